@@ -279,6 +279,6 @@ impl FinalizeHook for Fuzzy {
 }
 
 fn is_empty(worker: &Worker, queue: &LocalQueue) -> bool {
-    let standing = worker.standing(queue);
-    standing.unread + standing.waiting + standing.under_way == 0
+    let stats = worker.queue_stats(queue);
+    stats.unread + stats.waiting + stats.in_flight == 0
 }

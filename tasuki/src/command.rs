@@ -1,4 +1,4 @@
-//! Commands: what is to be done, when, and what follows.
+//! Commands: descriptors of operations, with the triggers that start them and the effects that follow.
 
 use crate::handler::registry::{Handler, inline};
 use crate::job::Job;
@@ -16,9 +16,9 @@ use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 pub use tasuki_core::queue::reduction::Combine;
 use tasuki_core::queue::reduction::{ElementType, Reduction};
 
-/// A command that a [`Queue`](crate::Queue) takes: `(trigger) -> deed -> (effects)`.
+/// A command for a [`Queue`](crate::Queue): `(trigger) -> action -> (effects)`.
 ///
-/// Made of a deed, then said when it fires and what follows:
+/// A constructor gives the action; [`when`](Command::when) adds a trigger and [`then`](Command::then) an effect:
 ///
 /// ```
 /// # use tasuki::Command;
@@ -27,7 +27,7 @@ use tasuki_core::queue::reduction::{ElementType, Reduction};
 ///     let (me, peer) = (job.rank(), job.rank_after(1));
 ///     let queue = job.queue(16)?;
 ///     data.fill(1.5)?;
-///     // When the peer says so, this rank's part goes there, whatever this rank is doing then.
+///     // When the peer raises `arrived`, this rank's values are copied there, whatever this rank is doing.
 ///     queue.post(
 ///         Command::copy(data.on(me), data.on(peer).at(4), 4)
 ///             .when(arrived.reaches(1))
@@ -41,34 +41,34 @@ use tasuki_core::queue::reduction::{ElementType, Reduction};
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 ///
-/// What is wrong with it is told when it is posted, or, where that shows only when it runs, by the poison of its
-/// signals.
+/// A post reports errors that can be found in the command itself. An error that is found only when the command runs
+/// poisons the command's signals.
 #[derive(Clone, PartialEq)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
-    /// As it is posted: a post does no more than check and copy it.
+    /// The encoded command: a post only checks and copies it.
     lines: EncodedCommand,
-    /// The job of its trigger, by the number of its machine.
+    /// The job of its trigger, by the serial number of the job's worker.
     job: Option<u64>,
-    wrong: Option<Box<Wrong>>,
+    invalid: Option<Box<Invalid>>,
 }
 
-/// What is wrong with a command in itself.
+/// The reason why an invalid command is refused.
 #[derive(Clone, PartialEq)]
-struct Wrong {
+struct Invalid {
     cause: Cause,
-    /// What was asked for, where lines cannot say it: a command that is too long has none.
-    asked: String,
+    /// What the command should have done, for error texts: an oversized command has no encoding.
+    description: String,
 }
 
-/// When a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
+/// The condition under which a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
     core: CoreTrigger,
     job: u64,
 }
 
-/// What follows when a command has ended well: a signal is raised. Made by
+/// What happens when a command has succeeded: a signal is raised. Made by
 /// [`RemoteSignal::add`](crate::RemoteSignal::add).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect(pub(crate) CoreEffect);
@@ -79,9 +79,9 @@ impl Trigger {
     }
 }
 
-/// Values that a command can combine on arrival.
+/// Values that [`Command::reduce`] can combine.
 pub trait Reducible: Pod {
-    /// Which type it is.
+    /// The type's number in encoded commands.
     const NUMBER: ElementType;
 }
 
@@ -97,43 +97,44 @@ reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64
 
 impl Command {
     #[inline]
-    fn new(deed: Action) -> Command {
-        let command = Command { lines: EncodedCommand::of(&deed), job: None, wrong: None };
-        match deed.check() {
+    fn new(action: Action) -> Command {
+        let command = Command { lines: EncodedCommand::of(&action), job: None, invalid: None };
+        match action.check() {
             Ok(()) => command,
-            Err(cause) => Command::refused(cause, &Core::new(deed)),
+            Err(cause) => Command::invalid(cause, &Core::new(action)),
         }
     }
 
-    /// One that is refused when it is posted. `asked`: what it was to do.
+    /// A command that every post refuses. `description` says what it should have done.
     #[cold]
-    fn refused(cause: Cause, asked: &dyn fmt::Display) -> Command {
-        let wrong = Wrong { cause, asked: asked.to_string() };
-        Command { lines: EncodedCommand::of(&Action::Nothing), job: None, wrong: Some(wrong.into()) }
+    fn invalid(cause: Cause, description: &dyn fmt::Display) -> Command {
+        let invalid = Invalid { cause, description: description.to_string() };
+        Command { lines: EncodedCommand::of(&Action::Nothing), job: None, invalid: Some(invalid.into()) }
     }
 
-    /// The same, if nothing was wrong.
+    /// Marks the command as invalid if `outcome` is the first error found in it.
     #[inline]
-    fn unless(self, outcome: Result<(), Cause>) -> Command {
+    fn checked(self, outcome: Result<(), Cause>) -> Command {
         match outcome {
-            Err(cause) if self.wrong.is_none() => {
-                let wrong = Wrong { cause, asked: self.to_string() };
-                Command { wrong: Some(wrong.into()), ..self }
+            Err(cause) if self.invalid.is_none() => {
+                let invalid = Invalid { cause, description: self.to_string() };
+                Command { invalid: Some(invalid.into()), ..self }
             }
             _ => self,
         }
     }
 
-    /// Copies `count` values from anywhere to anywhere: job memory, or memory that its owner has registered. Inside one
-    /// rank's memory, overlapping ranges move as `memmove` does. The source is read when the command runs.
+    /// Copies `count` values between any two places: job memory, or memory that its owner has registered. Overlapping
+    /// ranges of one rank's memory are copied as `memmove` does. The source is read when the command runs.
     ///
-    /// Long ones are run beside the queue: others of it go on meanwhile. Cost: one copy by whoever runs it.
+    /// A long copy runs beside the queue, so that other commands of the queue go on meanwhile. Cost: one copy by the
+    /// rank that runs the command.
     pub fn copy<T: Pod>(from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<T>() as u64);
         Command::new(Action::Copy { from: from.address(), to: to.address(), len })
     }
 
-    /// Writes values that the command carries, 48 bytes at most: they are read now.
+    /// Writes values that the command carries, at most 48 bytes. They are read when the command is made.
     pub fn put<T: Pod>(to: GlobalPtr<T>, values: &[T]) -> Command {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let to = to.address();
@@ -143,32 +144,33 @@ impl Command {
                 let (len, most) = (bytes.len(), INLINE_BYTES);
                 let text =
                     format!("a command carries at most {most} bytes, not {len}: Command::copy moves more");
-                Command::refused(Cause::Argument(text), &format_args!("put({len} bytes to {to})"))
+                Command::invalid(Cause::Argument(text), &format_args!("put({len} bytes to {to})"))
             }
         }
     }
 
-    /// Stores a word in one piece.
+    /// Stores a word atomically.
     pub fn store<W: Word>(at: GlobalPtr<W>, value: W) -> Command {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
     }
 
-    /// Changes a word in one step, as [`Job::change`] does.
-    pub fn atomic<W: Word>(at: GlobalPtr<W>, change: AtomicOp<W>) -> Command {
-        let atomic = change.atomic();
+    /// Applies an atomic operation to a word, as [`Job::atomic`] does.
+    pub fn atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>) -> Command {
+        let atomic = operation.atomic();
         Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
     }
 
-    /// The same; what the word was is stored at `result`, anywhere, before the effects happen.
-    pub fn fetch_atomic<W: Word>(at: GlobalPtr<W>, change: AtomicOp<W>, result: GlobalPtr<W>) -> Command {
-        let atomic = change.atomic();
+    /// Applies an atomic operation to a word and stores the word's previous value at `result`, which may be on any
+    /// rank, before the effects happen.
+    pub fn fetch_atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>, result: GlobalPtr<W>) -> Command {
+        let atomic = operation.atomic();
         Command::new(Action::Atomic { at: at.address(), atomic, result: result.address() })
     }
 
-    /// Combines `count` values at `from` into those at `to`, which become what they were and their partners. At most
-    /// 1 MiB. Those of one queue go one after the other, so they may have the same values at `to`; those of different
-    /// queues are in each other's way, as any two writers: order them by triggers.
+    /// Combines `count` values at `from` into those at `to`, which become the results. At most 1 MiB. The reductions
+    /// of one queue run one after the other, so they may have the same destination. Reductions of different queues
+    /// into the same destination conflict like any two writers: order them by triggers.
     pub fn reduce<T: Reducible>(
         from: GlobalPtr<T>,
         to: GlobalPtr<T>,
@@ -181,35 +183,38 @@ impl Command {
             None => {
                 let text = format!("{combine:?} combines the bits of integers, not floating-point numbers");
                 let number = T::NUMBER;
-                let asked = format_args!("{combine:?} of {number:?}({len} bytes from {from} into {to})");
-                Command::refused(Cause::Argument(text), &asked)
+                let description =
+                    format_args!("{combine:?} of {number:?}({len} bytes from {from} into {to})");
+                Command::invalid(Cause::Argument(text), &description)
             }
         }
     }
 
-    /// Calls a handler of a rank with a value of 48 bytes at most, which is read now. The command's effects happen when
-    /// the handler has run, on its rank, not in the order of this queue's others; they are poisoned if it failed.
-    /// Calls that fire in one queue are handed on in the order in which they fire, whoever they are for: one that finds
-    /// no room at its rank holds up the calls behind it.
+    /// Calls a handler of a rank with a value of at most 48 bytes, which is read when the command is made.
     ///
-    /// Handlers are found by [`Job::handler`].
+    /// The command's effects happen when the handler has run, on the handler's rank, and are not ordered with the
+    /// effects of this queue's other commands. They are poisoned if the handler failed. Calls that fire in one queue
+    /// are delivered in the order in which they fire, whatever ranks they go to: a call that finds no room at its
+    /// rank delays the calls behind it.
+    ///
+    /// [`Job::handler`] finds a handler.
     pub fn call<A: Pod>(to: Rank, handler: Handler, args: &A) -> Command {
         match inline(args) {
-            Ok(args) => Command::calling(to, handler, args),
+            Ok(args) => Command::from_call(to, handler, args),
             Err(cause) => {
                 let (number, len) = (handler.number, size_of::<A>());
-                Command::refused(cause, &format_args!("call(handler {number} of rank {to}, {len} bytes)"))
+                Command::invalid(cause, &format_args!("call(handler {number} of rank {to}, {len} bytes)"))
             }
         }
     }
 
-    /// The same with `count` values that lie at `from`, 64 KiB at most, which are read when the handler runs.
+    /// [`Command::call`] with `count` values at `from`, at most 64 KiB, which are read when the handler runs.
     pub fn call_with<A: Pod>(to: Rank, handler: Handler, from: GlobalPtr<A>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<A>() as u64);
-        Command::calling(to, handler, Args::at(from.address(), len))
+        Command::from_call(to, handler, Args::at(from.address(), len))
     }
 
-    fn calling(to: Rank, handler: Handler, args: Args) -> Command {
+    fn from_call(to: Rank, handler: Handler, args: Args) -> Command {
         Command::new(Action::Call(Call {
             peer: to,
             handler: handler.number,
@@ -218,62 +223,67 @@ impl Command {
         }))
     }
 
-    /// Does nothing: only its trigger and effects count, which makes signals of signals.
+    /// Does nothing itself. It connects signals: its trigger starts its effects.
     pub fn nothing() -> Command {
         Command::new(Action::Nothing)
     }
 
-    /// It fires when that signal has reached its threshold, and at once without. Said twice it fires when both are met,
-    /// in either order; that the second one is poisoned is found when the first is met. Two triggers take a place more
-    /// in the queue and leave room for 40 bytes inline. A command of a session queue has no trigger of its own.
+    /// Adds a trigger: the command fires when the trigger's signal has reached its threshold. A command without a
+    /// trigger fires at once.
+    ///
+    /// A command with two triggers fires when both are met, in either order; if the second is poisoned, that is found
+    /// when the first is met. The second trigger takes one more place in the queue and leaves room for 40 bytes of
+    /// inline data. A command of a session queue cannot have a trigger.
     pub fn when(mut self, trigger: Trigger) -> Command {
         if self.job.is_some_and(|job| job != trigger.job) {
-            return self.unless(Err(Cause::Argument("its triggers are signals of two jobs".into())));
+            return self
+                .checked(Err(Cause::Argument("its triggers are signals of two different jobs".into())));
         }
         self.job = Some(trigger.job);
         let added = self.lines.when(trigger.core);
-        self.unless(added)
+        self.checked(added)
     }
 
-    /// What follows when it has ended well, its bytes visible: a signal of any rank is raised. Twice at most; the
-    /// second by less than 2^24. If the command fails the signal is *poisoned* instead, with the cause: waits for it
-    /// fail, and so do commands that it was to trigger, and theirs.
+    /// Adds an effect: when the command has succeeded and its bytes are visible, a signal of any rank is raised. A
+    /// command has at most two effects; the second raises its signal by less than 2^24. If the command fails, the
+    /// signal is *poisoned* with the cause instead: waits for the signal fail, and so do the commands that it should
+    /// have triggered, and the commands after those.
     ///
-    /// Commands of one queue that raise the same signal are a *stream*: they may end in any order, and their effects
-    /// happen in the order in which they fired.
+    /// The commands of one queue that raise the same signal form a *stream*: they may end in any order, but their
+    /// effects happen in the order in which the commands fired.
     pub fn then(mut self, effect: Effect) -> Command {
         let added = self.lines.then(effect.0);
-        self.unless(added)
+        self.checked(added)
     }
 
-    /// Only the rank whose memory is read may run it.
+    /// Requires that the rank whose memory is read runs the command.
     pub fn by_source(mut self) -> Command {
         self.lines.bind(Class::Source);
         self
     }
 
-    /// Only the rank whose memory is written may run it.
+    /// Requires that the rank whose memory is written runs the command.
     pub fn by_destination(mut self) -> Command {
         self.lines.bind(Class::Destination);
         self
     }
 
-    /// Whether the machine of that job takes it.
+    /// Checks that the worker with that serial number accepts the command.
     #[inline(always)]
     pub(crate) fn check(&self, worker: u64) -> Result<(), Cause> {
-        let is_fine = self.wrong.is_none() && self.job.is_none_or(|job| job == worker);
-        if is_fine { Ok(()) } else { Err(self.what_is_wrong()) }
+        let is_fine = self.invalid.is_none() && self.job.is_none_or(|job| job == worker);
+        if is_fine { Ok(()) } else { Err(self.invalid_cause()) }
     }
 
     #[cold]
-    fn what_is_wrong(&self) -> Cause {
-        let text = "its trigger is a signal of another job, or of this one as another rank has it";
-        self.wrong.as_ref().map_or_else(|| Cause::Argument(text.into()), |wrong| wrong.cause.clone())
+    fn invalid_cause(&self) -> Cause {
+        let text = "its trigger is a signal of another job or of another rank";
+        self.invalid.as_ref().map_or_else(|| Cause::Argument(text.into()), |invalid| invalid.cause.clone())
     }
 
-    /// Whether it is refused whoever posts it.
-    pub(crate) fn is_wrong(&self) -> bool {
-        self.wrong.is_some()
+    /// Returns true if every post refuses the command.
+    pub(crate) fn is_invalid(&self) -> bool {
+        self.invalid.is_some()
     }
 
     #[inline]
@@ -284,10 +294,10 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.wrong, Core::from_lines(&self.lines)) {
-            (Some(wrong), _) => f.write_str(&wrong.asked),
+        match (&self.invalid, Core::from_lines(&self.lines)) {
+            (Some(invalid), _) => f.write_str(&invalid.description),
             (None, Some(command)) => command.fmt(f),
-            (None, None) => f.write_str("a command that nobody made"),
+            (None, None) => f.write_str("an invalid command"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! EncodedCommand: a counter with a few bytes beside it, handed over in one cache line.
+//! Payload signals: a counter with a few bytes beside it, transferred in one cache line.
 
 use crate::job::Job;
 use crate::{GlobalAddress, Pod, Rank, Result};
@@ -6,22 +6,22 @@ use tasuki_core::base::Cause;
 use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine as CoreLine};
 use tasuki_core::segment::layout::signal_offset;
 
-/// A counter with room for 48 bytes, on every rank. Each rank's line has one writer and one reader. Made by
-/// [`Job::payload_signal`].
+/// On every rank a counter with 48 bytes of payload in its cache line. Each rank's counter has one writer and one
+/// reader. Made by [`Job::payload_signal`].
 ///
 /// ```
 /// use tasuki::Rank;
 /// tasuki::local(2, |job| {
-///     let line = job.payload_signal()?;
+///     let signal = job.payload_signal()?;
 ///     let peer = Rank(1 - job.rank().0);
-///     let (mut out, mut inn) = (line.writer(peer)?, line.reader(Some(peer)));
+///     let (mut writer, mut reader) = (signal.writer(peer)?, signal.reader(Some(peer)));
 ///     for round in 0..10_u64 {
 ///         if job.rank() == Rank(0) {
-///             out.put(&[round, 7])?;
-///             assert_eq!(inn.receive::<u64>()?, round + 7); // the answer says that the line is free again
+///             writer.put(&[round, 7])?;
+///             assert_eq!(reader.receive::<u64>()?, round + 7); // the reply says that the value was read
 ///         } else {
-///             let [a, b] = inn.receive::<[u64; 2]>()?;
-///             out.put(&(a + b))?;
+///             let [a, b] = reader.receive::<[u64; 2]>()?;
+///             writer.put(&(a + b))?;
 ///         }
 ///     }
 ///     job.barrier()
@@ -35,7 +35,7 @@ pub struct PayloadSignal<'job> {
     cell: SignalCell,
 }
 
-/// The one writer of some rank's line.
+/// The only writer of some rank's payload signal.
 #[derive(Debug)]
 pub struct PayloadWriter<'job> {
     job: &'job Job,
@@ -44,7 +44,7 @@ pub struct PayloadWriter<'job> {
     written: u64,
 }
 
-/// The reader of this rank's line.
+/// The reader of this rank's payload signal.
 #[derive(Debug)]
 pub struct PayloadReader<'job> {
     job: &'job Job,
@@ -57,33 +57,35 @@ pub struct PayloadReader<'job> {
 impl<'job> PayloadSignal<'job> {
     pub(crate) fn new(job: &'job Job, index: u32) -> Result<PayloadSignal<'job>> {
         let cell = job.worker.fabric().own_signal(index);
-        let cell = cell.map_err(|cause| job.worker.fault(cause, || "line()".into()))?;
+        let cell = cell.map_err(|cause| job.worker.fault(cause, || "payload_signal()".into()))?;
         Ok(PayloadSignal { job, index, cell })
     }
 
-    /// This rank becomes the one writer of the line of `to`. That there is one only is the program's promise;
-    /// two would overwrite each other's payload, and readers would find it torn or lost, never unsafe.
+    /// Makes this rank the only writer of the payload signal of `to`. The program must ensure that there is only one:
+    /// two writers would overwrite each other's payload, and the reader would find it torn or lost, though never
+    /// unsafe.
     pub fn writer(&self, to: Rank) -> Result<PayloadWriter<'job>> {
-        self.job.check_rank(to, "line.writer")?;
+        self.job.check_rank(to, "payload_signal.writer")?;
         let at = GlobalAddress::new(to, signal_offset(self.index));
         let line = self.job.worker.fabric().line(at);
-        let line =
-            line.map_err(|cause| self.job.worker.fault(cause, || format!("line.writer(rank {to})")))?;
+        let line = line
+            .map_err(|cause| self.job.worker.fault(cause, || format!("payload_signal.writer(rank {to})")))?;
         Ok(PayloadWriter { job: self.job, line, to, written: 0 })
     }
 
-    /// The reader of this rank's line, which is written by `from` if that is known: its leaving then ends a wait.
+    /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error
+    /// when that rank leaves.
     pub fn reader(&self, from: Option<Rank>) -> PayloadReader<'job> {
         PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0 }
     }
 }
 
 impl PayloadWriter<'_> {
-    /// Writes a value of at most 48 bytes (checked when compiled) and counts the line up.
+    /// Writes a value of at most 48 bytes (checked at compile time) and raises the counter by one.
     ///
-    /// The reader must have read the value before: nothing is kept. Never waits on mapped memory; otherwise until
-    /// the fabric has room. Costs the stores of one cache line.
-    #[inline(always)] // the value goes from register to line
+    /// The reader must have read the value before; there is no buffer. Never waits on mapped memory; otherwise waits
+    /// until the fabric has room. Cost: the stores of one cache line.
+    #[inline(always)] // the value goes from a register into the cache line
     pub fn put<T: bytemuck::NoUninit>(&mut self, value: &T) -> Result<()> {
         if let Err(cause) = self.job.worker.check() {
             return Err(self.fault(cause));
@@ -98,7 +100,7 @@ impl PayloadWriter<'_> {
 
     #[cold]
     fn fault(&self, cause: Cause) -> crate::Error {
-        self.job.worker.fault(cause, || format!("line.put(to rank {})", self.to))
+        self.job.worker.fault(cause, || format!("payload_signal.put(to rank {})", self.to))
     }
 
     #[cold]
@@ -108,7 +110,7 @@ impl PayloadWriter<'_> {
         loop {
             match line.fabric.write_line(line.signal, payload, self.written) {
                 Ok(()) => return Ok(()),
-                Err(Refused::Again | Refused::Relay) => worker.relax("line.put")?,
+                Err(Refused::Again | Refused::Relay) => worker.relax("payload_signal.put")?,
                 Err(Refused::Never(cause)) => return Err(self.fault(*cause)),
             }
         }
@@ -121,9 +123,11 @@ impl PayloadReader<'_> {
     /// Errors: a rank died or the writer left; the writer wrote again before this value was read.
     #[inline]
     pub fn receive<T: Pod>(&mut self) -> Result<T> {
-        let (next, cell) = (self.read.wrapping_add(1), self.cell); // both in registers behind the wait
+        let (next, cell) = (self.read.wrapping_add(1), self.cell); // both stay in registers after the wait
         let worker = &self.job.worker;
-        worker.wait_signal(cell, next, self.from, None, &|| format!("line {}: value {next}", self.index))?;
+        worker.wait_signal(cell, next, self.from, None, &|| {
+            format!("payload signal {}: value {next}", self.index)
+        })?;
         match cell.read_payload(worker.fabric(), next) {
             Some(value) => {
                 self.read = next;
@@ -135,8 +139,9 @@ impl PayloadReader<'_> {
 
     #[cold]
     fn overrun(&self, next: u64) -> crate::Error {
-        let text =
-            "the writer wrote again before this value was read; answer each value, or use several lines";
-        self.job.worker.fault(Cause::Argument(text.into()), || format!("line {}: value {next}", self.index))
+        let text = "the writer wrote again before this value was read: reply to each value, or use several payload signals";
+        self.job
+            .worker
+            .fault(Cause::Argument(text.into()), || format!("payload signal {}: value {next}", self.index))
     }
 }

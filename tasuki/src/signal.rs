@@ -1,4 +1,4 @@
-//! Signals: counters that only grow, raised by anyone, awaited by their owner.
+//! Signals: counters that only grow. Any rank raises them, their owner waits for them.
 
 use crate::command::{Effect, Trigger};
 use crate::job::Job;
@@ -8,15 +8,15 @@ use tasuki_core::engine::Condition;
 use tasuki_core::fabric::SignalCell;
 use tasuki_core::segment::layout::signal_offset;
 
-/// A 64-bit counter on every rank, which others raise and this rank waits for. Made by [`Job::signal`].
+/// A 64-bit counter on every rank, which other ranks raise and this rank waits for. Made by [`Job::signal`].
 ///
-/// Counting wraps; a wait compares by signed difference, so thresholds may run on for ever.
+/// The counter wraps. A wait compares by signed difference, so thresholds may grow without end.
 ///
 /// ```
 /// tasuki::local(3, |job| {
 ///     let ready = job.signal()?;
 ///     job.ranks().try_for_each(|rank| job.raise(ready.on(rank), 1))?;
-///     ready.wait_at_least(3) // everybody, oneself included, has raised it
+///     ready.wait_at_least(3) // all three ranks, this one included, have raised it
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
@@ -27,19 +27,19 @@ pub struct Signal<'job> {
     cell: SignalCell,
 }
 
-/// A signal of some rank, as others raise it: 8 bytes, may be sent to anyone.
+/// The signal of a particular rank, as other ranks raise it: 8 bytes, which may be sent to any rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct RemoteSignal(pub(crate) GlobalAddress);
 
 impl RemoteSignal {
-    /// As an effect: it is raised by `amount`, at most 2^32 - 1, when a command has ended well.
-    #[allow(clippy::should_implement_trait)] // it says what is to happen, and adds nothing itself
+    /// An effect of a command: when the command has succeeded, this signal is raised by `amount`, at most 2^32 - 1.
+    #[allow(clippy::should_implement_trait)] // it describes an effect and adds nothing itself
     pub fn add(self, amount: u32) -> Effect {
         Effect(tasuki_core::queue::command::Effect { signal: self.0, amount })
     }
 
-    /// Whose signal it is.
+    /// The rank whose signal it is.
     pub fn rank(self) -> Rank {
         self.0.rank()
     }
@@ -52,55 +52,57 @@ impl<'job> Signal<'job> {
         Ok(Signal { job, index, cell })
     }
 
-    /// The signal as `rank` has it, to be raised.
+    /// The signal of `rank`, to be raised.
     #[inline]
     pub fn on(&self, rank: Rank) -> RemoteSignal {
         RemoteSignal(GlobalAddress::new(rank, signal_offset(self.index)))
     }
 
-    /// How far this rank's counter has come. Bytes put before a raise that is seen are visible. It goes on when the
-    /// signal is poisoned: that is told by [`Signal::wait_at_least`] and [`Signal::wait_timeout`], not here.
+    /// The value of this rank's counter. Data put before a raise are visible to a rank that observes the raise. A
+    /// poisoned signal still counts; only [`Signal::wait_at_least`] and [`Signal::wait_timeout`] report that it is
+    /// poisoned.
     #[inline]
     pub fn value(&self) -> u64 {
         self.job.worker.height(&self.cell)
     }
 
-    /// Waits until this rank's counter has reached `threshold`; bytes that were put with the raises that make it up
-    /// are visible then.
+    /// Waits until this rank's counter has reached `threshold`. Data that were put with the raises that make up this
+    /// count are visible when it returns.
     ///
-    /// A count does not say *which* puts have arrived: of two that raise the same signal, the later may be seen
-    /// first. Where several may be under way and that matters, give each a signal of its own (for a double buffer:
-    /// one per place).
+    /// A count does not say *which* puts have arrived: of two puts that raise the same signal, the later may be
+    /// observed first. If several may be in flight and that matters, give each put a signal of its own (for a double
+    /// buffer, one signal for each half).
     ///
-    /// Serves peers and moves this rank's own operations and command queues on meanwhile. Errors: a rank died, or all
-    /// others left; a command that was to raise it failed, before it had come that far
-    /// ([`Cause::Poisoned`](crate::Cause::Poisoned)).
-    /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
+    /// Meanwhile the call serves peers and moves this rank's operations and command queues on. Errors: a rank died,
+    /// or all other ranks left; a command that should have raised the signal failed before the counter reached the
+    /// threshold ([`Cause::Poisoned`](crate::Cause::Poisoned)). Cost: the transfer of one cache line when the raise
+    /// is about to arrive; a long wait sleeps.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
         self.wait_in_call(threshold, &|| self.call(threshold))
     }
 
-    /// The same, for at most `limit`; then an error for which [`Error::is_timeout`](crate::Error::is_timeout)
-    /// holds. The signal is not changed by it.
+    /// [`Signal::wait_at_least`] for at most `limit`. When the time has run out the error has
+    /// [`Error::is_timeout`](crate::Error::is_timeout). The signal does not change.
     pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
         let condition = Condition::Signal(self.cell, threshold, None);
         self.job.worker.wait(&condition, Some(limit), &|| self.call(threshold))
     }
 
-    /// As a trigger: a command fires when this counter, of the rank whose queue it is posted to, has reached
-    /// `threshold`; at once if it has already.
+    /// A trigger: a command fires when this counter, of the rank that owns the command's queue, has reached
+    /// `threshold`. The command fires immediately if the counter has reached it already.
     pub fn reaches(&self, threshold: u64) -> Trigger {
         Trigger::new(self.job, self.index, threshold)
     }
 
-    /// As [`Signal::wait_at_least`], for a call of that name.
+    /// [`Signal::wait_at_least`] on behalf of the call with that name.
     #[inline]
     pub(crate) fn wait_in_call(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<()> {
         self.job.worker.wait_signal(self.cell, threshold, None, None, call)
     }
 
-    /// Whether the counter has come that far. Moves the rank's work on; never waits. For a call of that name.
+    /// Returns true if the counter has reached `threshold`. Moves the rank's work on, but never waits. `call` is the
+    /// name of the call for errors.
     pub(crate) fn test(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<bool> {
         self.job.worker.test(&Condition::Signal(self.cell, threshold, None), call)
     }
@@ -121,9 +123,9 @@ impl<'job> Signal<'job> {
 impl Job {
     /// Copies `values` to `to` and then raises `signal`, which must belong to the same rank, by `amount`.
     ///
-    /// When it returns `values` may be used again; when this raise of the signal is seen, the values are at their
-    /// place. Two calls are not ordered among each other, not even to one rank: see [`Signal::wait_at_least`]. Errors:
-    /// as for [`Job::put`], and signal and data of different ranks. Costs one copy and one atomic addition.
+    /// `values` may be reused when the call returns. A rank that observes this raise sees the values in place. Two
+    /// calls are not ordered with each other, not even to the same rank: see [`Signal::wait_at_least`]. Errors: those
+    /// of [`Job::put`]; signal and data belong to different ranks. Cost: one copy and one atomic addition.
     ///
     /// ```
     /// tasuki::local(2, |job| {
@@ -147,7 +149,7 @@ impl Job {
         self.worker.put_signal(to.address(), bytemuck::cast_slice(values), signal.0, amount)
     }
 
-    /// Raises a signal by `amount`.
+    /// Raises a signal by `amount`. Errors: the signal's address is invalid; a rank died. Cost: one atomic addition.
     #[inline]
     pub fn raise(&self, signal: RemoteSignal, amount: u64) -> Result<()> {
         self.worker.raise(signal.0, amount)

@@ -1,16 +1,16 @@
-//! Threads of a rank.
+//! Several threads in one rank.
 #![allow(unsafe_code)]
-//! Unsafe: closures that borrow are handed to the host as if they lived for ever; every thread is joined before the
-//! borrow ends, also when one of them, or the caller, panics.
+//! Unsafe: closures that borrow are passed to the platform as if they were `'static`; every thread is joined before
+//! the borrow ends, also when one of the threads or the caller panics.
 
 use crate::{Error, Job, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
-/// The end of a thread: waits for it.
+/// Waits for the end of one thread.
 type Join = Box<dyn FnOnce() + Send>;
 
-/// Waits for all threads that were started, whatever happens.
+/// Joins all threads that were started when it is dropped, also during a panic.
 struct Started(Vec<Join>);
 
 impl Drop for Started {
@@ -20,17 +20,18 @@ impl Drop for Started {
 }
 
 impl Job {
-    /// Runs `body(0)`, ..., `body(count - 1)` on threads of this rank, each of which may make any call of the job;
-    /// their values in order. On sim they are threads of virtual time, which `std::thread`'s would not be.
+    /// Runs `body(0)`, ..., `body(count - 1)` on threads of this rank and returns their values in order. Each thread
+    /// may make any call of the job. On the simulator these threads live in virtual time, which threads of
+    /// `std::thread` would not.
     ///
-    /// Waits for all of them. Errors: the system starts no more threads. Panics if one of them panicked.
+    /// Waits for all of them. Errors: the system starts no more threads. Panics if one of the threads panicked.
     ///
     /// ```
     /// tasuki::local(2, |job| {
     ///     let words = job.alloc::<u64>(1)?;
     ///     let peer = job.rank_after(1);
-    ///     let told = job.threads(3, |_| job.fetch_add(words.on(peer), 1))?;
-    ///     assert!(told.into_iter().all(|before| before.is_ok_and(|before| before < 3)));
+    ///     let before = job.threads(3, |_| job.fetch_add(words.on(peer), 1))?;
+    ///     assert!(before.into_iter().all(|word| word.is_ok_and(|word| word < 3)));
     ///     job.barrier()?;
     ///     assert_eq!(words.get(0)?, 3);
     ///     Ok(())
@@ -51,8 +52,8 @@ impl Job {
         let run = &run;
         for index in 0..count {
             let thread: Box<dyn FnOnce() + Send + '_> = Box::new(move || run(index));
-            // SAFETY: only the lifetime changes. `started` joins the thread before `run` and what it borrows go:
-            // it is dropped before them, in every way out of this function.
+            // SAFETY: only the lifetime changes. `started` joins the thread before `run` and what it borrows are
+            // dropped, in every way out of this function, because it is dropped before them.
             let thread: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(thread) };
             let join = self.worker.platform().spawn(thread).map_err(|error| {
                 Error::from_io("thread", &error).on_rank(self.rank()).in_call(|| format!("threads({count})"))
@@ -73,7 +74,7 @@ mod tests {
     use crate::{Rank, Sim};
 
     #[test]
-    fn threads_of_a_rank_call_at_once() {
+    fn threads_of_one_rank_make_calls_concurrently() {
         let app = |job: &crate::Job| {
             let count = job.alloc::<u64>(1)?;
             let before = job.threads(4, |_| job.fetch_add(count.on(Rank(0)), 1))?;

@@ -1,27 +1,27 @@
-//! What the program itself adds to a trace: marks and spans.
+//! Marks and spans that the program adds to its trace.
 
 use crate::job::Job;
 use std::marker::PhantomData;
 use tasuki_core::engine::Worker;
 
-/// A part of the program that a trace shows as a span: from [`Job::span`] until it is dropped, on the thread that
-/// called it.
+/// A part of the program that a trace shows as a span: from [`Job::span`] until this value is dropped, on the thread
+/// that called it.
 #[must_use = "the span ends when it is dropped"]
 #[derive(Debug)]
 pub struct Span<'j> {
     worker: &'j Worker,
-    /// When it began; `None` if the rank is not traced.
+    /// The time of the beginning; `None` if the rank is not traced.
     begin_ns: Option<u64>,
     name: &'j str,
-    /// It ends on the thread on which it began.
+    /// Makes the type `!Send`: a span ends on the thread on which it began.
     stays: PhantomData<*const ()>,
 }
 
 impl Job {
-    /// Puts a mark of that name into the trace of this rank, if there is one (`tasuki run --trace`).
+    /// Adds a mark with that name to the trace of this rank, if the rank is traced (`tasuki run --trace`).
     ///
-    /// A name has up to 72 bytes; what is longer is cut. Tools group what happened by name, so let names be few and
-    /// put no varying number into them. Costs one load and a branch where the rank is not traced, else about 60 ns.
+    /// A longer name than 72 bytes is cut. Tools group events by name, so use few names and put no varying numbers
+    /// into them. Cost: a load and a branch if the rank is not traced, otherwise about 60 ns.
     ///
     /// ```
     /// tasuki::local(2, |job| {
@@ -35,11 +35,11 @@ impl Job {
         self.worker.mark(name);
     }
 
-    /// Begins a span of that name in the trace of this rank; it ends when the guard is dropped. It is red in pictures
-    /// if a panic drops it. Names and costs are as for [`Job::mark`].
+    /// Begins a span with that name in the trace of this rank. The span ends when the returned value is dropped.
+    /// Pictures show it in red if a panic drops it. Names and costs: those of [`Job::mark`].
     ///
-    /// Spans of one thread lie inside each other: one that is dropped before a span that began inside it is drawn as
-    /// if both had ended together.
+    /// The spans of one thread are nested. If a span is dropped before a span that began inside it, both are drawn as
+    /// if they had ended together.
     ///
     /// ```
     /// tasuki::local(2, |job| {

@@ -64,8 +64,8 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
     let posted = queue.post(if deed == Deed::Join { waits.when(also.reaches(1)) } else { waits })?;
     job.compute(delay);
     let is_met = go.value() >= 1 && (deed != Deed::Join || also.value() >= 1);
-    let (is_over, standing) = (done.value() == 1, queue.standing());
-    let place = match (standing.unread, standing.waiting, standing.under_way) {
+    let (is_over, stats) = (done.value() == 1, queue.stats());
+    let place = match (stats.unread, stats.waiting, stats.in_flight) {
         _ if is_over => "over",
         (1.., _, _) => "not read",
         (_, 1.., _) => "waits",
@@ -84,7 +84,7 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
     job.barrier()?;
     let fired = u64::from(!cancelled);
     assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, taken back: {cancelled}");
-    assert_eq!(queue.standing(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::QueueStats::default());
     Ok(Some(((if is_met { "met" } else { "not met" }, place), cancelled)))
 }
 

@@ -80,7 +80,7 @@ fn a_full_inbox_takes_more_when_there_is_room() {
                 queues[at / EACH].post(copy.then(done.on(me).add(1)))?;
             }
             done.wait_at_least((QUEUES * EACH) as u64)?;
-            assert!(queues.iter().all(|queue| queue.standing().failed == 0));
+            assert!(queues.iter().all(|queue| queue.stats().failed == 0));
         }
         job.barrier()?;
         assert!(me != Rank(0) || data.to_vec()?[LEN..].iter().all(|&byte| byte == 2));

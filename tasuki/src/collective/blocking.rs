@@ -1,58 +1,64 @@
-//! Collective calls: all members of a communicator make them, in the same order, one thread of each at a time.
+//! Blocking collective calls. All members of a communicator make them in the same order, one thread of each member at
+//! a time.
 //!
-//! The first calls of a kind go by messages, which find members that disagree about lengths. A kind is an operation,
-//! and how many bytes of what. Where ranks reach each other's memory and are not more than 32, later calls of the kind
-//! run steps that were arranged once: each lays what it gives where all can reach it, and takes what it gets. That
-//! takes memory, up to about 64 MiB a member and communicator; [`Communicator::quiesce`] gives it back.
+//! The first calls of a kind use messages, which find members that disagree about lengths. A kind is an operation
+//! with the number and size of its values. If the ranks can access each other's memory and are at most 32, later
+//! calls of the kind run a schedule that was compiled once: each member copies its values to a place that all can
+//! access, and takes its result from the others' places. These schedules take up to about 64 MiB for each member and
+//! communicator; [`Communicator::quiesce`] frees them.
 
 use crate::reduction::reduce_op::{Combined, ReduceOp};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
 use tasuki_core::segment::check_available;
 
-/// Bytes from which on it is looked up whether there is room for what a call is to give: where there is none the
-/// program would end.
-const LOOKED_UP_FROM: u64 = 1 << 30;
+/// From this number of bytes on a call first checks that there is room for its result: without room the allocation
+/// would end the program.
+const CHECKED_BYTES_MIN: u64 = 1 << 30;
 
 impl Communicator {
-    /// Returns when all members have called it; what any did before is visible to all after.
+    /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
+    /// members after it.
     ///
-    /// CollectiveRequest, as are all calls below: all members make them in the same order, one thread of each at a time.
-    /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven short messages
-    /// each, or a barrier of the network's own where the fabric has one.
+    /// Collective, as are all calls below: all members make them in the same order, one thread of each member at a
+    /// time. Errors: a member died or left. Cost: ceil(log8 P) rounds of up to seven short messages each, or a
+    /// barrier of the network if the fabric has one.
     ///
-    /// What calls are said to cost here holds for the first three of a kind, which go by messages. Later ones may run
-    /// steps that the members arranged once. These keep memory, up to about 64 MiB a member and communicator, until
-    /// [`Communicator::quiesce`].
+    /// The costs stated here and below hold for the first three calls of a kind, which use messages. Later calls may
+    /// run a schedule that was compiled once. These schedules take up to about 64 MiB of memory for each member and
+    /// communicator, until [`Communicator::quiesce`] frees them.
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
 
-    /// Starts a fuzzy barrier and returns at once: [`FuzzyBarrier`] tells when all members have started theirs.
+    /// Starts a fuzzy barrier and returns at once. The returned [`FuzzyBarrier`] is complete when all members have
+    /// started theirs.
     ///
-    /// One call of each member makes an instance; all threads of a member may call it, each call is one. Instances are
-    /// over in the order in which they were started, nothing is ever reset, and many may be under way: 128 where there
-    /// are more than two members, one more is an error that has started nothing ([`Cause::Full`](crate::Cause::Full)),
-    /// among two as many as one likes. They go on while members compute: whoever tells a member something tells the
-    /// next one for it. It says nothing about transfers: what was put before it may arrive after it.
+    /// One call of each member makes one instance. All threads of a member may call it; each call counts. Instances
+    /// complete in the order in which they were started, and nothing is reset. Among two members any number of
+    /// instances may be active. Among more members 128 may be active; one more is an error that starts nothing
+    /// ([`Cause::Full`](crate::Cause::Full)). Instances go on while members compute: a rank that signals a member
+    /// also forwards that member's next signals. A fuzzy barrier does not order transfers: data that were put before
+    /// it may arrive after it.
     ///
-    /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective, like
-    /// those around this one: its members tell each other their signals.
+    /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective,
+    /// because the members exchange the names of their signals.
     ///
-    /// Errors, later also of the barrier: a rank died; a member left without having started it. A rank that leaves
-    /// waits for what it has started, unless a member has left that has not. Costs a raised signal among two members,
-    /// else ceil(log2 P) of them, of which those for whom it is too early go as commands through a queue; memory once,
-    /// among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, and 256 bytes a stage.
+    /// Errors, of this call or later of the barrier: a rank died; a member left without having started the barrier. A
+    /// rank that leaves waits for the barriers that it has started, unless a member has left that has not started
+    /// them. Cost: one raised signal among two members; otherwise ceil(log2 P) signals, some of them raised by
+    /// commands in a queue because it is too early to raise them at once. Memory, once, among more than two members:
+    /// up to 110 KiB times ceil(log2 P) - 1 for the queue, and 256 bytes for each round.
     ///
     /// ```
     /// tasuki::local(3, |job| {
     ///     let parts = job.alloc::<u64>(1)?;
     ///     for step in 1..4 {
     ///         parts.set(0, step)?;
-    ///         let all_there = job.world().fuzzy_barrier()?;
+    ///         let barrier = job.world().fuzzy_barrier()?;
     ///         let inner: u64 = (0..1000).sum();            // work that needs no other rank
-    ///         all_there.wait()?;                           // everybody's part is of this step
+    ///         barrier.wait()?;                             // all ranks have set their value of this step
     ///         assert_eq!((job.load(parts.on(job.rank_after(1)))?, inner), (step, 499_500));
-    ///         job.world().fuzzy_barrier()?.wait()?;        // everybody has looked
+    ///         job.world().fuzzy_barrier()?.wait()?;        // all ranks have read it
     ///     }
     ///     Ok(())
     /// })?;
@@ -65,21 +71,22 @@ impl Communicator {
         self.inner().fuzzy_barrier(&|| self.start_helper())
     }
 
-    /// The root's values become everybody's; as many on each member.
+    /// Broadcasts the root's values to all members. Each member passes the same number of values.
     ///
-    /// Collective. Returns when `values` may be used again, on other members than the root with the root's values; the
-    /// root does not wait for all of them. Errors, of this and the calls below: members disagree about the number of
-    /// bytes (some then find out by others leaving); there is no such root; a member died, or left. Costs at most
-    /// ceil(log8 P) rounds of messages, short ones up to 48 bytes; no memory.
+    /// Collective. Returns when `values` may be reused; on a member that is not the root it then has the root's
+    /// values. The root does not wait for all members. Errors, of this call and of those below: members disagree
+    /// about the number of bytes (some of them may notice only when others leave); there is no such root; a member
+    /// died or left. Cost: at most ceil(log8 P) rounds of messages, short ones up to 48 bytes; no memory.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         self.inner().bcast(values, root)
     }
 
-    /// All members' values, combined in the order of members; on the root, `None` elsewhere.
+    /// Combines all members' values in the order of the members. Returns the result on the root and `None` on the
+    /// other members.
     ///
-    /// Collective; as many values on each member, of which `values` is left as it was. The operation need not commute,
-    /// and is called on this thread. Errors as for [`Communicator::bcast`]. Costs up to 8 members one message each to
-    /// the root, with more a tree of such; up to three copies of `values` on the heap.
+    /// Collective. Each member passes the same number of values, which do not change. The operation need not commute;
+    /// this thread calls it. Errors: those of [`Communicator::bcast`]. Cost: up to 8 members send one message each to
+    /// the root, more members form a tree of such groups; up to three copies of `values` on the heap.
     pub fn reduce<T: Pod>(
         &self,
         values: &[T],
@@ -94,7 +101,8 @@ impl Communicator {
         Ok(Some(result))
     }
 
-    /// The same, in place: on the root `values` become the result, elsewhere they stay.
+    /// [`Communicator::reduce`] in place: on the root `values` become the result, on other members they do not
+    /// change.
     pub fn reduce_in_place<T: Pod>(
         &self,
         values: &mut [T],
@@ -107,18 +115,18 @@ impl Communicator {
         }
     }
 
-    /// All members' values, combined in the order of members; the same to the bit on every member.
+    /// Combines all members' values in the order of the members. All members get the same result, equal in every bit.
     ///
-    /// CollectiveRequest, and otherwise as [`Communicator::reduce`]. Up to 48 bytes cost one round among up to 8 members,
-    /// ceil(log2 P) among more; more bytes a reduction and a broadcast.
+    /// Collective, and otherwise as [`Communicator::reduce`]. Cost: up to 48 bytes take one round among up to 8
+    /// members, ceil(log2 P) rounds among more; more bytes take a reduction and a broadcast.
     ///
     /// ```
     /// use tasuki::{MaxAbs, Sum};
     /// tasuki::local(4, |job| {
-    ///     let mine = i64::from(job.rank().0) - 3;                          // -3, -2, -1, 0
-    ///     assert_eq!(job.world().allreduce(&[mine, 1], Sum)?, [-6, 4]);
-    ///     assert_eq!(job.world().allreduce(&[mine], MaxAbs)?, [-3]);
-    ///     assert_eq!(job.world().allreduce(&[mine], |a: i64, b| a.min(b))?, [-3]);
+    ///     let own = i64::from(job.rank().0) - 3;                          // -3, -2, -1, 0
+    ///     assert_eq!(job.world().allreduce(&[own, 1], Sum)?, [-6, 4]);
+    ///     assert_eq!(job.world().allreduce(&[own], MaxAbs)?, [-3]);
+    ///     assert_eq!(job.world().allreduce(&[own], |a: i64, b| a.min(b))?, [-3]);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -129,15 +137,16 @@ impl Communicator {
         Ok(result)
     }
 
-    /// The same, in place.
+    /// [`Communicator::allreduce`] in place.
     pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl ReduceOp<T>) -> Result<()> {
         self.inner().allreduce(values, &Combined(&operation))
     }
 
-    /// All members' values one behind the other, on the root; as many from each.
+    /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
+    /// passes the same number of values. Returns `None` on the other members.
     ///
-    /// Collective. Errors as for [`Communicator::bcast`]. Costs messages up a tree, and memory on the heap for what
-    /// passes through a member: on the root, all.
+    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree, and heap memory for the values
+    /// that pass through a member: on the root, all values.
     pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
             return self.inner().gather_to(values, root).map(|()| None);
@@ -147,8 +156,8 @@ impl Communicator {
         Ok(Some(all))
     }
 
-    /// The same into `all`, which has room for as many values of each member on the root, and is not looked at
-    /// elsewhere.
+    /// [`Communicator::gather`] into `all`. On the root `all` has room for the values of all members; other members'
+    /// `all` is ignored.
     pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: Rank) -> Result<()> {
         match self.rank() == root {
             true => self.inner().gather_here(values, all),
@@ -156,8 +165,8 @@ impl Communicator {
         }
     }
 
-    /// Each member's block of the root's values, which are as many blocks of `count` values as there are members;
-    /// `values` are not looked at elsewhere.
+    /// Scatters the root's values, one block of `count` values for each member. Returns this member's block. `values`
+    /// of members other than the root are ignored.
     ///
     /// ```
     /// use tasuki::Rank;
@@ -170,15 +179,15 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Returns on the root when `values` may be used again. Errors as for [`Communicator::bcast`], and on
-    /// the root if `values` are not so many. Costs a message to each member.
+    /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
+    /// root has not `count` values for each member. Cost: one message to each member.
     pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
-        let mut block = self.room(&[count], "scatter")?;
+        let mut block = self.allocate(&[count], "scatter")?;
         self.scatter_into(values, &mut block, root)?;
         Ok(block)
     }
 
-    /// The same into `block`, which has room for as many values on each member.
+    /// [`Communicator::scatter`] into `block`, which has the same number of values on each member.
     pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: Rank) -> Result<()> {
         if self.rank() != root {
             return self.inner().scatter_from(block, root);
@@ -186,22 +195,24 @@ impl Communicator {
         self.inner().scatter_here(values, block)
     }
 
-    /// All members' values one behind the other, on every member; as many from each.
+    /// Gathers all members' values on every member, one block behind the other in the order of the members. Each
+    /// member passes the same number of values.
     ///
-    /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, from 4 KiB
-    /// of values on a message to each member, and memory for all values on the heap.
+    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: ceil(log8 P) rounds of up to seven messages; from
+    /// 4 KiB of values on, one message to each member; heap memory for all values.
     pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().allgather(values, &mut all)?;
         Ok(all)
     }
 
-    /// The same into `all`, which has room for as many values of each member. ArgumentSize no memory.
+    /// [`Communicator::allgather`] into `all`, which has room for the values of all members. Takes no memory.
     pub fn allgather_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         self.inner().allgather(values, all)
     }
 
-    /// A block from each member, in their order: `values` are as many blocks of this member's for all of them.
+    /// Exchanges one block between each two members. `values` are this member's blocks, one for each member. Returns
+    /// the blocks that the members had for this one. Both are in the order of the members.
     ///
     /// ```
     /// tasuki::local(3, |job| {
@@ -213,21 +224,21 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective; blocks are as long for all. Errors as for [`Communicator::bcast`], and if `values` cannot be divided
-    /// so. Costs a message to each member.
+    /// Collective. All blocks have the same length. Errors: those of [`Communicator::bcast`]; `values` cannot be
+    /// divided into one block for each member. Cost: one message to each member.
     pub fn alltoall<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); values.len()];
         self.alltoall_into(values, &mut all)?;
         Ok(all)
     }
 
-    /// The same into `all`, which is as long as `values`. ArgumentSize no memory.
+    /// [`Communicator::alltoall`] into `all`, which is as long as `values`. Takes no memory.
     pub fn alltoall_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         self.inner().alltoall(values, all)
     }
 
-    /// This member's block of what all members' values come to, combined in the order of members: `values` are as many
-    /// blocks as there are members.
+    /// Combines all members' values in the order of the members, and returns this member's block of the result.
+    /// `values` have one block for each member.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -239,18 +250,18 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors as for [`Communicator::alltoall`]. Costs a message to each member, and two copies of `values`
-    /// on the heap.
+    /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and two copies of
+    /// `values` on the heap.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         self.inner().reduce_scatter(values, &Combined(&operation))
     }
 
-    /// What the values of the members up to this one come to, combined in their order.
+    /// Combines the values of the members from the first to this one, in their order.
     ///
     /// ```
     /// use tasuki::Sum;
     /// tasuki::local(4, |job| {
-    ///     let count = u64::from(job.rank().0) + 1;                       // what each member has: 1, 2, 3, 4
+    ///     let count = u64::from(job.rank().0) + 1;                       // the members have 1, 2, 3, 4
     ///     let through = job.world().scan(&[count], Sum)?[0];
     ///     let before = job.world().exscan(&[count], Sum)?.map_or(0, |sum| sum[0]);
     ///     assert_eq!((before, through), (count * (count - 1) / 2, count * (count + 1) / 2));
@@ -259,26 +270,28 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective; as many values on each member. Errors as for [`Communicator::bcast`]. Costs ceil(log2 P) rounds of a
-    /// message each way.
+    /// Collective. Each member passes the same number of values. Errors: those of [`Communicator::bcast`]. Cost:
+    /// ceil(log2 P) rounds of one message in each direction.
     pub fn scan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         let mut result = values.to_vec();
         self.inner().scan(&mut result, &Combined(&operation))?;
         Ok(result)
     }
 
-    /// The same of the members before this one; `None` on the first one. Costs a round more.
+    /// [`Communicator::scan`] over the members before this one. Returns `None` on the first member. Cost: one more
+    /// round.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, &Combined(&operation))?;
         Ok((self.rank() != Rank(0)).then_some(result))
     }
 
-    /// Room for blocks of so many values, which may be anything that a program comes up with. Error: there is none.
-    pub(crate) fn room<T: Pod>(&self, counts: &[usize], call: &str) -> Result<Vec<T>> {
+    /// Allocates room for blocks of these numbers of values, which come from the program and may be any numbers.
+    /// Error: there is not enough memory.
+    pub(crate) fn allocate<T: Pod>(&self, counts: &[usize], call: &str) -> Result<Vec<T>> {
         let count = counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count));
         let bytes = count.and_then(|count| (count as u64).checked_mul(size_of::<T>() as u64));
-        if bytes.is_none_or(|bytes| bytes >= LOOKED_UP_FROM) {
+        if bytes.is_none_or(|bytes| bytes >= CHECKED_BYTES_MIN) {
             let worker = self.messages().worker();
             let fault = |error: crate::Error| worker.fault(error.cause().clone(), || call.into());
             check_available(bytes.unwrap_or(u64::MAX)).map_err(fault)?;

@@ -1,33 +1,33 @@
-//! Plans whose starts take any values of the program's, as many as it likes: they pass through the plan's own buffers,
-//! piece by piece.
+//! Chunked plans: each start takes any number of values, which pass through the plan's own buffers chunk by chunk.
 
 use crate::{Plan, Pod, Result};
 use std::fmt;
 use tasuki_collective::ChunkedRun;
 
-/// A plan whose starts take values of the program's, any number of them. Made of a plan of equal blocks by
-/// [`Plan::chunked`].
+/// A plan whose starts take any number of values of the program. Made by [`Plan::chunked`] from a plan with equal
+/// blocks.
 ///
-/// Where the plan has blocks of `count` values the program's may have any number, as many on all members: they pass
-/// through the plan's buffers in pieces of `count`, one after the other. They lie as in the plan's buffer, with that
-/// number in place of `count`, and what is gotten takes their place: also where the plan has a result apart from what
-/// is given, as in an exchange, with room for the more blocks of the two.
+/// The plan has blocks of `count` values. A start may use blocks of any number of values, the same number on all
+/// members. They pass through the plan's buffers in chunks of `count` values, one chunk after the other. The
+/// program's values have the layout of the plan's buffer, with their own number in place of `count`. The result
+/// replaces them, also for operations such as an exchange whose plan has a separate result buffer; the vector then
+/// needs room for the larger of the two.
 ///
-/// [`start`](ChunkedPlan::start) takes a vector, and [`wait`](ChunkedPlan::wait) gives it back; a slice is lent inside a
-/// scope by [`Scope::start`](crate::Scope::start), or for the time of a call by [`run`](ChunkedPlan::run). The first
-/// piece goes on while the program computes; later ones begin in whichever call of the rank waits. Different plans
-/// may be started, and waited for, in different orders on different members. A start that is under way when it is
-/// dropped goes on in calls of the rank until it leaves, for others wait for it.
+/// [`start`](ChunkedPlan::start) takes a vector, and [`wait`](ChunkedPlan::wait) returns it.
+/// [`Scope::start`](crate::Scope::start) borrows a slice within a scope, [`run`](ChunkedPlan::run) for the time of
+/// the call. The first chunk goes on while the program computes. A later chunk begins when any call of the rank
+/// waits. Members may start different plans, and wait for them, in different orders. If the plan is dropped during a
+/// start, the start goes on in later calls of the rank until the rank leaves, because other members wait for it.
 ///
 /// ```
 /// use tasuki::Rank;
 /// tasuki::local(3, |job| {
-///     let mut news = job.world().bcast_init::<u16>(100, Rank(2))?.chunked()?;
+///     let mut values = job.world().bcast_init::<u16>(100, Rank(2))?.chunked()?;
 ///     for length in [1, 100, 12_345] {
-///         let mine = if job.rank() == 2 { vec![7; length] } else { vec![0; length] };
-///         news.start(mine)?;
-///         let inner: u64 = (0..1000).sum();                  // work that needs no news
-///         assert_eq!((news.wait()?, inner), (Some(vec![7; length]), 499_500));
+///         let own = if job.rank() == 2 { vec![7; length] } else { vec![0; length] };
+///         values.start(own)?;
+///         let inner: u64 = (0..1000).sum();                  // work that does not need the values
+///         assert_eq!((values.wait()?, inner), (Some(vec![7; length]), 499_500));
 ///     }
 ///     Ok(())
 /// })?;
@@ -44,59 +44,60 @@ impl<T: Pod + Send> fmt::Debug for ChunkedPlan<T> {
 }
 
 impl<T: Pod + Send> Plan<T> {
-    /// A plan whose starts take any number of values, which pass through this one's buffers: the more values these
-    /// hold, the fewer pieces. Local; all members do it, or those that do not start as often as there are pieces.
+    /// Turns this plan into one whose starts take any number of values, which pass through this plan's buffers: the
+    /// larger the buffers, the fewer the chunks. Not collective. All members do it; or the others start their plans
+    /// once for each chunk.
     ///
-    /// Errors: blocks differ in length, or are empty; it is a plan of a schedule of one's own; a start is under way.
+    /// Errors: the blocks differ in length or are empty; the plan was made from the program's own schedule; a start
+    /// is active.
     pub fn chunked(self) -> Result<ChunkedPlan<T>> {
-        let (plan, passed) = self.into_parts();
+        let (plan, chunk_shape) = self.into_parts();
         if plan.is_active() {
-            return Err(plan.refused("buffered", "a start is under way: wait for it first"));
+            return Err(plan.refused("chunked", "a start is active: wait for it first"));
         }
-        match passed {
-            Some(passed) => Ok(ChunkedPlan(ChunkedRun::new(plan, passed))),
+        match chunk_shape {
+            Some(chunk_shape) => Ok(ChunkedPlan(ChunkedRun::new(plan, chunk_shape))),
             None => {
-                let text =
-                    "values pass only where all blocks are as long, not empty, and the library's own plan's";
-                Err(plan.refused("buffered", text))
+                let text = "chunking needs blocks of equal length that are not empty, and an operation of the library";
+                Err(plan.refused("chunked", text))
             }
         }
     }
 }
 
 impl<T: Pod + Send> ChunkedPlan<T> {
-    /// Starts it with these values, which are as many blocks as the plan has. Returns at once.
+    /// Starts the plan with these values, which form as many blocks as the plan has. Returns at once.
     ///
-    /// Members must come with blocks of as many values: one that comes with more pieces than others waits until these
-    /// start again, or leave. Errors: the values are not as many blocks; the start before has not been waited for; the
-    /// job is over. Costs a copy of the first piece, and what a start of the plan costs.
+    /// Members must pass blocks of the same number of values: a member with more chunks than the others waits until
+    /// the others start again or leave. Errors: the values do not form that number of blocks; the previous start has
+    /// not been waited for; the job is over. Cost: a copy of the first chunk, and a start of the plan.
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
         self.0.start(values)
     }
 
-    /// Returns when the start is over for this member, and gives its values back: with what it got. `None` where none
-    /// is under way. Errors as of [`Plan::wait`]; then the plan is of no more use.
+    /// Returns when the start is complete on this member, and returns its values with the result. Returns `None` if
+    /// no start is active. Errors: those of [`Plan::wait`]; after an error the plan cannot be used any more.
     pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
         self.0.wait()
     }
 
-    /// The same if the start is over for this member, else `None`. Never waits.
+    /// Returns the values with the result if the start is complete on this member, `None` otherwise. Never waits.
     pub fn test(&mut self) -> Result<Option<Vec<T>>> {
         self.0.test()
     }
 
-    /// Starts it with these values and returns when it is over: they are what it got. Costs a copy of them besides.
+    /// Starts the plan with these values and returns when they are the result. Cost: one more copy of the values.
     pub fn run(&mut self, values: &mut [T]) -> Result<()> {
         self.0.start(values.to_vec())?;
         self.finish_into(values)
     }
 
-    /// Whether a start is under way: not waited for.
+    /// Returns true if a start has not been waited for.
     pub fn is_active(&self) -> bool {
         self.0.is_active()
     }
 
-    /// Waits, and puts what it got there.
+    /// Waits, and copies the result into `values`.
     pub(crate) fn finish_into(&mut self, values: &mut [T]) -> Result<()> {
         if let Some(got) = self.0.wait()? {
             values[..got.len()].copy_from_slice(&got);

@@ -5,20 +5,21 @@ use crate::{Cause, CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::ChunkShape;
 
-/// Whom a member of a communicator gives blocks, and from whom it gets some: its own part of a grid or graph.
+/// The neighbours of this member in a grid or graph of a communicator's members: the members to which it sends
+/// blocks, and those from which it receives blocks.
 ///
-/// Blocks that are given lie one behind the other in the order of [`destinations`](Neighbourhood::destinations), those
-/// that are got in the order of [`sources`](Neighbourhood::sources). The calls below are collective calls of the
-/// communicator from which it was made ([`Communicator::grid`], [`Communicator::graph`]): all members make them, in the
-/// same order as its other ones, those too that have no neighbours. Only neighbours exchange messages. It keeps that
-/// communicator alive.
+/// Blocks to send are stored one behind the other in the order of [`destinations`](Neighbourhood::destinations),
+/// received blocks in the order of [`sources`](Neighbourhood::sources). The calls below are collective calls of the
+/// communicator that made the neighbourhood ([`Communicator::grid`], [`Communicator::graph`]): all members make them,
+/// in the same order as its other collective calls, including members without neighbours. Only neighbours exchange
+/// messages. A neighbourhood keeps its communicator alive.
 ///
 /// ```
 /// tasuki::local(4, |job| {
 ///     let ring = job.world().grid(&[4], &[true])?;
 ///     let me = job.rank().0;
-///     let around = ring.exchange(&[10 * me, 10 * me + 1])?;             // one value back, one on
-///     assert_eq!(around, [(me + 3) % 4 * 10 + 1, (me + 1) % 4 * 10]);   // from before, from after
+///     let around = ring.exchange(&[10 * me, 10 * me + 1])?;             // to the previous, to the next
+///     assert_eq!(around, [(me + 3) % 4 * 10 + 1, (me + 1) % 4 * 10]);   // from the previous, from the next
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
@@ -27,16 +28,18 @@ use tasuki_collective::ChunkShape;
 /// Source: neighbourhood collectives of MPI-4.
 #[derive(Clone, Debug)]
 pub struct Neighbourhood {
-    of: Communicator,
+    communicator: Communicator,
     inner: Arc<tasuki_collective::Neighbourhood>,
 }
 
 impl Communicator {
-    /// The neighbourhood of this member on a grid of all members, the last dimension changing fastest: the member
-    /// before and the one after it along the first dimension, then along the second, and so on.
+    /// The neighbourhood of this member in a grid of all members, in which the last dimension varies fastest. Its
+    /// neighbours are the previous and the next member along the first dimension, then those along the second, and so
+    /// on.
     ///
-    /// Where a dimension is `periodic` the member after the last is the first, be they two or one and the same: what
-    /// goes to one side comes from the other. Else members at the edges have fewer neighbours.
+    /// In a `periodic` dimension the first member follows the last one, even if there are only two members or one: a
+    /// block that is sent to one side arrives from the other side. In a dimension that is not periodic, members at
+    /// the edges have fewer neighbours.
     ///
     /// ```
     /// use tasuki::Rank;
@@ -50,16 +53,17 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors, on all members: they came with different grids; it has not as many places as there are
-    /// members; `periodic` does not say it of each dimension. Costs an allgather of 8 bytes.
+    /// Collective. Errors, on all members: members pass different grids; the grid has not exactly one place for each
+    /// member; `periodic` has not one entry for each dimension. Cost: an allgather of 8 bytes.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let inner = Arc::new(self.inner().grid(dims, periodic)?);
-        Ok(Neighbourhood { of: self.clone(), inner })
+        Ok(Neighbourhood { communicator: self.clone(), inner })
     }
 
-    /// The neighbourhood of this member in a graph of which each member names its own edges alone: those from whom it
-    /// gets blocks, and those for whom it has some. One that is named so many times gives or gets as many blocks, the
-    /// first given being the first got; a member may be its own neighbour, or have none.
+    /// The neighbourhood of this member in a graph. Each member names only its own edges: the members from which it
+    /// receives blocks, and those to which it sends blocks. A member that is named n times sends or receives n
+    /// blocks, and the first block sent is the first received. A member may be its own neighbour, or have no
+    /// neighbour.
     ///
     /// ```
     /// use tasuki::Rank;
@@ -67,7 +71,7 @@ impl Communicator {
     ///     let (all, first) = ([Rank(1), Rank(2)], [Rank(0)]);
     ///     let is_first = job.rank() == 0;
     ///     let star = match is_first {
-    ///         true => job.world().graph(&all, &[])?,                        // gets from the others
+    ///         true => job.world().graph(&all, &[])?,                        // receives from the others
     ///         false => job.world().graph(&[], &first)?,
     ///     };
     ///     let me = job.rank().index();
@@ -81,81 +85,91 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors, on all members, of which nobody has the neighbourhood then: what two say of the edges
-    /// between them does not agree, which those two are told; one names a member that there is not. Costs a message of
-    /// 8 bytes to each member, and an allgather of as much.
+    /// Collective. Errors, on all members, none of which gets a neighbourhood: two members name a different number of
+    /// edges between them (these two members report it); a member names a member that does not exist. Cost: a message
+    /// of 8 bytes to each member, and an allgather of 8 bytes.
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let inner = Arc::new(self.inner().graph(sources, destinations)?);
-        Ok(Neighbourhood { of: self.clone(), inner })
+        Ok(Neighbourhood { communicator: self.clone(), inner })
     }
 }
 
 impl Neighbourhood {
-    /// From whom blocks come, in the order in which they lie.
+    /// The members from which blocks come, in the order of the blocks.
     pub fn sources(&self) -> &[Rank] {
         self.inner.sources()
     }
 
-    /// For whom blocks are, in the order in which they lie.
+    /// The members to which blocks go, in the order of the blocks.
     pub fn destinations(&self) -> &[Rank] {
         self.inner.destinations()
     }
 
-    /// A block from each source; `values` are as many blocks for the destinations, all of the same length.
+    /// Sends one block to each destination and returns one block from each source. All blocks have the same length.
     ///
-    /// Collective. Errors: `values` cannot be divided so, or this member has sources and no destinations, so that it
-    /// does not know how long blocks are ([`exchange_v`](Neighbourhood::exchange_v) says that); two neighbours disagree
-    /// about a length: both find out, before any of it is on its way; a member died, or left. Costs a message of 32
-    /// bytes each way between neighbours, and one for each block.
+    /// Collective. Errors: `values` cannot be divided into blocks for the destinations; this member has sources and
+    /// no destinations, so that it does not know the length of a block (use
+    /// [`exchange_v`](Neighbourhood::exchange_v)); two neighbours disagree about a length, which both report before
+    /// any value is sent; a member died or left. Cost: a message of 32 bytes in each direction between neighbours,
+    /// and one message for each block.
     pub fn exchange<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        let (gives, gets) = self.equal(values.len(), "exchange")?;
-        self.exchange_v(values, &gives, &gets)
+        let (send_counts, recv_counts) = self.equal_counts(values.len(), "exchange")?;
+        self.exchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// The same of blocks that differ: of so many values for each destination as `gives` says, and from each source as
-    /// `gets` says. Errors besides: there are not as many counts.
-    pub fn exchange_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
-        let mut all = self.of.room(gets, "exchange_v")?;
-        self.of.inner().exchange(&self.inner, values, (gives, gets), &mut all)?;
+    /// [`exchange`](Neighbourhood::exchange) with blocks of different lengths: `send_counts` has the number of values
+    /// for each destination, `recv_counts` that from each source. Error besides: there is not one count for each
+    /// neighbour.
+    pub fn exchange_v<T: Pod>(
+        &self,
+        values: &[T],
+        send_counts: &[usize],
+        recv_counts: &[usize],
+    ) -> Result<Vec<T>> {
+        let mut all = self.communicator.allocate(recv_counts, "exchange_v")?;
+        self.communicator.inner().exchange(&self.inner, values, (send_counts, recv_counts), &mut all)?;
         Ok(all)
     }
 
-    /// Begins [`exchange`](Neighbourhood::exchange).
+    /// Begins an [`exchange`](Neighbourhood::exchange).
     ///
     /// ```
     /// tasuki::local(3, |job| {
     ///     let line = job.world().grid(&[3], &[false])?;
-    ///     let mine = vec![job.rank().0; line.destinations().len()];
-    ///     let begun = line.iexchange(mine)?;
-    ///     let inner: u64 = (0..1000).sum();                                 // work that needs no neighbour
+    ///     let own = vec![job.rank().0; line.destinations().len()];
+    ///     let request = line.iexchange(own)?;
+    ///     let sum: u64 = (0..1000).sum();                                 // work that needs no neighbour
     ///     let got: Vec<u32> = line.sources().iter().map(|source| source.0).collect();
-    ///     assert_eq!((begun.wait()?, inner), (got, 499_500));
+    ///     assert_eq!((request.wait()?, sum), (got, 499_500));
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// CollectiveRequest, and as [`Communicator::iallreduce`]. Errors at once as of [`exchange`](Neighbourhood::exchange); two
-    /// neighbours that disagree both find out later, of whatever length, before any of it is on its way. Costs a
-    /// message of up to 48 bytes each way between neighbours; where the blocks do not fit in it beside their lengths,
-    /// one more when that has arrived.
+    /// Collective, and as [`Communicator::iallreduce`]. Errors of this call: those of
+    /// [`exchange`](Neighbourhood::exchange). Later: two neighbours disagree about a length, whatever the lengths
+    /// are; both report it before any value is sent. Cost: a message of up to 48 bytes in each direction between
+    /// neighbours; if the blocks do not fit into it beside their lengths, one more message when it has arrived.
     pub fn iexchange<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
-        let (gives, gets) = self.equal(values.len(), "iexchange")?;
-        self.iexchange_v(values, &gives, &gets)
+        let (send_counts, recv_counts) = self.equal_counts(values.len(), "iexchange")?;
+        self.iexchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// Begins [`exchange_v`](Neighbourhood::exchange_v). As [`iexchange`](Neighbourhood::iexchange).
+    /// Begins an [`exchange_v`](Neighbourhood::exchange_v). As [`iexchange`](Neighbourhood::iexchange).
     pub fn iexchange_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        gives: &[usize],
-        gets: &[usize],
+        send_counts: &[usize],
+        recv_counts: &[usize],
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.of.inner().start_exchange(&self.inner, values, (gives, gets)).map(CollectiveRequest)
+        self.communicator
+            .inner()
+            .start_exchange(&self.inner, values, (send_counts, recv_counts))
+            .map(CollectiveRequest)
     }
 
-    /// Prepares an exchange of blocks of `count` values: those for the destinations are written one behind the other,
-    /// those from the sources found one behind the other.
+    /// Prepares an exchange of blocks of `count` values. A member writes the blocks for its destinations one behind
+    /// the other, and reads the blocks from its sources one behind the other.
     ///
     /// ```
     /// tasuki::local(4, |job| {
@@ -166,7 +180,7 @@ impl Neighbourhood {
     ///         edges.write(0, &[heat; 2])?;                                  // each has two neighbours
     ///         edges.start()?;
     ///         edges.wait()?;
-    ///         heat += edges.to_vec()?.iter().map(|theirs| (theirs - heat) / 4.0).sum::<f64>();
+    ///         heat += edges.to_vec()?.iter().map(|other| (other - heat) / 4.0).sum::<f64>();
     ///     }
     ///     assert!((heat - 0.25).abs() < 1e-9);
     ///     Ok(())
@@ -174,39 +188,49 @@ impl Neighbourhood {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// CollectiveRequest, as [`Communicator::alltoall_init`]; [`Plan`] says what holds of plans. Errors, on all members, of
-    /// which nobody has the plan then: two neighbours disagree about a length, which those two are told; one has no
-    /// room. Costs a message of 8 bytes and 16 more for each block to each neighbour, beside what making a plan costs:
-    /// memory for its own blocks and a few signals, whatever others exchange.
+    /// Collective, as [`Communicator::alltoall_init`]; see [`Plan`]. Errors, on all members, none of which gets a
+    /// plan: two neighbours disagree about a length (these two report it); a member has no room. Cost, besides that
+    /// of any plan: to each neighbour a message of 8 bytes and 16 more for each block. The plan's memory is that of
+    /// this member's own blocks and of a few signals.
     pub fn exchange_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        let (gives, gets) = (vec![count; self.destinations().len()], vec![count; self.sources().len()]);
-        let passed = ChunkShape::exchanged(count, gives.len(), gets.len());
-        Ok(Plan::of_two(self.prepare::<T>(&gives, &gets)?, passed))
+        let (send_counts, recv_counts) =
+            (vec![count; self.destinations().len()], vec![count; self.sources().len()]);
+        let chunk_shape = ChunkShape::exchanged(count, send_counts.len(), recv_counts.len());
+        Ok(Plan::of_two(self.prepare::<T>(&send_counts, &recv_counts)?, chunk_shape))
     }
 
-    /// The same of blocks that differ: of so many values for each destination as `gives` says, and from each source as
-    /// `gets` says.
-    pub fn exchange_v_init<T: Pod>(&self, gives: &[usize], gets: &[usize]) -> Result<Plan<T>> {
-        Ok(Plan::of_two(self.prepare::<T>(gives, gets)?, None))
+    /// [`exchange_init`](Neighbourhood::exchange_init) with blocks of different lengths: `send_counts` has the number
+    /// of values for each destination, `recv_counts` that from each source.
+    pub fn exchange_v_init<T: Pod>(&self, send_counts: &[usize], recv_counts: &[usize]) -> Result<Plan<T>> {
+        Ok(Plan::of_two(self.prepare::<T>(send_counts, recv_counts)?, None))
     }
 
-    fn prepare<T: Pod>(&self, gives: &[usize], gets: &[usize]) -> Result<tasuki_collective::Plan> {
-        let [gives, gets] = [gives, gets].map(byte_counts::<T>);
-        self.of.inner().plan_exchange(&self.inner, (&gives, &gets), &|| self.of.start_helper())
+    fn prepare<T: Pod>(
+        &self,
+        send_counts: &[usize],
+        recv_counts: &[usize],
+    ) -> Result<tasuki_collective::Plan> {
+        let [send_counts, recv_counts] = [send_counts, recv_counts].map(byte_counts::<T>);
+        self.communicator
+            .inner()
+            .plan_exchange(&self.inner, (&send_counts, &recv_counts), &|| self.communicator.start_helper())
     }
 
-    /// How many values each block has, of so many for all destinations.
-    fn equal(&self, values: usize, call: &str) -> Result<(Vec<usize>, Vec<usize>)> {
+    /// The number of values of each block, if `values` values are all blocks for the destinations.
+    fn equal_counts(&self, values: usize, call: &str) -> Result<(Vec<usize>, Vec<usize>)> {
         let (to, from) = (self.destinations().len(), self.sources().len());
         let text = if to > 0 && !values.is_multiple_of(to) || to == 0 && values > 0 {
             format!("{values} values cannot be divided into blocks for {to} destinations")
         } else if to == 0 && from > 0 {
-            "without destinations it cannot tell how long blocks are: say it with the form that ends in _v"
-                .into()
+            "without destinations the length of a block is unknown: use the call that ends in _v".into()
         } else {
             let count = values.checked_div(to).unwrap_or(0);
             return Ok((vec![count; to], vec![count; from]));
         };
-        Err(self.of.messages().worker().fault(Cause::Argument(text), || format!("{call}({values} values)")))
+        Err(self
+            .communicator
+            .messages()
+            .worker()
+            .fault(Cause::Argument(text), || format!("{call}({values} values)")))
     }
 }

@@ -1,8 +1,8 @@
-//! Collective calls that are begun and waited for later; also as futures.
+//! Nonblocking collective calls, which are also futures.
 //!
-//! All members begin them in the same order, one thread of each at a time, whatever other collective calls, messages
-//! and plans they make in between; they may wait for them in any order, and need not in the same. They meet nothing but
-//! each other. [`Communicator::iallreduce`] says what holds for all of them.
+//! All members begin them in the same order, one thread of each member at a time. Other collective calls, messages
+//! and plans may come in between. Members may wait for them in any order, and different members in different orders.
+//! Nonblocking calls match only each other. [`Communicator::iallreduce`] describes what holds for all of them.
 
 use crate::reduction::reduce_op::ReduceOp;
 use crate::{Communicator, Pod, Rank, Result};
@@ -11,19 +11,22 @@ use std::pin::Pin;
 use std::task::{self, Poll};
 use tasuki_collective::{Combiner, StartedCollective};
 
-/// A collective call that was begun. [`Collective::wait`] or `.await` gives what it comes to. Dropping it ends nothing:
-/// this member's part goes on in later waiting calls of the rank, so that the others get theirs.
-#[must_use = "the result comes from wait()"]
+/// A collective call that was begun. [`CollectiveRequest::wait`] or `.await` returns its result. Dropping the request
+/// does not cancel the call: this member's part goes on in later waiting calls of the rank, so that the other members
+/// get their results.
+#[must_use = "wait() returns the result"]
 #[derive(Debug)]
 pub struct CollectiveRequest<R>(pub(crate) StartedCollective<R>);
 
 impl<R> CollectiveRequest<R> {
-    /// Whether it is over on this member. Never waits. Moves it on, and other work of the rank's.
+    /// Returns true if the call is complete on this member. Never waits. Moves this call and other work of the rank
+    /// on.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
 
-    /// Waits until it is over on this member, and gives its result. Moves other work of the rank's on meanwhile.
+    /// Waits until the call is complete on this member and returns its result. Meanwhile it moves other work of the
+    /// rank on.
     pub fn wait(self) -> Result<R> {
         self.0.wait()
     }
@@ -37,22 +40,22 @@ impl<R> Future for CollectiveRequest<R> {
     }
 }
 
-/// What combines values, on whichever thread.
+/// The operation, in a form that any thread of the rank may call.
 fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> Combiner<T> {
     Box::new(move |left, right| operation.combine(left, right))
 }
 
 impl Communicator {
-    /// Begins a barrier: over when all members have begun it.
+    /// Begins a barrier, which is complete when all members have begun it.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) rounds of a message. [`Communicator::fuzzy_barrier`] goes on
-    /// while members compute.
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message. [`Communicator::fuzzy_barrier`]
+    /// also goes on while all members compute.
     ///
     /// ```
     /// tasuki::local(3, |job| {
-    ///     let all_here = job.world().ibarrier()?;
+    ///     let request = job.world().ibarrier()?;
     ///     let sum: u64 = (0..1000).sum();                        // work that needs no other rank
-    ///     all_here.wait()?;
+    ///     request.wait()?;
     ///     assert_eq!(sum, 499_500);
     ///     Ok(())
     /// })?;
@@ -62,17 +65,17 @@ impl Communicator {
         self.inner().start_barrier().map(CollectiveRequest)
     }
 
-    /// Begins a broadcast: gives the root's values; `values` are as many on each member.
+    /// Begins a broadcast of the root's values. Each member passes the same number of values.
     ///
-    /// As [`Communicator::iallreduce`]; the root's part is over before all members have the values. Costs ceil(log2 P)
-    /// messages one after the other.
+    /// As [`Communicator::iallreduce`]. The root's part is complete before all members have the values. Cost:
+    /// ceil(log2 P) messages one after the other.
     ///
     /// ```
     /// use tasuki::Rank;
     /// tasuki::local(3, |job| {
-    ///     let mine = vec![job.rank().0; 100];
-    ///     let (first, last) = (job.world().ibcast(mine.clone(), Rank(0))?, job.world().ibcast(mine, Rank(2))?);
-    ///     // Under any executor; here one for a single future.
+    ///     let own = vec![job.rank().0; 100];
+    ///     let (first, last) = (job.world().ibcast(own.clone(), Rank(0))?, job.world().ibcast(own, Rank(2))?);
+    ///     // Any executor will do; this one runs a single future.
     ///     let both = pollster::block_on(async { Ok::<_, tasuki::Error>((last.await?, first.await?)) })?;
     ///     assert_eq!(both, (vec![2; 100], vec![0; 100]));
     ///     Ok(())
@@ -83,9 +86,10 @@ impl Communicator {
         self.inner().start_bcast(values, root).map(CollectiveRequest)
     }
 
-    /// Begins a reduction: gives all members' values, combined in their order, on the root; `None` elsewhere.
+    /// Begins a reduction. The root gets all members' values, combined in the order of the members; other members get
+    /// `None`.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) messages one after the other, and one more to a root that is
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and one more if the root is
     /// not the first member.
     pub fn ireduce<T: Pod + Send>(
         &self,
@@ -96,28 +100,29 @@ impl Communicator {
         self.inner().start_reduce(values, combiner(operation), root).map(CollectiveRequest)
     }
 
-    /// Begins a reduction: gives all members' values, combined in the order of members; the same to the bit on each.
+    /// Begins a reduction. All members get all members' values, combined in the order of the members, equal in every
+    /// bit.
     ///
-    /// Collective: all members begin it, and all calls of this file, in the same order, one thread of each at a time;
-    /// blocking collective calls and plans may stand anywhere between. As many values on each member. The call owns
-    /// them until it is over; what it comes to is a vector of its own.
+    /// Collective: all members begin it, and all other nonblocking collective calls, in the same order, one thread of
+    /// each member at a time. Blocking collective calls and plans may come in between. Each member passes the same
+    /// number of values. The call owns the values until it is complete; the result is another vector.
     ///
-    /// Does not wait, but to find the slots of pairs that have none yet. Goes on whenever a thread of the rank is in a
-    /// call that waits, for whatever that is, or asks ([`Collective::is_finished`]), or while a future of a message or
-    /// collective call is awaited; not while all compute, so a member in the middle of a tree holds up those below. The
-    /// operation need not commute, and is called on whichever of those threads, also by the call that begins
-    /// this; where it panics, that call does.
+    /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
+    /// the rank is in a call that waits for anything, tests it ([`CollectiveRequest::is_finished`]), or awaits the
+    /// future of a message or a collective call. It does not go on while all members compute: a member in the middle
+    /// of a tree delays the members below it. The operation need not commute. Any of those threads may call it, also
+    /// the one that begins this call; if the operation panics, that thread's call panics.
     ///
-    /// Up to 64 may be under way on a communicator: one more is an error that has begun nothing
-    /// ([`Cause::Full`](crate::Cause::Full)); wait for the oldest, and begin it again. Errors at once: there is no such
-    /// root, or `values` are not as many as they must be. Errors later: members disagree about the number of bytes
-    /// (some then find out by others leaving); a member died, or left before its part was over. One that drops this
-    /// and leaves before that may be told of messages that were not taken, as with a send. After an error, or a panic
-    /// of the operation, other members may be in the middle, and wait until this one leaves: use the communicator for
-    /// no more of these.
+    /// Up to 64 calls may be active on a communicator. One more is an error that begins nothing
+    /// ([`Cause::Full`](crate::Cause::Full)): wait for the oldest call and begin this one again. Errors of this call:
+    /// there is no such root; `values` has the wrong length. Later errors: members disagree about the number of bytes
+    /// (some of them may notice only when others leave); a member died, or left before its part was complete. A
+    /// member that drops the request and leaves before its part is complete may get errors about messages that were
+    /// not received, as after a send. After an error, or a panic of the operation, other members may be in the middle
+    /// of the call and wait until this one leaves: do not use nonblocking calls of this communicator after that.
     ///
-    /// Costs a reduction to the first member and a broadcast: 2 ceil(log2 P) messages one after the other; a few
-    /// copies of the values on the heap, and once 8 KiB or so for the slots of each pair that exchange messages.
+    /// Cost: a reduction to the first member and a broadcast, 2 ceil(log2 P) messages one after the other; a few
+    /// copies of the values on the heap; and once about 8 KiB for the slots of each pair that exchanges messages.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -143,10 +148,10 @@ impl Communicator {
         self.inner().start_allreduce(values, combiner(operation)).map(CollectiveRequest)
     }
 
-    /// Begins a gather: gives all members' values one behind the other, on the root; `None` elsewhere.
+    /// Begins a gather. The root gets all members' values, one block behind the other; other members get `None`.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) messages one after the other, and memory for what passes
-    /// through a member.
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and memory for the values
+    /// that pass through a member.
     pub fn igather<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -155,11 +160,11 @@ impl Communicator {
         self.inner().start_gather(values, root).map(CollectiveRequest)
     }
 
-    /// Begins a scatter: gives this member's block of the root's values, which are as many blocks of `count` values as
-    /// there are members; `values` are not looked at elsewhere.
+    /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
+    /// each member. `values` of members other than the root are ignored.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) messages one after the other, and memory for what passes
-    /// through a member.
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and memory for the values
+    /// that pass through a member.
     pub fn iscatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -169,25 +174,25 @@ impl Communicator {
         self.inner().start_scatter(values, count, root).map(CollectiveRequest)
     }
 
-    /// Begins a gather to all: gives all members' values one behind the other.
+    /// Begins an allgather. All members get all members' values, one block behind the other.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) rounds of a message.
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message.
     pub fn iallgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_allgather(values).map(CollectiveRequest)
     }
 
-    /// Begins an exchange of blocks: gives a block from each member, in their order; `values` are as many blocks of
-    /// this member's for all of them.
+    /// Begins an exchange of one block between each two members. `values` are this member's blocks, one for each
+    /// member. The result are the blocks that the members had for this one. Both are in the order of the members.
     ///
-    /// As [`Communicator::iallreduce`]. Costs a message to each member, all at once.
+    /// As [`Communicator::iallreduce`]. Cost: one message to each member, all at once.
     pub fn ialltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_alltoall(values).map(CollectiveRequest)
     }
 
-    /// Begins a reduction that gives this member's block of what all members' values come to, combined in their order;
-    /// `values` are as many blocks as there are members.
+    /// Begins a reduction of which each member gets one block. All members' values, one block for each member, are
+    /// combined in the order of the members.
     ///
-    /// As [`Communicator::iallreduce`]. Costs a message to each member, all at once.
+    /// As [`Communicator::iallreduce`]. Cost: one message to each member, all at once.
     pub fn ireduce_scatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -196,9 +201,9 @@ impl Communicator {
         self.inner().start_reduce_scatter(values, combiner(operation)).map(CollectiveRequest)
     }
 
-    /// Begins a scan: gives what the values of the members up to this one come to, combined in their order.
+    /// Begins a scan. This member gets the values of the members from the first to this one, combined in their order.
     ///
-    /// As [`Communicator::iallreduce`]. Costs ceil(log2 P) rounds of a message.
+    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message.
     pub fn iscan<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -207,7 +212,7 @@ impl Communicator {
         self.inner().start_scan(values, combiner(operation)).map(CollectiveRequest)
     }
 
-    /// The same of the members before this one; `None` on the first one.
+    /// [`Communicator::iscan`] over the members before this one. The first member gets `None`.
     pub fn iexscan<T: Pod + Send>(
         &self,
         values: Vec<T>,

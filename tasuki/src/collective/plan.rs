@@ -9,22 +9,23 @@ use tasuki_core::segment::layout::RANGE_BYTES;
 use tasuki_schedule::{BufferId, Schedule, StepKind};
 use tasuki_schedule::{CollectiveKind, Shape};
 
-/// A collective that the members of a communicator have prepared, of values of one type.
+/// A collective of values of one type that the members of a communicator have prepared. MPI calls it a persistent
+/// collective.
 ///
-/// It has buffers of its own, in which the program leaves what it gives, and finds what it gets. Between
-/// [`start`](Plan::start) and the end of [`wait`](Plan::wait) they are the plan's, and the program computes. Nothing is
-/// reset from start to start, and a member may be a start ahead of another that has not taken its data out yet: these
-/// are not overwritten.
+/// A plan has buffers of its own. The program writes this member's input into them and reads the result from them.
+/// From [`start`](Plan::start) until [`wait`](Plan::wait) returns, the plan owns the buffers and the program may
+/// compute. Nothing is reset between starts. A member may be one start ahead of another that has not read its result
+/// yet: the result is not overwritten.
 ///
-/// Meanwhile what arrives lets the plan go on, if there is a helper (`tasuki run --helper node`), and for schedules of
-/// one's own whoever is there, a rank that waits, too. Where the members share a node without a helper each moves its
-/// own part of other plans on in its calls alone, those that wait or test anything: that is as quick as the blocking
-/// call, and what a member that computes has to hand on waits until it comes back. Plans that only move long blocks, in
-/// one copy, go on by whoever is there.
+/// A started plan makes progress as follows. With a helper (`tasuki run --helper node`) it goes on as its data
+/// arrive. A plan of the program's own schedule is also moved on by any rank that waits. Without a helper, if the
+/// members share a node, each member moves its own part of the other plans on, but only in its calls that wait or
+/// test something: this is as fast as the blocking call, but data that a computing member should forward wait until
+/// its next call. Plans that only move long blocks, in one copy, are moved on by any rank that waits.
 ///
-/// Plans are made in the same order on all members. Different plans may be started in different orders on different
-/// members, and be under way at the same time. Dropping a plan frees all, as soon as no member can reach it any more
-/// ([`Communicator::quiesce`]), also while a start is under way.
+/// All members make their plans in the same order. They may start different plans in different orders, and several
+/// plans may be active at the same time. Dropping a plan, also during a start, frees its memory as soon as no member
+/// can access it any more ([`Communicator::quiesce`]).
 ///
 /// ```
 /// use tasuki::Rank;
@@ -35,7 +36,7 @@ use tasuki_schedule::{CollectiveKind, Shape};
 ///             weights.write(0, &[step as f32; 1000])?;
 ///         }
 ///         weights.start()?;
-///         let inner: u64 = (0..1000).sum();                 // work that needs no weights
+///         let inner: u64 = (0..1000).sum();                 // work that does not need the weights
 ///         weights.wait()?;
 ///         assert_eq!((weights.to_vec()?[999], inner), (step as f32, 499_500));
 ///     }
@@ -47,11 +48,11 @@ use tasuki_schedule::{CollectiveKind, Shape};
 /// Source: persistent collectives of MPI-4; Morie et al., persistent collectives run by Tofu2.
 pub struct Plan<T> {
     inner: tasuki_collective::Plan,
-    /// Where the program leaves what it gives, and finds what it gets.
-    gives: BufferId,
-    gets: BufferId,
-    /// What lies there, if it is equal blocks.
-    passed: Option<ChunkShape>,
+    /// The buffer of this member's input, which the program writes.
+    input: BufferId,
+    result: BufferId,
+    /// The layout of the buffers, if they hold equal blocks.
+    chunk_shape: Option<ChunkShape>,
     of: PhantomData<T>,
 }
 
@@ -62,75 +63,82 @@ impl<T> fmt::Debug for Plan<T> {
 }
 
 impl<T: Pod> Plan<T> {
-    /// One with a buffer for what is given, and another for what is got.
-    pub(crate) fn of_two(inner: tasuki_collective::Plan, passed: Option<ChunkShape>) -> Plan<T> {
-        Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::RESULT, passed, of: PhantomData }
+    /// A plan with one buffer for the input and another one for the result.
+    pub(crate) fn of_two(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
+        Plan {
+            inner,
+            input: tasuki_schedule::DATA,
+            result: tasuki_schedule::RESULT,
+            chunk_shape,
+            of: PhantomData,
+        }
     }
 
-    /// Starts it: what this member gives may be read from now on, what it gets be written. Returns at once.
+    /// Starts the plan: from now on it may read this member's input and write its result. Returns at once.
     ///
-    /// Errors: the start before has not ended, as [`wait`](Plan::wait) or [`test`](Plan::test) tell; the job is over.
-    /// Costs a raised signal, and what can be done at once.
+    /// Errors: the previous start is not complete ([`wait`](Plan::wait) or [`test`](Plan::test) completes it); the
+    /// job is over. Cost: one raised signal, and the steps that can run at once.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         self.inner.start()
     }
 
-    /// Returns when the start is over for this member: what it gets is there, what it gave may be written anew. At once
-    /// where none is under way. Serves peers meanwhile. Errors: a member died, or left without having started it; a
-    /// step failed, as by an operation of the program's own that panicked.
+    /// Returns when the start is complete on this member: its result is in place and its input may be written again.
+    /// Returns at once if no start is active. Serves peers meanwhile. Errors: a member died, or left without having
+    /// started the plan; a step failed, for instance because the program's operation panicked.
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         self.inner.wait()
     }
 
-    /// Whether the start is over for this member. Never waits; moves this rank's work on. Errors as of
+    /// Returns true if the start is complete on this member. Never waits; moves this rank's work on. Errors: those of
     /// [`wait`](Plan::wait).
     pub fn test(&mut self) -> Result<bool> {
         self.inner.test()
     }
 
-    /// Whether a start is under way, as far as this member knows.
+    /// Returns true if a start is active, as far as this member knows.
     pub fn is_active(&self) -> bool {
         self.inner.is_active()
     }
 
-    /// Copies values into what this member gives, from value number `first` on. Errors: a start is under way; there is
-    /// no room for so many.
+    /// Copies values into this member's input, from value number `first` on. Errors: a start is active; the input has
+    /// no room for so many values.
     pub fn write(&mut self, first: usize, values: &[T]) -> Result<()> {
-        self.inner.write(self.gives, offset_of::<T>(first), bytemuck::cast_slice(values))
+        self.inner.write(self.input, offset_of::<T>(first), bytemuck::cast_slice(values))
     }
 
-    /// Copies values out of what this member got, from value number `first` on.
+    /// Copies values of this member's result, from value number `first` on, into `into`. Errors: a start is active;
+    /// the result has fewer values.
     pub fn read(&self, first: usize, into: &mut [T]) -> Result<()> {
-        self.inner.read(self.gets, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
+        self.inner.read(self.result, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
     }
 
-    /// The same into any buffer of a schedule of one's own.
+    /// [`Plan::write`] into any buffer of the program's own schedule.
     pub fn write_to(&mut self, buffer: BufferId, first: usize, values: &[T]) -> Result<()> {
         self.inner.write(buffer, offset_of::<T>(first), bytemuck::cast_slice(values))
     }
 
-    /// The same out of any buffer of a schedule of one's own.
+    /// [`Plan::read`] from any buffer of the program's own schedule.
     pub fn read_from(&self, buffer: BufferId, first: usize, into: &mut [T]) -> Result<()> {
         self.inner.read(buffer, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
     }
 
-    /// A copy of all that this member got.
+    /// Returns a copy of this member's whole result.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let count = self.inner.bytes(self.gets) as usize / size_of::<T>().max(1);
+        let count = self.inner.bytes(self.result) as usize / size_of::<T>().max(1);
         let mut values = vec![T::zeroed(); count];
         self.read(0, &mut values)?;
         Ok(values)
     }
 
-    /// It, and what lies in its buffers, if it is equal blocks.
+    /// The inner plan, and the layout of its buffers if they hold equal blocks.
     pub(crate) fn into_parts(self) -> (tasuki_collective::Plan, Option<ChunkShape>) {
-        (self.inner, self.passed)
+        (self.inner, self.chunk_shape)
     }
 }
 
-/// An operation that a plan may keep.
+/// A reduction operation that a plan can store.
 pub trait PlanReduceOp<T>: reduce_op::ReduceOp<T> + Send + Sync + 'static {}
 
 impl<T, O: reduce_op::ReduceOp<T> + Send + Sync + 'static> PlanReduceOp<T> for O {}
@@ -139,7 +147,7 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
-/// How a plan combines values by that operation.
+/// The form in which a plan stores an operation.
 fn combining<T: Pod>(operation: impl PlanReduceOp<T>) -> Combining {
     match operation.known() {
         Some(how) => Combining::Known(how),
@@ -151,25 +159,25 @@ fn combining<T: Pod>(operation: impl PlanReduceOp<T>) -> Combining {
 }
 
 impl Communicator {
-    /// Prepares a schedule, one's own or any. All members call it with the same one.
+    /// Prepares a schedule, of the program or of the library. All members pass the same schedule.
     ///
-    /// It was proven before, or is proven now, by each member for the whole group, which takes memory that grows with
-    /// the square of the number of its steps ([`Schedule::check`]). Errors: the first fault; members came with
-    /// different schedules; one had no room.
+    /// If the schedule was not proved correct before, each member now proves it for the whole group, which takes
+    /// memory that grows with the square of the number of its steps ([`Schedule::check`]). Errors: the first fault of
+    /// the schedule; members pass different schedules; a member has no room.
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        self.prove(schedule)?;
+        self.check_schedule(schedule)?;
         self.plan_unchecked(schedule)
     }
 
-    /// The same for a schedule that combines values, of one type, by that operation. Error besides: an operation that
-    /// is not known to everybody (a closure) combines in the memory of whoever has the step alone; a step combines
-    /// bytes that are not whole values.
+    /// [`Communicator::plan`] for a schedule that combines values of one type by an operation. Errors besides: the
+    /// operation is a closure, and a step combines values in the memory of a rank other than the one that has the
+    /// step; a step combines bytes that are not whole values.
     ///
     /// ```
     /// use tasuki::Sum;
     /// use tasuki::schedule::{Builder, CollectiveKind, Shape};
     ///
-    /// fn to_the_first(b: &mut Builder) {
+    /// fn reduce_to_first(b: &mut Builder) {
     ///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
     ///     for &rank in &ranks[1..] {
     ///         let before = b.last_write(data.on(ranks[0]));
@@ -177,8 +185,8 @@ impl Communicator {
     ///     }
     /// }
     /// tasuki::local(3, |job| {
-    ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("mine", to_the_first);
-    ///     let mut plan = job.world().plan_with(&sum.rooted(2), Sum)?; // rank 2 adds up in the memory of rank 0
+    ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
+    ///     let mut plan = job.world().plan_with(&sum.driven_by(2), Sum)?; // rank 2 runs all steps
     ///     plan.write(0, &[1.5, f64::from(job.rank().0)])?;
     ///     plan.start()?;
     ///     plan.wait()?;
@@ -188,26 +196,26 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn plan_with<T: Pod>(&self, schedule: &Schedule, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
-        self.prove(schedule)?;
+        self.check_schedule(schedule)?;
         self.check_values(schedule, size_of::<T>() as u64)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
         Ok(Plan {
             inner,
-            gives: tasuki_schedule::DATA,
-            gets: tasuki_schedule::DATA,
-            passed: None,
+            input: tasuki_schedule::DATA,
+            result: tasuki_schedule::DATA,
+            chunk_shape: None,
             of: PhantomData,
         })
     }
 
-    fn prove(&self, schedule: &Schedule) -> Result<()> {
+    fn check_schedule(&self, schedule: &Schedule) -> Result<()> {
         schedule.check().map(drop).map_err(|fault| {
             let cause = crate::Cause::Argument(fault.to_string());
             self.messages().worker().fault(cause, || format!("plan({})", schedule.name()))
         })
     }
 
-    /// That whole values are combined.
+    /// Checks that all steps combine whole values.
     fn check_values(&self, schedule: &Schedule, value_bytes: u64) -> Result<()> {
         for rank in 0..schedule.ranks() {
             for (number, step) in schedule.part(rank).steps().iter().enumerate() {
@@ -215,7 +223,7 @@ impl Communicator {
                     && !bytes.is_multiple_of(value_bytes.max(1))
                 {
                     let text = format!(
-                        "step {number} of rank {rank} combines {bytes} bytes, which are not whole values of \
+                        "step {number} of rank {rank} combines {bytes} bytes, which are not a multiple of the value size \
                          {value_bytes}"
                     );
                     let call = || format!("plan({})", schedule.name());
@@ -226,34 +234,35 @@ impl Communicator {
         Ok(())
     }
 
-    /// [`plan`](Communicator::plan) without the proof. A schedule that is wrong may never end, or leave anything in its
-    /// buffers.
+    /// [`plan`](Communicator::plan) without the proof. A plan of an incorrect schedule may never complete, or leave
+    /// any bytes in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
         Ok(Plan {
             inner,
-            gives: tasuki_schedule::DATA,
-            gets: tasuki_schedule::DATA,
-            passed: None,
+            input: tasuki_schedule::DATA,
+            result: tasuki_schedule::DATA,
+            chunk_shape: None,
             of: PhantomData,
         })
     }
 
-    /// Prepares a barrier: a start is over when all members have started.
+    /// Prepares a barrier: a start is complete when all members have started.
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
         self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), Combining::Nothing)
     }
 
-    /// Prepares a broadcast of `count` values: all members find those that the root has written.
+    /// Prepares a broadcast of `count` values: the root writes them, all members read them.
     pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), Combining::Nothing)
     }
 
-    /// Prepares a reduction of `count` values: the root finds what all members' values come to, in place of its own.
-    /// What members have written is used up: they write it anew before each start.
+    /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
+    /// the members' values: they write them again before each start.
     ///
-    /// The operation need not commute: values are combined in the order of members. What is known to everybody
-    /// ([`Sum`](crate::Sum) of `f64`, say) whoever is there combines; a closure only this rank's threads call.
+    /// The operation need not commute: values are combined in the order of the members. If the operation is one of
+    /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
+    /// combine. A closure is called only by this rank's threads.
     pub fn reduce_init<T: Pod>(
         &self,
         count: usize,
@@ -263,8 +272,8 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Reduce, root, count), operation)
     }
 
-    /// Prepares a reduction of `count` values for all: each member finds what they come to, in place of its own, the
-    /// same to the bit.
+    /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
+    /// own, equal in every bit.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -284,8 +293,8 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Allreduce, Rank(0), count), operation)
     }
 
-    /// Prepares a reduction of `count` values for each member: it finds its block of the result in place of its own
-    /// values for it, from value `rank * count` on.
+    /// Prepares a reduction of `count` values for each member: a member reads its block of the result in place of its
+    /// own values, from value `rank * count` on.
     pub fn reduce_scatter_init<T: Pod>(
         &self,
         count: usize,
@@ -294,37 +303,38 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::ReduceScatter, Rank(0), count), operation)
     }
 
-    /// Prepares a scan: each member finds what the values of the members up to it come to, in place of its own.
+    /// Prepares a scan: each member reads the combined values of the members from the first to itself, in place of
+    /// its own.
     pub fn scan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Scan, Rank(0), count), operation)
     }
 
-    /// Prepares an exclusive scan: each member finds what the values of the members before it come to, in place of its
-    /// own; the first one finds nothing of use.
+    /// Prepares an exclusive scan: each member reads the combined values of the members before it, in place of its
+    /// own. The result of the first member is undefined.
     pub fn exscan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Exscan, Rank(0), count), operation)
     }
 
-    /// Prepares a gather of `count` values from each member. The root writes its own from value `rank * count` on,
-    /// where it finds those of the others; other members write theirs at the beginning.
+    /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
+    /// on and reads those of all members in their order; other members write theirs at the beginning.
     pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), Combining::Nothing)
     }
 
-    /// Prepares a scatter of `count` values for each member, which the root writes one behind the other. Members find
-    /// theirs at the beginning, the root its own where it wrote them.
+    /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
+    /// Members read their blocks at the beginning, the root reads its own where it wrote it.
     pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), Combining::Nothing)
     }
 
-    /// Prepares an allgather of `count` values from each member. A member writes its own from value `rank * count` on,
-    /// where all find them.
+    /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *
+    /// count` on. All members read all values in the order of the members.
     pub fn allgather_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), Combining::Nothing)
     }
 
-    /// Prepares an exchange of `count` values between each two members: a member writes those for member `r` from value
-    /// `r * count` on, and reads those of member `r` there.
+    /// Prepares an exchange of `count` values between each two members: a member writes the values for member `r`
+    /// from value `r * count` on, and reads the values of member `r` there.
     pub fn alltoall_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), Combining::Nothing)
     }
@@ -353,19 +363,25 @@ impl Communicator {
             return Err(self.messages().worker().fault(cause, call));
         }
         let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;
-        let passed = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
+        let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
         if shape.operation == CollectiveKind::Alltoall {
-            return Ok(Plan::of_two(inner, passed));
+            return Ok(Plan::of_two(inner, chunk_shape));
         }
-        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed, of: PhantomData })
+        Ok(Plan {
+            inner,
+            input: tasuki_schedule::DATA,
+            result: tasuki_schedule::DATA,
+            chunk_shape,
+            of: PhantomData,
+        })
     }
 
-    /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for
-    /// collective calls that were made again and again: they are arranged anew when they come again. Collective.
+    /// Returns when all plans of this communicator that all members have dropped are freed, and also its cached
+    /// schedules of repeated collective calls, which are compiled again when the calls come again. Collective.
     ///
-    /// Error: a plan that all have dropped was started more often by some members than by others, or a start of it
-    /// has failed, so it will never be over. Its memory stays as long as the job; the next call frees what else there
-    /// is.
+    /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
+    /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call
+    /// frees the other plans.
     pub fn quiesce(&self) -> Result<()> {
         self.inner().quiesce()
     }

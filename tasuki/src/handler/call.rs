@@ -1,4 +1,4 @@
-//! Calling handlers.
+//! Calls of handlers, and their replies.
 
 use crate::command::Effect;
 use crate::handler::registry::{Handler, HandlerName, inline};
@@ -9,29 +9,30 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::PendingCall;
 use tasuki_core::queue::handler_call::Args;
 
-/// An answer that will come. Dropped, nobody hears it; the handler runs all the same.
+/// The reply to a call, which is still to come. If it is dropped, the reply is lost, but the handler runs all the
+/// same.
 #[derive(Debug)]
-#[must_use = "what the handler answers, or why it failed, is told by wait()"]
+#[must_use = "wait() returns the handler's reply, or its failure"]
 pub struct Reply<'job, R> {
     job: &'job Job,
-    asked: PendingCall<'job>,
+    pending: PendingCall<'job>,
     value: PhantomData<fn() -> R>,
 }
 
 impl Job {
-    /// Calls a handler of a rank; `to` may be this one. It runs there when a thread of that rank waits, or its helper
-    /// looks. Calls of one rank to another run in their order.
+    /// Calls a handler of a rank; `to` may be this rank. The handler runs when a thread of that rank waits, or in
+    /// that rank's helper. Calls from one rank to another run in order.
     ///
     /// `args` are read now. Errors: the rank has no room for another call ([`Cause::Full`]), which is an ordinary
-    /// answer: serve others, and try again; there is no such handler, or it is given another number of bytes; the
-    /// rank has left. If the handler fails, [`Job::call_failure`] says so; [`Job::call_with_reply`] or [`Job::call_then`] tell
-    /// more.
-    /// Costs one line written, two for more than 8 bytes.
+    /// result: make a waiting call, and try again; there is no such handler, or it takes another number of bytes; the
+    /// rank has left. If the handler fails, only [`Job::call_failure`] reports it; [`Job::call_with_reply`] and
+    /// [`Job::call_then`] report more. Cost: one written cache line, two for more than 8 bytes.
     pub fn call<A: Pod>(&self, to: Rank, handler: impl HandlerName, args: &A) -> Result<()> {
         self.call_in(to, handler, inline(args), None)
     }
 
-    /// The same; when the handler has run, a signal of any rank is raised. If it fails, that is poisoned instead.
+    /// [`Job::call`] that raises a signal of any rank when the handler has run. If the handler fails, the signal is
+    /// poisoned instead.
     pub fn call_then<A: Pod>(
         &self,
         to: Rank,
@@ -42,8 +43,8 @@ impl Job {
         self.call_in(to, handler, inline(args), Some(effect))
     }
 
-    /// Calls a handler with `count` values that lie at `from`, 64 KiB at most: they are copied to the called rank
-    /// before the handler runs, and may be changed again when `effect` has happened.
+    /// Calls a handler with `count` values at `from`, at most 64 KiB. They are copied to the called rank before the
+    /// handler runs, and may be changed again when `effect` has happened.
     pub fn call_with<A: Pod>(
         &self,
         to: Rank,
@@ -55,9 +56,9 @@ impl Job {
         self.call_in(to, handler, Ok(at(from, count)), Some(effect))
     }
 
-    /// Calls a handler and asks for its answer.
+    /// Calls a handler that returns a reply.
     ///
-    /// Errors as for [`Job::call`]; 256 answers can be waited for at once. Costs a line there and a line back.
+    /// Errors: those of [`Job::call`]; 256 replies are pending already. Cost: one cache line in each direction.
     #[inline]
     pub fn call_with_reply<A: Pod, R: Pod>(
         &self,
@@ -68,8 +69,8 @@ impl Job {
         self.call_with_reply_in(to, handler, inline(args))
     }
 
-    /// The same with `count` values that lie at `from`, 64 KiB at most, which may be changed again when the answer has
-    /// come.
+    /// [`Job::call_with_reply`] with `count` values at `from`, at most 64 KiB, which may be changed again when the
+    /// reply has arrived.
     pub fn call_buffer_with_reply<A: Pod, R: Pod>(
         &self,
         to: Rank,
@@ -80,19 +81,21 @@ impl Job {
         self.call_with_reply_in(to, handler, Ok(at(from, count)))
     }
 
-    /// The handler of that name, to be called without a search. Errors: there is none.
+    /// Finds a handler by its name, so that its calls need no search. Errors: there is no such handler.
     pub fn handler(&self, name: &str) -> Result<Handler> {
         Handler::find(&self.worker, name)
             .map_err(|cause| self.worker.fault(cause, || format!("handler({name:?})")))
     }
 
-    /// What [`Handlers::local`](crate::Handlers::local) made for this rank; `None` if nothing of that type.
+    /// The value that [`Handlers::local`](crate::Handlers::local) made for this rank; `None` if no value of this type
+    /// was made.
     pub fn local<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.locals.get()
     }
 
-    /// Why a call of this rank failed of which nobody else was told: the first, if one did. Calls that handlers made
-    /// count as their rank's. Names the handler; what that said stands in the output of its rank.
+    /// The first failure of a call of this rank that has no effect and no reply to report it. Calls that this rank's
+    /// handlers made are included. The error names the handler; the output of the handler's rank has the handler's
+    /// message.
     pub fn call_failure(&self) -> Option<Error> {
         let cause = self.worker.call_failure()?;
         Some(self.worker.fault(cause, || "call(..)".into()))
@@ -119,13 +122,13 @@ impl Job {
         handler: impl HandlerName,
         args: Result<Args, Cause>,
     ) -> Result<Reply<'_, R>> {
-        let asked = args.and_then(|args| {
+        let pending = args.and_then(|args| {
             let number = handler.number(&self.worker, Some(size_of::<R>()))?;
             self.worker.call_with_reply(to, number, args)
         });
-        match asked {
-            Ok(asked) => Ok(Reply { job: self, asked, value: PhantomData }),
-            Err(cause) => Err(self.refused(cause, "ask", to, handler)),
+        match pending {
+            Ok(pending) => Ok(Reply { job: self, pending, value: PhantomData }),
+            Err(cause) => Err(self.refused(cause, "call_with_reply", to, handler)),
         }
     }
 
@@ -140,20 +143,21 @@ fn at<A: Pod>(from: GlobalPtr<A>, count: usize) -> Args {
 }
 
 impl<R: Pod> Reply<'_, R> {
-    /// Whether the answer has come, or a failure. Looks only; the rank's own calls and queues are served by waits.
+    /// Returns true if the reply, or a failure, has arrived. Only looks: it does not move the rank's own calls and
+    /// queues on.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.asked.has_come()
+        self.pending.has_come()
     }
 
-    /// Waits for the answer. Serves peers, runs handlers and moves queues on meanwhile.
+    /// Waits for the reply. Meanwhile it serves peers, runs handlers and moves queues on.
     ///
-    /// Errors: the handler panicked or failed, with the beginning of what it said; the called rank died, or left.
+    /// Errors: the handler panicked or failed, with the beginning of its message; the called rank died or left.
     #[inline]
     pub fn wait(self) -> Result<R> {
-        let (worker, to) = (&self.job.worker, self.asked.to());
-        let value = worker.wait_reply(self.asked, &|| format!("wait(answer of rank {to})"))?;
+        let (worker, to) = (&self.job.worker, self.pending.to());
+        let value = worker.wait_reply(self.pending, &|| format!("wait(reply of rank {to})"))?;
         bytemuck::try_pod_read_unaligned(value.bytes())
-            .map_err(|_| worker.fault(Cause::Bug("an answer of another size".into()), || "wait".into()))
+            .map_err(|_| worker.fault(Cause::Bug("a reply of another size".into()), || "wait".into()))
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers: the registry, and calls of them on other ranks.
+//! Handlers (active messages): the registry, and calls of handlers on other ranks.
 
 pub(crate) mod call;
 pub(crate) mod registry;

@@ -1,7 +1,7 @@
-//! Job memory as values: one rank's part of an allocation, and the way to everybody's.
+//! Job memory as typed values: this rank's part of an allocation, and the addresses of all parts.
 #![allow(unsafe_code)]
-//! Unsafe: copies between borrowed slices and this rank's own registered memory, in bounds checked right before.
-//! References to the memory are given out only by unsafe calls: peers may write it at any time.
+//! Unsafe: copies between borrowed slices and this rank's own registered memory; the bounds are checked right before.
+//! References to the memory are returned only by unsafe calls, because peers may write it at any time.
 
 use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
@@ -10,18 +10,20 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 use tasuki_core::os::copy;
 
-/// Memory of `len` values on this rank, and for [`Job::alloc`](crate::Job::alloc) at the same place on every other.
+/// Memory of `len` values on this rank; memory of [`Job::alloc`](crate::Job::alloc) also has a part on every other
+/// rank, at the same offset.
 ///
-/// Peers read and write it by its address; the rank itself through the calls below, which copy. Dropping it frees
-/// this rank's part: meet (barrier, signal) before, so that no access is under way; later ones fail as stale.
+/// Peers read and write it by its address. The rank itself uses the methods below, which copy. Dropping the array
+/// frees this rank's part. Synchronise before that (by a barrier or a signal), so that no access is in flight; later
+/// accesses fail with a stale address.
 ///
 /// ```
 /// tasuki::local(2, |job| {
 ///     let table = job.alloc::<i32>(10)?;
-///     table.write(2, &[7, 8, 9])?;                        // the own part
+///     table.write(2, &[7, 8, 9])?;                        // this rank's part
 ///     job.barrier()?;
 ///     let peer = job.rank_after(1);
-///     assert_eq!(job.get_value(table.on(peer).at(3))?, 8); // the peer's
+///     assert_eq!(job.get_value(table.on(peer).at(3))?, 8); // the peer's part
 ///     job.barrier()
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
@@ -53,32 +55,32 @@ impl<T: Pod> Array<T> {
         Array { worker, offset, len, start, of: PhantomData }
     }
 
-    /// The part of `rank`. For memory of [`Job::alloc_local`](crate::Job::alloc_local) only one's own rank makes
-    /// sense; any other gives an address that accesses refuse.
+    /// The part of `rank`. Memory of [`Job::alloc_local`](crate::Job::alloc_local) exists only on its own rank; for
+    /// another rank the call returns an address that accesses refuse.
     #[inline]
     pub fn on(&self, rank: Rank) -> GlobalPtr<T> {
         GlobalPtr::new(GlobalAddress::new(rank, self.offset))
     }
 
-    /// This rank's part, as an address that may be sent to anyone.
+    /// This rank's part, as an address that may be sent to any rank.
     #[inline]
     pub fn pointer(&self) -> GlobalPtr<T> {
         self.on(self.worker.rank())
     }
 
-    /// How many values each part has.
+    /// The number of values in each part.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: an allocation has at least one value.
+    /// Returns false: an allocation has at least one value.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Copies values of the own part, from `first` on, into `to`. Of a value that a peer writes meanwhile, old and
-    /// new bytes may be mixed.
+    /// Copies values of this rank's part, from index `first` on, into `to`. If a peer writes a value meanwhile, the
+    /// copy may mix its old and new bytes.
     #[inline]
     pub fn read(&self, first: usize, to: &mut [T]) -> Result<()> {
         self.read_in(first, to, "read")
@@ -92,7 +94,7 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    /// Copies `from` into the own part, from `first` on.
+    /// Copies `from` into this rank's part, from index `first` on.
     #[inline]
     pub fn write(&self, first: usize, from: &[T]) -> Result<()> {
         self.write_in(first, from, "write")
@@ -106,7 +108,7 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    /// One value of the own part.
+    /// Returns one value of this rank's part.
     #[inline]
     pub fn get(&self, index: usize) -> Result<T> {
         let mut value = T::zeroed();
@@ -114,13 +116,13 @@ impl<T: Pod> Array<T> {
         Ok(value)
     }
 
-    /// Changes one value of the own part.
+    /// Sets one value of this rank's part.
     #[inline]
     pub fn set(&self, index: usize, value: T) -> Result<()> {
         self.write_in(index, &[value], "set")
     }
 
-    /// Sets all values of the own part.
+    /// Sets all values of this rank's part.
     pub fn fill(&self, value: T) -> Result<()> {
         let block = vec![value; self.len.min((64 * 1024 / size_of::<T>()).max(1))];
         for first in (0..self.len).step_by(block.len()) {
@@ -129,55 +131,55 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    /// A copy of the own part.
+    /// Returns a copy of this rank's part.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len];
         self.read(0, &mut values)?;
         Ok(values)
     }
 
-    /// The own part as a slice.
+    /// This rank's part as a slice.
     ///
     /// # Safety
-    /// Nobody, this rank included, writes to the part while the slice lives.
+    /// No thread and no peer, this rank included, writes to the part while the slice lives.
     pub unsafe fn as_slice(&self) -> &[T] {
         // SAFETY: the part is mapped while the array lives, aligned to 64 KiB, initialised (zeroed), and T is
         // plain data; the caller keeps writers out.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.len) }
     }
 
-    /// The own part as a slice that can be written.
+    /// This rank's part as a mutable slice.
     ///
     /// # Safety
-    /// Nobody else, peers and other threads of this rank included, reads or writes the part while the slice lives.
+    /// Neither a peer nor another thread of this rank reads or writes the part while the slice lives.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice(&self) -> &mut [T] {
-        // SAFETY: as for `as_slice`; the caller keeps everybody out.
+        // SAFETY: as for `as_slice`; the caller keeps all other readers and writers out.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len) }
     }
 
-    /// The place of `count` values from `first` on, if the own part has them.
+    /// The address of `count` values from index `first` on, if this rank's part contains them.
     #[inline]
     fn span(&self, first: usize, count: usize, call: &str) -> Result<*mut u8> {
         if first <= self.len && count <= self.len - first && !self.worker.fork_guard().is_forked() {
             return Ok(self.start.wrapping_add(first * size_of::<T>()));
         }
-        Err(self.outside(first, count, call))
+        Err(self.out_of_bounds(first, count, call))
     }
 
     #[cold]
-    fn outside(&self, first: usize, count: usize, call: &str) -> crate::Error {
+    fn out_of_bounds(&self, first: usize, count: usize, call: &str) -> crate::Error {
         if self.worker.fork_guard().is_forked() {
-            return self.worker.fault(Cause::Forked, || format!("{call}(own part)"));
+            return self.worker.fault(Cause::Forked, || format!("Array::{call}"));
         }
-        let text = format!("{count} values from {first} on are not in a part of {}", self.len);
-        self.worker.fault(Cause::Argument(text), || format!("{call}(own part)"))
+        let text = format!("{count} values from index {first} on exceed the array of {} values", self.len);
+        self.worker.fault(Cause::Argument(text), || format!("Array::{call}"))
     }
 }
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        // A fork of the rank must not free its memory.
+        // A forked child must not free the rank's memory.
         if !self.worker.fork_guard().is_forked() {
             let freed = self.worker.registry().free(self.offset);
             debug_assert!(freed.is_ok(), "{freed:?}");

@@ -1,4 +1,4 @@
-//! Memory that ranks reach: typed addresses, arrays, registered buffers, one-sided operations.
+//! Memory that other ranks can access: typed addresses, arrays, registered buffers, one-sided operations.
 
 pub(crate) mod array;
 pub(crate) mod one_sided;

@@ -1,28 +1,29 @@
-//! One-sided operations: put, get, copy and atomics, in order where order is asked for.
+//! One-sided operations: put, get, copy and atomics, with order handles.
 
 use crate::job::Job;
 use crate::memory::word::Word;
 use crate::{After, GlobalPtr, Handle, Pod, Result};
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
-/// A change of a word that returns what it was. Unsigned and signed words alike; additions wrap.
+/// An atomic operation on a word that returns the word's previous value. Words may be signed or unsigned; additions
+/// wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicOp<W> {
-    /// It becomes this.
+    /// Replaces the word.
     Swap(W),
-    /// It grows by this.
+    /// Adds to the word.
     Add(W),
-    /// Exclusive or.
+    /// Bitwise exclusive or.
     Xor(W),
-    /// Or.
+    /// Bitwise or.
     Or(W),
-    /// And.
+    /// Bitwise and.
     And(W),
-    /// It becomes `new` if it is `expected`.
+    /// Replaces the word by `new` if it equals `expected`.
     CompareSwap {
-        /// What it must be.
+        /// The value that the word must have.
         expected: W,
-        /// What it becomes then.
+        /// The value that the word gets in that case.
         new: W,
     },
 }
@@ -44,11 +45,11 @@ impl<W: Word> AtomicOp<W> {
 }
 
 impl Job {
-    /// Copies `values` to the memory of some rank. When it returns the values are there.
+    /// Copies `values` to the memory of some rank. The values are in place when it returns.
     ///
-    /// Errors: null, foreign, stale or out-of-range address (nothing is touched then); a rank died. Costs one copy
-    /// by this rank's processor in job memory; a system call, or a request that the owner answers when it waits,
-    /// in memory that the owner merely registered.
+    /// Errors: a null, foreign, stale or out-of-range address (then nothing is written); a rank died. Cost: for job
+    /// memory, one copy by this rank's processor; for memory that the owner registered, a system call, or a request
+    /// that the owner answers in its next waiting call.
     ///
     /// ```
     /// tasuki::local(2, |job| {
@@ -67,14 +68,14 @@ impl Job {
         self.worker.put(to.address(), bytemuck::cast_slice(values))
     }
 
-    /// Copies values from the memory of some rank. Errors and cost as for [`Job::put`]. Of values that are written
-    /// meanwhile, old and new bytes may be mixed.
+    /// Copies values from the memory of some rank. Errors and cost as for [`Job::put`]. If a value is written
+    /// meanwhile, the copy may mix its old and new bytes.
     #[inline]
     pub fn get<T: Pod>(&self, from: GlobalPtr<T>, values: &mut [T]) -> Result<()> {
         self.worker.get(from.address(), bytemuck::cast_slice_mut(values))
     }
 
-    /// One value from the memory of some rank.
+    /// Gets one value from the memory of some rank. Errors and cost as for [`Job::put`].
     #[inline]
     pub fn get_value<T: Pod>(&self, from: GlobalPtr<T>) -> Result<T> {
         let word = |width| self.worker.get_word(from.address(), width).map(u64::to_le_bytes);
@@ -89,11 +90,12 @@ impl Job {
         })
     }
 
-    /// Issues a copy of `count` values from anywhere to anywhere: either end, or both, may be remote.
+    /// Issues a copy of `count` values between any two places: one end or both may be remote.
     ///
-    /// It starts when `after` lets it; the handle tells when it has ended. Inside one rank's memory, overlapping
-    /// ranges move as `memmove` does. Waits only when 4,096 operations are unfinished. Errors: as for [`Job::put`],
-    /// at once or from [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
+    /// The copy starts when `after` permits it. The returned handle tells when it has ended. Overlapping ranges of
+    /// one rank's memory are copied as `memmove` does. The call waits only if 4,096 operations are unfinished.
+    /// Errors: as for [`Job::put`], reported by this call or by [`Job::complete`]. Source: ACP basic layer
+    /// (`acp_copy`).
     ///
     /// ```
     /// use tasuki::{After, local};
@@ -123,24 +125,25 @@ impl Job {
         self.worker.copy(from.address(), to.address(), bytes, after).map(|issued| issued.handle)
     }
 
-    /// Waits until everything up to `handle` that this rank issued has ended. Null, finished and never-issued
-    /// handles return at once. Errors: the first failure among it that no call has told yet.
+    /// Waits until all operations that this rank issued up to `handle` have ended. A handle that is null, finished or
+    /// was never issued returns at once. Errors: the first failure among these operations that no call has reported
+    /// yet.
     pub fn complete(&self, handle: Handle) -> Result<()> {
         self.worker.complete(handle)
     }
 
-    /// Whether anything up to `handle` is still unfinished. Moves operations on; never waits.
+    /// Returns true if an operation up to `handle` is unfinished. Moves operations on, but never waits.
     pub fn is_pending(&self, handle: Handle) -> bool {
         self.worker.is_pending(handle)
     }
 
-    /// Changes a word and returns what it was, in one step that nothing comes between: neither another rank's
-    /// atomics nor the owner's processor.
+    /// Applies an atomic operation to a word and returns the word's previous value. The operation is atomic with
+    /// respect to all ranks' atomics and to the owner's processor.
     ///
-    /// Errors: as for [`Job::put`], and an address that is not a multiple of the word's size. Costs one locked
-    /// instruction on a line that may lie with its owner, in job memory and in memory that this rank registered. A
-    /// word that another rank registered ([`Job::register`]) only that rank changes: the call waits until it answers,
-    /// in one of its waiting calls, or its helper does (`tasuki run --helper rank`). The same holds of all atomics.
+    /// Errors: as for [`Job::put`]; the address is not a multiple of the word's size. Cost: in job memory, and in memory
+    /// that this rank registered, one locked instruction on a cache line that the owner's cache may hold. Only the owner
+    /// changes a word that another rank registered ([`Job::register`]): the call waits until the owner answers in one of
+    /// its waiting calls, or the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
     ///
     /// ```
     /// use tasuki::{AtomicOp, Rank};
@@ -156,58 +159,58 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     #[inline]
-    pub fn atomic<W: Word>(&self, at: GlobalPtr<W>, change: AtomicOp<W>) -> Result<W> {
-        self.worker.atomic(at.address(), change.atomic()).map(W::from_bits)
+    pub fn atomic<W: Word>(&self, at: GlobalPtr<W>, operation: AtomicOp<W>) -> Result<W> {
+        self.worker.atomic(at.address(), operation.atomic()).map(W::from_bits)
     }
 
-    /// Adds to a word; what it was.
+    /// Adds to a word and returns its previous value. As [`Job::atomic`].
     #[inline]
     pub fn fetch_add<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic(at, AtomicOp::Add(value))
     }
 
-    /// Replaces a word; what it was.
+    /// Replaces a word and returns its previous value. As [`Job::atomic`].
     #[inline]
     pub fn swap<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic(at, AtomicOp::Swap(value))
     }
 
-    /// Replaces a word by `new` if it is `expected`; what it was.
+    /// Replaces a word by `new` if it equals `expected`. Returns its previous value. As [`Job::atomic`].
     #[inline]
     pub fn compare_swap<W: Word>(&self, at: GlobalPtr<W>, expected: W, new: W) -> Result<W> {
         self.atomic(at, AtomicOp::CompareSwap { expected, new })
     }
 
-    /// Stores a word in one piece.
+    /// Stores a word atomically. As [`Job::atomic`].
     #[inline]
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         self.worker.atomic(at.address(), atomic).map(drop)
     }
 
-    /// Loads a word in one piece.
+    /// Loads a word atomically. As [`Job::atomic`].
     #[inline]
     pub fn load<W: Word>(&self, at: GlobalPtr<W>) -> Result<W> {
         let atomic = Atomic { kind: AtomicKind::Load, operand: 0, width: W::WIDTH };
         self.worker.atomic(at.address(), atomic).map(W::from_bits)
     }
 
-    /// Issues a change of a word without waiting. What it was is stored at `result`, in this rank's own registered
-    /// memory, before the handle is complete; a null `result` drops it.
+    /// Issues an atomic operation without waiting. The word's previous value is stored at `result`, in this rank's
+    /// own registered memory, before the handle is complete. With a null `result` it is not stored.
     ///
-    /// Errors: as for [`Job::atomic`]; `result` is not this rank's own. Source: ACP basic layer (atomics).
+    /// Errors: as for [`Job::atomic`]; `result` is not in this rank's memory. Source: ACP basic layer (atomics).
     pub fn iatomic<W: Word>(
         &self,
         at: GlobalPtr<W>,
-        change: AtomicOp<W>,
+        operation: AtomicOp<W>,
         result: GlobalPtr<W>,
         after: After,
     ) -> Result<Handle> {
-        let issued = self.worker.issue_atomic(at.address(), change.atomic(), result.address(), after)?;
+        let issued = self.worker.issue_atomic(at.address(), operation.atomic(), result.address(), after)?;
         Ok(issued.handle)
     }
 
-    /// Issues a store of a word without waiting.
+    /// Issues an atomic store of a word without waiting.
     pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<Handle> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         let issued = self.worker.issue_atomic(at.address(), atomic, crate::GlobalAddress::NULL, after)?;

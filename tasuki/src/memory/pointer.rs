@@ -6,9 +6,10 @@ use crate::{GlobalAddress, Pod, Rank};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The address of values of type `T` in some rank's memory: 8 bytes, `Copy`, may be sent to anyone.
+/// The address of values of type `T` in some rank's memory: 8 bytes, `Copy`, may be sent to any rank.
 ///
-/// Holding one keeps nothing alive, and any bits are safe: each access checks that it lies in a live registration.
+/// A pointer keeps no memory alive. Any bit pattern is safe, because each access checks that the address lies in a
+/// live registration.
 ///
 /// ```
 /// tasuki::local(1, |job| {
@@ -16,7 +17,7 @@ use std::marker::PhantomData;
 ///     let third = table.pointer().at(2);
 ///     job.put(third, &[7])?;
 ///     assert_eq!((table.get(2)?, third.rank(), size_of_val(&third)), (7, job.rank(), 8));
-///     assert!(job.get_value(third.at(6)).is_err());   // behind the end
+///     assert!(job.get_value(third.at(6)).is_err());   // beyond the end
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
@@ -33,7 +34,7 @@ unsafe impl<T: 'static> bytemuck::Zeroable for GlobalPtr<T> {}
 unsafe impl<T: 'static> Pod for GlobalPtr<T> {}
 
 impl<T> GlobalPtr<T> {
-    /// The pointer to nothing; every access refuses it.
+    /// The null pointer. Every access refuses it.
     pub const NULL: GlobalPtr<T> = GlobalPtr::new(GlobalAddress::NULL);
 
     /// The pointer to values at `address`.
@@ -42,19 +43,20 @@ impl<T> GlobalPtr<T> {
         GlobalPtr { address, of: PhantomData }
     }
 
-    /// The address without its type.
+    /// The untyped address.
     #[inline]
     pub const fn address(self) -> GlobalAddress {
         self.address
     }
 
-    /// Whose memory it is.
+    /// The rank that owns the memory.
     #[inline]
     pub const fn rank(self) -> Rank {
         self.address.rank()
     }
 
-    /// The value `index` further on, in the same registration. Beyond the range of the rank it becomes null.
+    /// The pointer to the value `index` places further on, in the same registration. Beyond the address range of the
+    /// rank it becomes null.
     #[inline]
     #[must_use]
     pub const fn at(self, index: usize) -> GlobalPtr<T> {
@@ -64,13 +66,13 @@ impl<T> GlobalPtr<T> {
         })
     }
 
-    /// The same place as values of another type.
+    /// The pointer to the same address with another type.
     #[inline]
     pub const fn cast<U>(self) -> GlobalPtr<U> {
         GlobalPtr::new(self.address)
     }
 
-    /// Whether it points to nothing.
+    /// Returns true if the pointer is null.
     #[inline]
     pub const fn is_null(self) -> bool {
         self.address.is_null()

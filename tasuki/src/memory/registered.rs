@@ -1,7 +1,7 @@
-//! Memory of the program's own, made reachable for other ranks.
+//! Memory that the program owns and makes accessible to other ranks.
 #![allow(unsafe_code)]
-//! Unsafe: a registered buffer is owned and not touched by reference until it is given back, since peers may write
-//! it; raw registrations leave that to the caller.
+//! Unsafe: a registered buffer is owned by its registration and not accessed by reference until it is returned,
+//! because peers may write it. For raw registrations the caller promises that.
 
 use crate::job::Job;
 use crate::{GlobalAddress, GlobalPtr, Pod, Result};
@@ -10,14 +10,14 @@ use tasuki_core::base::planted;
 use tasuki_core::engine::Worker;
 use tasuki_core::os::copy;
 
-/// A vector that peers may reach until it is given back. Made by [`Job::register`].
+/// A vector that peers can access until it is unregistered. Made by [`Job::register`].
 #[derive(Debug)]
 pub struct Registered<T: Pod> {
     raw: RawRegistration,
     values: Option<Vec<T>>,
 }
 
-/// A range of this process's memory that peers may reach until this is dropped. Made by [`Job::register_raw`].
+/// A range of this process's memory that peers can access until this value is dropped. Made by [`Job::register_raw`].
 #[derive(Debug)]
 pub struct RawRegistration {
     worker: Arc<Worker>,
@@ -27,23 +27,24 @@ pub struct RawRegistration {
 }
 
 impl Job {
-    /// Makes a vector reachable for other ranks; it is given back by [`Registered::unregister`].
+    /// Makes a vector accessible to other ranks. [`Registered::unregister`] returns it.
     ///
-    /// Not collective: send [`Registered::pointer`] to whom it concerns. Errors: it is empty; the table of
-    /// registrations is full. Peers put and get by process_vm_readv and process_vm_writev where the kernel permits
-    /// (a system call each), else by asking this rank, which answers in its waiting calls. Their atomics, loads and
-    /// stores of words included, always ask this rank: they wait while it computes and has no helper of its own.
+    /// Not collective: send [`Registered::pointer`] to the ranks that need it. Errors: the vector is empty; the table
+    /// of registrations is full. Cost of a put or get by a peer: a system call (process_vm_readv or process_vm_writev)
+    /// if the kernel permits it, else a request that this rank answers in its waiting calls. A peer's atomics, loads and
+    /// stores of words included, always need such a request: they wait while this rank computes and has no helper of
+    /// its own.
     ///
     /// ```
     /// tasuki::local(2, |job| {
     ///     let own = job.register(vec![u64::from(job.rank().0); 4])?;
-    ///     let addresses = job.alloc::<tasuki::GlobalAddress>(1)?;    // tell the other one where it is
+    ///     let addresses = job.alloc::<tasuki::GlobalAddress>(1)?;    // to send the address to the peer
     ///     let peer = job.rank_after(1);
     ///     job.put(addresses.on(peer), &[own.pointer().address()])?;
     ///     job.barrier()?;
     ///     let there = tasuki::GlobalPtr::<u64>::new(addresses.get(0)?);
     ///     assert_eq!(job.get_value(there.at(3))?, u64::from(peer.0));
-    ///     job.barrier()?;                                            // nobody reads any more
+    ///     job.barrier()?;                                            // all reads have ended
     ///     assert_eq!(own.unregister().len(), 4);
     ///     Ok(())
     /// })?;
@@ -56,12 +57,13 @@ impl Job {
         Ok(Registered { raw, values: Some(values) })
     }
 
-    /// Makes `bytes` bytes at `start` reachable for other ranks. The same memory may be registered several times.
+    /// Makes `bytes` bytes at `start` accessible to other ranks. The same memory may be registered several times.
     ///
     /// # Safety
-    /// The memory must stay valid until the registration is dropped, and no reference to plain data in it may be
-    /// used meanwhile unless the program keeps peers from writing (or, for `&mut`, from reading) it. After the death
-    /// of a rank it must stay valid until this process ends: a rank killed in an access is never seen coming out.
+    /// The memory must stay valid until the registration is dropped. Until then no reference to plain data in it may
+    /// be used, unless the program keeps peers from writing it (or, for `&mut`, from reading it). After the death of
+    /// a rank the memory must stay valid until this process ends: if a rank was killed during an access, its access
+    /// is never seen to end.
     pub unsafe fn register_raw(&self, start: *mut u8, bytes: usize) -> Result<RawRegistration> {
         let call = || format!("register({bytes} bytes)");
         self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
@@ -73,27 +75,27 @@ impl Job {
 }
 
 impl<T: Pod> Registered<T> {
-    /// Where others reach it.
+    /// The address with which other ranks access it.
     pub fn pointer(&self) -> GlobalPtr<T> {
         GlobalPtr::new(self.raw.address())
     }
 
-    /// How many values it has.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.raw.bytes as usize / size_of::<T>()
     }
 
-    /// Never: an empty vector cannot be registered.
+    /// Returns false: an empty vector cannot be registered.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// A copy of the values as they are now.
+    /// Returns a copy of the values as they are now.
     pub fn to_vec(&self) -> Vec<T> {
         self.copy_of(self.len())
     }
 
-    /// A copy of the first values.
+    /// Returns a copy of the first `count` values.
     fn copy_of(&self, count: usize) -> Vec<T> {
         let short = if planted("asan_short_copy") { count / 2 } else { 0 };
         let mut values = vec![T::zeroed(); count - short];
@@ -104,13 +106,13 @@ impl<T: Pod> Registered<T> {
         values
     }
 
-    /// Ends the registration and gives the vector back. Accesses under way are waited for; later ones fail. If a rank
-    /// was killed in the middle of one, the job is over and the vector is a copy: the original is never touched again.
+    /// Ends the registration and returns the vector. Waits for accesses in flight; later accesses fail. If a rank was
+    /// killed during an access, the job is over and the returned vector is a copy: the original is never used again.
     pub fn unregister(mut self) -> Vec<T> {
         let count = self.len();
-        let nobody_is_inside = self.raw.end();
+        let no_access_is_left = self.raw.end();
         let values = self.values.take().expect("only unregister takes it");
-        if nobody_is_inside {
+        if no_access_is_left {
             return values;
         }
         let copy = self.copy_of(count);
@@ -128,12 +130,12 @@ impl<T: Pod> Drop for Registered<T> {
 }
 
 impl RawRegistration {
-    /// Where others reach it.
+    /// The address with which other ranks access it.
     pub fn address(&self) -> GlobalAddress {
         GlobalAddress::new(self.worker.rank(), self.offset)
     }
 
-    /// The global address of a byte of this process's memory, if it is registered here.
+    /// The global address of a byte of this process's memory, if this registration contains the byte.
     pub fn address_of(&self, byte: *const u8) -> Result<GlobalAddress> {
         let inside = (byte as u64).wrapping_sub(self.host);
         if inside < self.bytes {
@@ -146,7 +148,8 @@ impl RawRegistration {
         Err(self.worker.fault(cause, || "address_of".into()))
     }
 
-    /// Ends the registration, unless that has been done. False if somebody who was killed may still be inside.
+    /// Ends the registration, unless it has ended already. Returns false if a killed rank may still be accessing the
+    /// memory.
     fn end(&mut self) -> bool {
         if self.bytes == 0 || self.worker.fork_guard().is_forked() {
             return true;

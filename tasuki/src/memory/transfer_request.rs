@@ -1,7 +1,7 @@
-//! Nonblocking transfers that own their buffer and give it back.
+//! Nonblocking puts and gets that own their buffer and return it.
 #![allow(unsafe_code)]
-//! Unsafe: a buffer's heap block is named to the engine by pointer and kept alive by it through an `Arc` until the
-//! operation has ended; nobody touches the block before.
+//! Unsafe: the engine gets a pointer to the buffer's heap block and keeps the block alive through an `Arc` until the
+//! operation has ended; nothing else accesses the block before.
 
 use crate::job::Job;
 use crate::{After, GlobalPtr, Handle, Pod, Result};
@@ -9,9 +9,10 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use tasuki_core::engine::{Local, Operation, Worker};
 
-/// A put or get under way. It owns its vector; [`Request::wait`] gives it back. Dropping it lets the operation end
-/// by itself and the vector go then; forgetting it leaks the vector; neither lets anyone write into freed memory.
-#[must_use = "the buffer comes back from wait()"]
+/// A put or get in flight. It owns its vector; [`Request::wait`] returns the vector. If the request is dropped, the
+/// operation ends by itself and the vector is freed after that. If the request is forgotten, the vector leaks. In
+/// neither case does a peer access freed memory.
+#[must_use = "wait() returns the buffer"]
 #[derive(Debug)]
 pub struct Request<T: Pod> {
     worker: Arc<Worker>,
@@ -22,19 +23,21 @@ pub struct Request<T: Pod> {
 #[derive(Debug)]
 struct Buffer<T>(UnsafeCell<Vec<T>>);
 
-// SAFETY: the vector is touched by the engine until the operation has ended, and by `wait` after that.
+// SAFETY: only the engine accesses the vector until the operation has ended, and only `wait` after that.
 unsafe impl<T: Pod> Send for Buffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Pod> Sync for Buffer<T> {}
 
 impl Job {
-    /// Issues a put of `values`, which come back from [`Request::wait`]. Errors and cost as for [`Job::put`].
+    /// Issues a put of `values`, which [`Request::wait`] returns. The put starts when `after` permits it. Errors and
+    /// cost as for [`Job::put`].
     pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<Request<T>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Put { to: to.address(), from: local, len })
     }
 
-    /// Issues a get that fills `values`, which come back from [`Request::wait`].
+    /// Issues a get that fills `values`, which [`Request::wait`] returns. The get starts when `after` permits it.
+    /// Errors and cost as for [`Job::put`].
     ///
     /// ```
     /// tasuki::local(1, |job| {
@@ -58,27 +61,28 @@ impl Job {
     ) -> Result<Request<T>> {
         let local = Local(values.as_mut_ptr().cast());
         let buffer = Arc::new(Buffer(UnsafeCell::new(values)));
-        // SAFETY: the engine keeps `buffer` until the operation has ended; nobody touches the vector before.
+        // SAFETY: the engine keeps `buffer` alive until the operation has ended; nothing else accesses the vector
+        // before.
         let issued = unsafe { self.worker.issue_kept(action(local), after, Some(buffer.clone()))? };
         Ok(Request { worker: self.worker.clone(), handle: issued.handle, buffer })
     }
 }
 
 impl<T: Pod> Request<T> {
-    /// Its order handle, to start others after it.
+    /// The operation's handle, with which other operations can be ordered after it.
     pub fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// Whether it has ended. Moves operations on.
+    /// Returns true if the operation has ended. Moves operations on.
     pub fn is_finished(&self) -> bool {
         !self.worker.is_pending_exactly(self.handle)
     }
 
-    /// Waits for its end and gives the vector back. Errors: the operation failed.
+    /// Waits until the operation has ended and returns the vector. Errors: the operation failed.
     pub fn wait(self) -> Result<Vec<T>> {
         self.worker.complete_exactly(self.handle)?;
-        // SAFETY: the operation has ended, so the engine is done with the vector.
+        // SAFETY: the operation has ended, so the engine no longer accesses the vector.
         Ok(unsafe { std::mem::take(&mut *self.buffer.0.get()) })
     }
 }

@@ -1,4 +1,4 @@
-//! Words that atomic operations work on.
+//! The word types of atomic operations.
 
 use tasuki_core::fabric::Width;
 
@@ -6,7 +6,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An integer of 4 or 8 bytes that atomic operations can change. Arithmetic wraps.
+/// An integer of 4 or 8 bytes on which atomic operations work. Arithmetic wraps.
 pub trait Word: crate::Pod + PartialEq + sealed::Sealed {
     #[doc(hidden)]
     const WIDTH: Width;

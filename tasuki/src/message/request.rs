@@ -1,7 +1,7 @@
-//! Sends and receives that were begun, own their values, and give them back; also as futures.
+//! Requests: sends and receives that own their values and return them. They are also futures.
 #![allow(unsafe_code)]
-//! Unsafe: the values' block of memory is lent to the message and kept alive by it; nobody touches it before the
-//! message has ended.
+//! Unsafe: the message uses the values' block of memory and keeps it alive; the request does not access the block
+//! before the message has ended.
 
 use crate::communicator::{Received, Slot, received};
 use crate::{Error, Pod, Rank, Result};
@@ -17,7 +17,7 @@ use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend};
 #[derive(Debug)]
 struct Values<T>(UnsafeCell<Vec<T>>);
 
-// SAFETY: the vector is touched by the message until it has ended, and by its request after that.
+// SAFETY: only the message accesses the vector until it has ended, and only its request after that.
 unsafe impl<T: Pod> Send for Values<T> {}
 // SAFETY: as above.
 unsafe impl<T: Pod> Sync for Values<T> {}
@@ -27,26 +27,26 @@ impl<T: Pod> Values<T> {
         Arc::new(Values(UnsafeCell::new(values)))
     }
 
-    /// The bytes, as long as nothing is lent.
+    /// The bytes of the values, if no message uses them.
     fn bytes(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(self.0.get_mut())
     }
 
-    /// Lends them, for as long as anybody uses the loan.
+    /// Gives a message access to the values, for as long as the returned buffer is in use.
     fn lend(self: &Arc<Self>, writable: bool) -> Arc<RevocableBuffer> {
-        // SAFETY: nobody has touched the vector since it was made, or will before the message has ended.
+        // SAFETY: nothing has accessed the vector since it was made, or will before the message has ended.
         let values = unsafe { &mut *self.0.get() };
         let (place, len) = (Local(values.as_mut_ptr().cast()), size_of_val(&values[..]));
-        // SAFETY: the loan keeps the vector alive, and its request leaves it alone.
+        // SAFETY: the buffer keeps the vector alive, and the request does not access it meanwhile.
         unsafe { RevocableBuffer::new(place, len, writable, Some(self.clone())) }
     }
 
-    /// The values, which nobody uses.
-    fn own(&mut self) -> Vec<T> {
+    /// Takes the values, which no message uses.
+    fn take_unused(&mut self) -> Vec<T> {
         std::mem::take(self.0.get_mut())
     }
 
-    /// Gives them back.
+    /// Takes the values of a message that has ended.
     ///
     /// # Safety
     /// The message has ended.
@@ -56,18 +56,19 @@ impl<T: Pod> Values<T> {
     }
 }
 
-/// A send that was begun. [`SendRequest::wait`] or `.await` gives the values back. Dropping it lets it end by itself, also
-/// when this rank leaves; forgetting it leaks the values; neither lets anyone read freed memory.
-#[must_use = "the values come back from wait()"]
+/// A send that was begun. [`SendRequest::wait`] or `.await` returns the values. If the request is dropped, the send
+/// ends by itself, also while this rank leaves. If the request is forgotten, the values leak. In neither case does a
+/// peer read freed memory.
+#[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct SendRequest<T: Pod> {
     request: Option<PendingSend>,
     values: Arc<Values<T>>,
 }
 
-/// A receive that was begun. [`RecvRequest::wait`] or `.await` gives the values back. Dropping it takes it back: a
-/// message that is not on its way is for the next receive on the slot.
-#[must_use = "the values come back from wait()"]
+/// A receive that was begun. [`RecvRequest::wait`] or `.await` returns the values. Dropping the request withdraws the
+/// receive: a message that is not on its way is left for the next receive on the slot.
+#[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct RecvRequest<T: Pod> {
     request: Option<PendingRecv>,
@@ -90,31 +91,31 @@ impl<T: Pod> SendRequest<T> {
         Ok(SendRequest { request: Some(request), values })
     }
 
-    /// Whether it has ended. Moves messages on.
+    /// Returns true if the send has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.request.as_ref().is_none_or(PendingSend::is_finished)
     }
 
-    /// Waits until the values may be used again, and gives them back; once.
+    /// Waits until the values may be reused and returns them. Only the first call can return them.
     ///
-    /// Errors as for [`Communicator::send`](crate::Communicator::send). Where the spool is full the message is still
-    /// under way: wait again, or drop this. After any other error [`SendRequest::into_values`] has the values.
+    /// Errors: those of [`Communicator::send`](crate::Communicator::send). If the send buffer is full, the send goes
+    /// on: wait again, or drop the request. After any other error [`SendRequest::into_values`] returns the values.
     pub fn wait(&mut self) -> Result<Vec<T>> {
         let request = self.request.as_mut().ok_or_else(|| ended("isend"))?;
         let sent = request.finish();
         self.settle(sent)
     }
 
-    /// The values of a message that has ended with an error; none as long as anybody may read them, or if they were
-    /// given back.
+    /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
+    /// or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::own) }
+        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::take_unused) }
     }
 
-    /// What follows how it went.
+    /// Ends the request according to the outcome of the send.
     fn settle(&mut self, sent: Result<()>) -> Result<Vec<T>> {
         if self.request.as_ref().is_some_and(|request| !request.is_over()) {
-            return sent.map(|()| Vec::new()); // the spool was full: it is under way
+            return sent.map(|()| Vec::new()); // the send buffer was full: the send goes on
         }
         self.request = None;
         // SAFETY: the message has ended.
@@ -145,27 +146,28 @@ impl<T: Pod> RecvRequest<T> {
         Ok(RecvRequest { request: Some(request), values })
     }
 
-    /// Whether its message has come. Moves messages on.
+    /// Returns true if the message has arrived. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.request.as_ref().is_none_or(PendingRecv::is_finished)
     }
 
-    /// Waits for the message, and gives the values back with what came; once.
+    /// Waits for the message and returns the values with what was received. Only the first call can return them.
     ///
-    /// Errors as for [`Communicator::recv`](crate::Communicator::recv); [`RecvRequest::into_values`] has the values then.
+    /// Errors: those of [`Communicator::recv`](crate::Communicator::recv); after an error
+    /// [`RecvRequest::into_values`] returns the values.
     pub fn wait(&mut self) -> Result<(Vec<T>, Received)> {
         let mut request = self.request.take().ok_or_else(|| ended("irecv"))?;
-        let got = request.take(self.line());
+        let got = request.take(self.short_buffer());
         self.settle(request.context(), got)
     }
 
-    /// The values of a message that has ended with an error; none as long as anybody may write them, or if they were
-    /// given back.
+    /// Returns the values of a receive that has ended with an error. Returns `None` if a peer may still write the
+    /// values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::own) }
+        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::take_unused) }
     }
 
-    /// What follows how it went.
+    /// Ends the request according to the outcome of the receive.
     fn settle(
         &mut self,
         context: &Context,
@@ -176,8 +178,8 @@ impl<T: Pod> RecvRequest<T> {
         Ok((unsafe { self.values.take() }, got))
     }
 
-    /// The bytes of a short receive, which nothing was lent of; none of any other.
-    fn line(&mut self) -> &mut [u8] {
+    /// The buffer of a short receive, which its message does not access; an empty slice for any other receive.
+    fn short_buffer(&mut self) -> &mut [u8] {
         Arc::get_mut(&mut self.values).map_or(&mut [], Values::bytes)
     }
 }
@@ -187,7 +189,7 @@ impl<T: Pod> Future for RecvRequest<T> {
 
     fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
         let Some(mut request) = self.request.take() else { return Poll::Ready(Err(ended("irecv"))) };
-        match request.poll(self.line(), task.waker()) {
+        match request.poll(self.short_buffer(), task.waker()) {
             Poll::Pending => {
                 self.request = Some(request);
                 Poll::Pending
@@ -197,9 +199,9 @@ impl<T: Pod> Future for RecvRequest<T> {
     }
 }
 
-/// That its values were given back already.
+/// The error of a second wait.
 #[cold]
 fn ended(call: &str) -> Error {
-    let text = "the message has ended, and its values were given back: begin another";
+    let text = "the message has ended and its values were returned already: begin another";
     Error::argument(text).in_call(|| call.to_string())
 }

@@ -1,11 +1,11 @@
-//! Messages and starts of plans that a scope has begun and not waited for.
+//! The list of messages and starts of plans that a scope has begun and not waited for.
 #![allow(unsafe_code)]
-//! Unsafe: the list is changed through shared references, by the one thread that has the scope, and no call of it runs
-//! while another does.
+//! Unsafe: the list is changed through shared references, but only by the thread that owns the scope, and none of its
+//! calls runs while another does.
 //!
-//! A short message costs the processor few stores: those to the peer's line take long to drain, and as many of them are
-//! on their way at once as fit between the others in its queue. So what was sent at once is a bit, and a posted receive
-//! three words.
+//! A short message must cost few stores. The stores to the peer's cache line take long to drain, and the processor's
+//! store queue holds only as many of them as fit between the other stores. So the list keeps one bit for a message
+//! that was sent at once, and three words for a posted receive.
 
 use crate::{Rank, Result, Slot};
 use smallvec::SmallVec;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use tasuki_core::engine::{Local, RevocableBuffer};
 use tasuki_message::{PendingRecv, PendingSend, PostedRecv, SentBank, SentShort};
 
-/// Posted receives that take no memory but the stack's.
-const FEW: usize = 64;
+/// Posted receives that are stored on the stack; more need the heap.
+const POSTED_INLINE: usize = 64;
 
-/// A short receive, and where its message shall go.
-pub(crate) type Awaited<'c> = (PostedRecv<'c>, Local);
+/// A short receive, and the address to which its message is copied.
+pub(crate) type ShortRecv<'c> = (PostedRecv<'c>, Local);
 
-/// A message that takes its time, and what was lent to it.
+/// A message that was not sent at once or is not short, and the buffer that it uses.
 #[derive(Debug)]
 pub(crate) enum ScopeRequest {
     Send(PendingSend, Option<Arc<RevocableBuffer>>),
@@ -39,28 +39,28 @@ impl ScopeRequest {
     }
 }
 
-/// What was begun.
+/// Everything that the scope has begun and not waited for.
 #[derive(Default)]
 pub(crate) struct ScopeList<'c> {
-    /// Not dropped but cleared: a scope could not be borrowed for as long as it lives if dropping it did anything.
-    begun: UnsafeCell<ManuallyDrop<ScopeState<'c>>>,
+    /// Cleared instead of dropped: if dropping it did anything, a scope could not be borrowed for its own lifetime.
+    state: UnsafeCell<ManuallyDrop<ScopeState<'c>>>,
 }
 
 #[derive(Default)]
 struct ScopeState<'c> {
-    /// What went at once, by its bits in its page.
+    /// Messages that were sent at once: a slot bank, and the bits of their slots in it.
     sent: SmallVec<[(SentBank<'c>, u64); 2]>,
-    /// In the order in which they were posted; none where one was waited for.
-    posted: SmallVec<[Option<Awaited<'c>>; FEW]>,
-    /// In the order in which they were begun; none where one was waited for.
+    /// In the order in which they were posted; `None` for a receive that was waited for.
+    posted: SmallVec<[Option<ShortRecv<'c>>; POSTED_INLINE]>,
+    /// In the order in which they were begun; `None` for a message that was waited for.
     requests: Vec<Option<ScopeRequest>>,
     /// In the order in which they were started.
     starts: Vec<Box<dyn StartedPlan + 'c>>,
 }
 
-/// A start of a plan with what was lent to it.
+/// A started plan with the values that it uses.
 pub(crate) trait StartedPlan {
-    /// Returns when it is over.
+    /// Returns when the start is over.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
@@ -68,7 +68,7 @@ impl<'c> ScopeList<'c> {
     #[inline(always)]
     fn change<R>(&self, change: impl FnOnce(&mut ScopeState<'c>) -> R) -> R {
         // SAFETY: the list belongs to one thread, and no `change` calls anything that has a reference to it.
-        change(unsafe { &mut *self.begun.get() })
+        change(unsafe { &mut *self.state.get() })
     }
 
     #[inline(always)]
@@ -93,32 +93,33 @@ impl<'c> ScopeList<'c> {
         self.change(|all| all.starts.push(start));
     }
 
-    /// The starts of plans: they are forgotten here.
+    /// Removes and returns the starts of plans.
     #[inline]
     pub(crate) fn take_started(&self) -> Vec<Box<dyn StartedPlan + 'c>> {
         self.change(|all| std::mem::take(&mut all.starts))
     }
 
-    /// The messages that went at once: they are forgotten here.
+    /// Removes and returns the messages that were sent at once.
     #[inline(always)]
     pub(crate) fn take_sent(&self) -> impl Iterator<Item = SentShort<'c>> {
         let banks = self.change(|all| std::mem::take(&mut all.sent));
         banks.into_iter().flat_map(|(bank, bits)| bank.sent(bits))
     }
 
-    /// The receive that was posted as so many before: none if it was waited for. None if so many were not posted.
+    /// Removes the posted receive with that index. The outer `None`: there is no such index. The inner `None`: it was
+    /// waited for.
     #[inline(always)]
-    pub(crate) fn take_posted(&self, place: usize) -> Option<Option<Awaited<'c>>> {
-        self.change(|all| all.posted.get_mut(place).map(Option::take))
+    pub(crate) fn take_posted(&self, index: usize) -> Option<Option<ShortRecv<'c>>> {
+        self.change(|all| all.posted.get_mut(index).map(Option::take))
     }
 
-    /// The same of what takes its time.
+    /// Removes the request with that index. As [`take_posted`](ScopeList::take_posted).
     #[inline]
-    pub(crate) fn take_request(&self, place: usize) -> Option<Option<ScopeRequest>> {
-        self.change(|all| all.requests.get_mut(place).map(Option::take))
+    pub(crate) fn take_request(&self, index: usize) -> Option<Option<ScopeRequest>> {
+        self.change(|all| all.requests.get_mut(index).map(Option::take))
     }
 
-    /// The message to that peer on that slot, if it went at once.
+    /// Removes the message to that peer on that slot, if it was sent at once.
     pub(crate) fn find_sent(&self, peer: Rank, slot: Slot) -> Option<SentShort<'c>> {
         self.change(|all| {
             all.sent.iter_mut().find_map(|(bank, bits)| {
@@ -129,27 +130,27 @@ impl<'c> ScopeList<'c> {
         })
     }
 
-    /// The short receive from that peer on that slot.
-    pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<Awaited<'c>> {
-        let is_it = |awaited: &Awaited<'_>| awaited.0.on() == (peer, slot.0);
-        self.change(|all| all.posted.iter_mut().find(|one| one.as_ref().is_some_and(is_it))?.take())
+    /// Removes the short receive from that peer on that slot.
+    pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<ShortRecv<'c>> {
+        let matches = |receive: &ShortRecv<'_>| receive.0.on() == (peer, slot.0);
+        self.change(|all| all.posted.iter_mut().find(|one| one.as_ref().is_some_and(matches))?.take())
     }
 
-    /// The send to that peer on that slot, if it takes its time.
+    /// Removes the send to that peer on that slot, if it was not sent at once.
     pub(crate) fn find_send(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
         self.find_request(|request| request.is_send(peer, slot))
     }
 
-    /// The receive from that peer on that slot, if it is no short one.
+    /// Removes the receive from that peer on that slot, if it is not short.
     pub(crate) fn find_receive(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
         self.find_request(|request| request.is_receive(peer, slot))
     }
 
-    fn find_request(&self, is_it: impl Fn(&ScopeRequest) -> bool) -> Option<ScopeRequest> {
-        self.change(|all| all.requests.iter_mut().find(|one| one.as_ref().is_some_and(&is_it))?.take())
+    fn find_request(&self, matches: impl Fn(&ScopeRequest) -> bool) -> Option<ScopeRequest> {
+        self.change(|all| all.requests.iter_mut().find(|one| one.as_ref().is_some_and(&matches))?.take())
     }
 
-    /// Forgets all, which were waited for; and keeps no memory.
+    /// Empties the list, whose messages were all waited for, and frees its memory.
     #[inline]
     pub(crate) fn clear(&self) {
         self.change(|all| {

@@ -1,18 +1,20 @@
-//! Broadcast with notification: called by one rank, wherever the data are; each rank gets them and its flag is set.
+//! Broadcast with notification. One rank calls it, wherever the data are; each rank gets the data and its flag is
+//! set.
 //!
-//! Every copy comes straight from the source, and long ones are shared by all ranks that wait. So a rank that drops
-//! broadcasts is passed by, and keeps nothing from others. Each rank has a table of who drops them, which those write:
-//! it is looked at once, when the broadcast is issued.
+//! Every copy comes directly from the source, and all ranks that wait share the long copies. So a rank that discards
+//! broadcasts is left out without consequences for the others. Each rank has a table of the ranks that discard
+//! broadcasts, which those ranks write. A broadcast reads the table once, when it is issued.
 
 use super::{RemoteFlag, Transfers};
 use crate::{GlobalPtr, Pod, Rank, Result};
 
 impl Transfers<'_> {
-    /// Copies `count` values at `from` to the place that `to` names on each rank, and sets the flag that `flag` names
-    /// there to `value`; on the rank of the source, too, where the copy is left out if it is there already.
+    /// Copies `count` values at `from` to the address `to(rank)` on each rank, and then sets the flag `flag(rank)` to
+    /// `value`. The source's rank is included; its copy is left out if `to` is `from`.
     ///
-    /// Called by one rank. Returns when all copies are issued; the source must stay until [`Transfers::sync`] says that
-    /// they have arrived. Costs as many copies as there are ranks, run by whoever may. Source: NICAM, `nicam_bcast`.
+    /// One rank calls it. Returns when all copies are issued. The source must stay allocated until
+    /// [`Transfers::sync`] reports that the copies have arrived. Cost: one copy for each rank, run by any rank that
+    /// may run it. Source: NICAM, `nicam_bcast`.
     ///
     /// ```
     /// # use tasuki::Rank;
@@ -37,7 +39,7 @@ impl Transfers<'_> {
         flag: impl Fn(Rank) -> RemoteFlag,
         value: u64,
     ) -> Result<()> {
-        // All of it first: what is wrong on one rank leaves the others alone.
+        // All checks come first: an error for one rank leaves all ranks unchanged.
         self.check("bcast", &[(from, count)])?;
         for rank in self.job.ranks() {
             self.check("bcast", &[(to(rank), count)])?;
@@ -54,11 +56,11 @@ impl Transfers<'_> {
         Ok(())
     }
 
-    /// While this is on, broadcasts that are issued leave this rank's memory and flags alone; others get theirs.
+    /// While this is on, new broadcasts do not change this rank's memory and flags. Other ranks get the broadcasts.
     ///
-    /// Holds for every broadcast that is issued after this call has returned, as far as its issuer can know that; one
-    /// that is under way still arrives. Costs a store at each rank. Source: NICAM, `nicam_bcast_discard`, of which the
-    /// paper gives the name only.
+    /// It holds for every broadcast that is issued after this call has returned, if the issuer can know that; a
+    /// broadcast in flight still arrives. Cost: a store at each rank. Source: NICAM, `nicam_bcast_discard`, of which
+    /// the paper gives only the name.
     pub fn bcast_discard(&self, on: bool) -> Result<()> {
         let me = self.job.rank().index();
         self.job.ranks().try_for_each(|rank| self.job.store(self.discards.on(rank).at(me), u64::from(on)))

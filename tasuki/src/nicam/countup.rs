@@ -1,7 +1,8 @@
-//! Counted arrivals: one counter for each destination, and a flag that is set when as many have come as were asked for.
+//! Counted arrivals: each destination has one counter, and a flag that is set when the requested number of copies has
+//! arrived.
 //!
-//! The counter is a signal, which only grows; that `count` is subtracted when the flag is set means that the next
-//! threshold lies as much higher. So what comes early for the next phase is kept, and nothing is reset.
+//! The counter is a signal, which only grows. NICAM subtracts `count` when the flag is set; here the next threshold
+//! is higher by `count`. So arrivals that are early for the next phase are counted, and nothing is reset.
 
 use super::{RemoteFlag, STEP, Transfers};
 use crate::{Command, GlobalPtr, Job, Pod, Result, Signal};
@@ -10,16 +11,16 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct Counter<'job> {
     arrived: Signal<'job>,
-    /// How often its flag was set.
+    /// Counts how often the flag was set.
     fired: Signal<'job>,
     armed: Mutex<Armed>,
 }
 
 #[derive(Debug, Default)]
 struct Armed {
-    /// How often it was armed.
+    /// How often the counter was armed.
     times: u64,
-    /// The last threshold.
+    /// The latest threshold.
     threshold: u64,
 }
 
@@ -44,32 +45,35 @@ impl Transfers<'_> {
         ])
     }
 
-    /// Arms this rank's counter: `flag`, one of its own, is set to 1 when `count` arrivals have come that no earlier
-    /// call has counted, perhaps at once. For another phase set the flag to 0 before, then arm again.
+    /// Arms this rank's counter: `flag`, a flag of this rank, is set to 1 when `count` copies have arrived that no
+    /// earlier call has counted, perhaps at once. For another phase set the flag to 0 first, then arm the counter
+    /// again.
     ///
-    /// Errors: the counter is armed, and its flag not set yet; the flag is another rank's; `count` is 0. Source: NICAM,
-    /// `nicam_set_counter`.
+    /// Errors: the counter is armed and its flag is not set yet; the flag belongs to another rank; `count` is 0.
+    /// Source: NICAM, `nicam_set_counter`.
     pub fn set_counter(&self, flag: RemoteFlag, count: u64) -> Result<()> {
-        self.check_sound("set_counter")?;
+        self.check_no_failure("set_counter")?;
         self.check_flag("set_counter", flag)?;
         if flag.rank() != self.job.rank() {
-            return Err(self.fault(format!("a flag of rank {}", flag.rank()), "set_counter"));
+            return Err(self.fault(format!("the flag belongs to rank {}", flag.rank()), "set_counter"));
         }
         if count == 0 || count > u64::from(u32::MAX) {
-            return Err(self.fault(format!("{count} arrivals: it counts 1 to 2^32 - 1"), "set_counter"));
+            return Err(
+                self.fault(format!("{count} arrivals: a counter counts 1 to 2^32 - 1"), "set_counter")
+            );
         }
         let counter = &self.counter;
         let fired = counter.fired.value();
         let threshold = {
             let mut armed = counter.armed.lock().unwrap_or_else(PoisonError::into_inner);
             if armed.times != fired {
-                let text = "the counter is armed: wait for its flag before it is set again";
+                let text = "the counter is armed: wait for its flag before you set the counter again";
                 return Err(self.fault(text.into(), "set_counter"));
             }
             *armed = Armed { times: armed.times + 1, threshold: armed.threshold.wrapping_add(count) };
             armed.threshold
         };
-        let told = counter.fired.on(self.job.rank()).add(1);
-        self.post(&[flag.set(1).when(counter.arrived.reaches(threshold)).then(told)])
+        let count_fired = counter.fired.on(self.job.rank()).add(1);
+        self.post(&[flag.set(1).when(counter.arrived.reaches(threshold)).then(count_fired)])
     }
 }

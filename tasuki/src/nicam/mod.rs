@@ -1,29 +1,29 @@
-//! Transfers with notification, in the manner of NICAM: copies that set a flag where they arrive, that are counted
-//! there, that wait for each other by a key; all of them go on while the ranks compute.
+//! Transfers with notification after the interface of NICAM: copies that set a flag where they arrive, copies that
+//! are counted there, and copies whose two sides are matched by a key. All of them go on while the ranks compute.
 //!
-//! They are commands of a queue ([`Queue`]), so whoever waits, posts or raises a signal moves them on. What they are
-//! told apart by is a *ticket*: one of [`TICKETS`] signals of the issuing rank, taken in turn, which grows by the same
-//! amount for every transfer. What follows a copy, such as the flag, has that signal as its trigger; what waits for all
-//! transfers ([`Transfers::sync`]) waits for the tickets that were given. A count of all that have ended would not do:
-//! it does not say which.
+//! They are commands of a queue ([`Queue`]), so any rank that waits, posts or raises a signal moves them on. Each
+//! transfer has a *ticket*: one of [`TICKETS`] signals of the issuing rank, used in turn, which every transfer raises
+//! by the same total. Whatever follows a copy, such as its flag, has the ticket's signal as its trigger.
+//! [`Transfers::sync`], which waits for all transfers, waits for the tickets that were given out. A count of
+//! completed transfers would not do, because it does not say which transfers have completed.
 //!
-//! A copy also raises the signal of its *lane*, one for each destination up to [`LANES`] of them. Copies have no
-//! trigger, so they fire in the order of their posts, and effects on one signal happen in the order in which their
-//! commands fired. So when a lane has come as far as copies were announced before a moment, those have all arrived:
-//! that is what [`Transfers::write_one`] waits for. They are announced before they are posted, or one of another thread
-//! might count for one's own.
+//! A copy also raises the signal of its *lane*. There is one lane for each destination, up to [`LANES`]. Copies have
+//! no trigger, so they fire in the order in which they were posted, and effects on one signal happen in the order in
+//! which their commands fired. So when a lane has counted as many copies as were announced before a moment, all these
+//! copies have arrived. [`Transfers::write_one`] waits for that. Copies are announced before they are posted;
+//! otherwise a copy of another thread might be counted in place of one's own.
 //!
-//! Flags are numbered in the lane of the rank whose they are, and each waits until the one before it is set, or a value
-//! might be overwritten by an older one: what a command stores may take its time, and the next one pass it by.
+//! The flags of a rank are numbered in that rank's lane, and each waits until the previous one is set. Otherwise an
+//! older value might overwrite a newer one, because a command's store may take time while the next command passes it.
 //!
-//! Where the calls of NICAM are:
+//! The calls of NICAM and their equivalents:
 //!
 //! | NICAM | here |
 //! |---|---|
-//! | `nicam_init`, `nicam_finalize` | a job begins and ends: [`main`](crate::main()), [`local`](crate::local()) |
+//! | `nicam_init`, `nicam_finalize` | the beginning and end of a job: [`main`](crate::main()), [`local`](crate::local()) |
 //! | `nicam_self`, `nicam_nodes` | [`Job::rank`], [`Job::size`] |
-//! | `nicam_alloc` | [`Job::alloc`], of which [`Array::on`](crate::Array::on) names every rank's part |
-//! | `nicam_lock_memory` | [`Job::register`]; what `alloc` gives needs none |
+//! | `nicam_alloc` | [`Job::alloc`]; [`Array::on`](crate::Array::on) is the address of each rank's part |
+//! | `nicam_lock_memory` | [`Job::register`]; not needed for memory of `alloc` |
 //! | `nicam_bcopy`, `nicam_sync` | [`Transfers::copy`], [`Transfers::sync`]; or [`Job::copy`], [`Job::complete`] |
 //! | `nicam_write1` | [`Transfers::write_one`] |
 //! | `nicam_bcopy_notify` | [`Transfers::copy_notify`] |
@@ -43,25 +43,27 @@ pub use flag::{Flag, Flags, RemoteFlag};
 
 use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
-use rendezvous::Meetings;
+use rendezvous::MatchLists;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::Cause;
 
-/// Transfers of a rank that may be under way at a time; one more waits for the oldest.
+/// Transfers of a rank that may be in flight at a time; one more waits for the oldest.
 pub const TICKETS: usize = 64;
-/// Destinations that are told apart where transfers to one must keep an order.
+/// Destinations with a lane of their own, which orders the transfers to one destination. More destinations share
+/// lanes.
 pub const LANES: usize = 64;
-/// By how much each transfer raises the signal of its ticket, in all.
+/// The total by which each transfer raises its ticket's signal.
 const STEP: u64 = 4;
-/// Room in the queue: a transfer has up to three commands, of two lines at most.
+/// Places of the queue: a transfer has up to three commands of at most two places each.
 const QUEUE: usize = TICKETS * 6;
 
-/// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several at once.
+/// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several threads at
+/// once.
 ///
-/// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads
-/// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where
-/// this rank can see that. A transfer that fails later ends the waits for the flag that it was to set, and for those
-/// made with it; [`Transfers::sync`] and every further transfer of this rank's then tell the failure.
+/// No call waits for a transfer, except for the oldest one if [`TICKETS`] are in flight. Memory that a transfer reads
+/// or writes must stay allocated until the transfer has ended. An invalid address is an error at once, if this rank
+/// can find it, and then nothing is copied. If a transfer fails later, the waits for its flag and for the flags of
+/// the same block fail; [`Transfers::sync`] and all later transfers of this rank report the failure.
 ///
 /// ```
 /// tasuki::local(2, |job| {
@@ -70,8 +72,8 @@ const QUEUE: usize = TICKETS * 6;
 ///     job.barrier()?;
 ///     let arrived = flags.at(0);
 ///     transfers.copy_notify(data.on(me), data.on(peer).at(50), 50, arrived.on(peer), 7)?;
-///     arrived.wait(7)?;                                 // fifty values of the peer's have arrived
-///     transfers.sync().wait()?;                         // and this rank's are there
+///     arrived.wait(7)?;                                 // fifty values of the peer have arrived
+///     transfers.sync().wait()?;                         // this rank's values are at the peer
 ///     job.barrier()
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
@@ -85,28 +87,28 @@ pub struct Transfers<'job> {
     lanes: Box<[Lane<'job>]>,
     counter: Counter<'job>,
     discards: crate::Array<u64>,
-    meetings: Meetings,
+    match_lists: MatchLists,
 }
 
-/// What goes to one destination, or several.
+/// The transfers to one destination, or to several that share a lane.
 #[derive(Debug)]
 struct Lane<'job> {
-    /// Counts copies.
+    /// Counts copies that have arrived.
     arrived: Signal<'job>,
     announced: AtomicU64,
-    /// Counts flags.
+    /// Counts flags that are set.
     flagged: Signal<'job>,
     numbered: AtomicU64,
 }
 
-/// All that a rank had issued at a moment.
+/// All transfers that a rank had issued at a moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sync<'t> {
     transfers: &'t Transfers<'t>,
     given: u64,
 }
 
-/// One transfer: its signal, and what that has counted before it.
+/// One transfer: its signal, and the signal's count before the transfer.
 struct Ticket<'t, 'job> {
     signal: &'t Signal<'job>,
     before: u64,
@@ -116,8 +118,8 @@ struct Ticket<'t, 'job> {
 impl Job {
     /// Makes what transfers with notification need on every rank.
     ///
-    /// Collective. Errors as of [`Job::alloc`] and [`Job::queue`]. Costs two allocations of 64 KiB, and of 1088 bytes a
-    /// rank of the job; a queue of 512 places; up to 194 signals.
+    /// Collective. Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two allocations, of 64 KiB and of 1088
+    /// bytes for each rank of the job; a queue of 512 places; up to 194 signals.
     pub fn transfers(&self) -> Result<Transfers<'_>> {
         let lane = |_| Lane::new(self);
         Ok(Transfers {
@@ -128,15 +130,15 @@ impl Job {
             lanes: (0..LANES.min(self.size())).map(lane).collect::<Result<_>>()?,
             counter: Counter::new(self)?,
             discards: self.alloc(self.size())?,
-            meetings: Meetings::new(self)?,
+            match_lists: MatchLists::new(self)?,
         })
     }
 }
 
 impl<'job> Lane<'job> {
     fn new(job: &'job Job) -> Result<Lane<'job>> {
-        let none = || AtomicU64::new(0);
-        Ok(Lane { arrived: job.signal()?, announced: none(), flagged: job.signal()?, numbered: none() })
+        let zero = || AtomicU64::new(0);
+        Ok(Lane { arrived: job.signal()?, announced: zero(), flagged: job.signal()?, numbered: zero() })
     }
 }
 
@@ -145,17 +147,18 @@ impl Ticket<'_, '_> {
         self.signal.on(self.me).add(part as u32)
     }
 
-    /// Fires when its copy has arrived.
+    /// The trigger that is met when the ticket's copy has arrived.
     fn has_copied(&self) -> crate::Trigger {
         self.signal.reaches(self.before + 1)
     }
 }
 
 impl<'job> Transfers<'job> {
-    /// Copies `count` values from anywhere to anywhere: a request of a third rank is carried out by whoever may.
+    /// Copies `count` values between any two places. Any rank that may run it carries out a copy that a third rank
+    /// requested.
     ///
-    /// Told by [`Transfers::sync`] only; where the caller waits for it anyway, [`Job::copy`] costs less. Source: NICAM,
-    /// `nicam_bcopy`.
+    /// Only [`Transfers::sync`] reports its end. If the caller waits for the copy anyway, [`Job::copy`] costs less.
+    /// Source: NICAM, `nicam_bcopy`.
     pub fn copy<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
         self.check("copy", &[(from, count), (to, count)])?;
         let ticket = self.ticket("copy")?;
@@ -163,11 +166,11 @@ impl<'job> Transfers<'job> {
         self.post(&[Command::copy(from, to, count).then(ticket.add(STEP)).then(lane)])
     }
 
-    /// Copies, then sets a flag at the destination, or anywhere.
+    /// Copies, then sets a flag at the destination or on another rank.
     ///
-    /// A flag is not set before earlier copies to that destination have arrived, nor before the flags of its rank that
-    /// this thread has asked for before, by this call or [`Transfers::write_one`]: a flag that counts up never goes
-    /// back. Source: NICAM, `nicam_bcopy_notify`.
+    /// The flag is not set before earlier copies to the destination have arrived, nor before the flags of the same
+    /// rank that this thread requested earlier, by this call or by [`Transfers::write_one`]: a flag whose values grow
+    /// never goes back. Source: NICAM, `nicam_bcopy_notify`.
     pub fn copy_notify<T: Pod>(
         &self,
         from: GlobalPtr<T>,
@@ -185,8 +188,8 @@ impl<'job> Transfers<'job> {
         self.post(&[copy, set, end])
     }
 
-    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived, and
-    /// after the flags there that it has asked for before.
+    /// Sets a flag of some rank after everything that this thread has copied to that rank before has arrived, and
+    /// after the flags there that this thread requested before.
     ///
     /// Source: NICAM, `nicam_write1`.
     pub fn write_one(&self, flag: RemoteFlag, value: u64) -> Result<()> {
@@ -197,31 +200,32 @@ impl<'job> Transfers<'job> {
         self.post(&self.set_in_order(flag, value, arrived, ticket.add(STEP)))
     }
 
-    /// All that this rank has issued up to now: flags included, and copies that it asked for between other ranks; not
-    /// copies by key, which are told by their flags.
+    /// All transfers that this rank has issued so far, with their flags, including copies between other ranks that it
+    /// requested. Copies by key are not included; their flags report their end.
     ///
     /// Source: NICAM, `nicam_sync`.
     pub fn sync(&self) -> Sync<'_> {
         Sync { transfers: self, given: self.given.load(Ordering::Relaxed) }
     }
 
-    /// The next ticket, when the transfer that had its signal before has ended; for that call. Error: a transfer has
-    /// failed.
+    /// The next ticket. Waits until the previous transfer with the same signal has ended; `call` is the name of the
+    /// call for errors. Error: a transfer has failed.
     fn ticket(&self, call: &str) -> Result<Ticket<'_, 'job>> {
-        self.check_sound(call)?;
+        self.check_no_failure(call)?;
         let number = self.given.fetch_add(1, Ordering::Relaxed);
         let (signal, before) = self.signal_of(number);
         signal.wait_in_call(before, &|| format!("{call}: waiting for the oldest of {TICKETS} transfers"))?;
         Ok(Ticket { signal, before, me: self.job.rank() })
     }
 
-    /// That no transfer of this rank has failed.
-    fn check_sound(&self, call: &str) -> Result<()> {
+    /// Checks that no transfer of this rank has failed.
+    fn check_no_failure(&self, call: &str) -> Result<()> {
         let failure = self.queue.failure_cause();
         failure.map_or(Ok(()), |cause| Err(self.job.worker.fault(cause, || call.into())))
     }
 
-    /// What sets a flag when `trigger` is met and those before it in its lane are set, and what ends the transfer then.
+    /// The command that sets a flag when `trigger` is met and the earlier flags of its lane are set, and the command
+    /// that then ends the transfer.
     fn set_in_order(
         &self,
         flag: RemoteFlag,
@@ -238,7 +242,7 @@ impl<'job> Transfers<'job> {
         ]
     }
 
-    /// The signal of a ticket, and how far it has come when the ticket's transfer may begin.
+    /// The signal of a ticket, and its count when the ticket's transfer may begin.
     fn signal_of(&self, number: u64) -> (&Signal<'job>, u64) {
         let all = self.tickets.len() as u64;
         (&self.tickets[(number % all) as usize], number / all * STEP)
@@ -248,14 +252,14 @@ impl<'job> Transfers<'job> {
         &self.lanes[to.index() % self.lanes.len()]
     }
 
-    /// A copy to that rank will be posted; the effect that counts it.
+    /// Announces a copy to that rank. Returns the effect that counts the copy.
     fn announce(&self, to: Rank) -> crate::Effect {
         let lane = self.lane(to);
         lane.announced.fetch_add(1, Ordering::Relaxed);
         lane.arrived.on(self.job.rank()).add(1)
     }
 
-    /// Posts the commands of a transfer. Waits while there is no room: what was announced has to come.
+    /// Posts the commands of a transfer. Waits while the queue is full, because announced copies must be posted.
     fn post(&self, commands: &[Command]) -> Result<()> {
         loop {
             match self.queue.post_many(commands) {
@@ -267,7 +271,7 @@ impl<'job> Transfers<'job> {
         }
     }
 
-    /// That those places are memory, as far as this rank can see.
+    /// Checks that these addresses are valid memory, as far as this rank can see.
     fn check<T>(&self, call: &str, places: &[(GlobalPtr<T>, usize)]) -> Result<()> {
         let worker = &self.job.worker;
         for &(place, count) in places {
@@ -284,7 +288,7 @@ impl<'job> Transfers<'job> {
 
     fn check_flag(&self, call: &str, flag: RemoteFlag) -> Result<()> {
         if flag.word().is_null() {
-            return Err(self.fault("a flag that its block does not have".into(), call));
+            return Err(self.fault("the block has no such flag".into(), call));
         }
         self.check(call, &[(flag.word(), 1)])
     }
@@ -295,20 +299,21 @@ impl<'job> Transfers<'job> {
 }
 
 impl Sync<'_> {
-    /// Whether all of it is visible where it was to go. Never waits; costs a load for each ticket once it is so, and
-    /// before that moves this rank's work on. Errors as of [`Sync::wait`].
+    /// Returns true if the data of all these transfers are visible at their destinations. Never waits. Cost: a load
+    /// for each ticket if it is true; otherwise the call moves this rank's work on. Errors: those of [`Sync::wait`].
     pub fn is_done(&self) -> Result<bool> {
-        let has_come = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
-        let Some((signal, end)) = self.signals().find(|one| !has_come(one)) else { return Ok(true) };
-        Ok(signal.test(end, &|| "sync().is_done".into())? && self.signals().all(|one| has_come(&one)))
+        let has_reached = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
+        let Some((signal, end)) = self.signals().find(|one| !has_reached(one)) else { return Ok(true) };
+        Ok(signal.test(end, &|| "sync().is_done".into())? && self.signals().all(|one| has_reached(&one)))
     }
 
-    /// Waits for that. Errors: a transfer has failed, a rank died.
+    /// Waits until the data of all these transfers are visible at their destinations. Errors: a transfer has failed;
+    /// a rank died.
     pub fn wait(&self) -> Result<()> {
         self.signals().try_for_each(|(signal, end)| signal.wait_in_call(end, &|| "sync().wait".into()))
     }
 
-    /// The signals of the last tickets, and how far each comes.
+    /// The signals of the last tickets, and the count that each reaches.
     fn signals(&self) -> impl Iterator<Item = (&Signal<'_>, u64)> {
         let first = self.given.saturating_sub(self.transfers.tickets.len() as u64);
         (first..self.given).map(|number| {

@@ -1,32 +1,33 @@
-//! Copies by key: the source names what it has, the destination where it wants it; who comes second starts the copy.
+//! Copies by key: the source names its data and a key, the destination its buffer and the same key. The side that
+//! comes second starts the copy.
 //!
-//! What waits for its other side lies at the source, in a list for each destination that both sides reach. Whoever
-//! looks at it has its lock: a word that is taken by compare-and-swap, held for a few accesses, and by nobody who
-//! waits. Of equal keys the one that came first is taken first. At most one side of a key has anything in the list, for
-//! what fits is taken out at once.
+//! A side that comes first waits in a list at the source. There is one list for each pair of source and destination,
+//! which both ranks can access. A lock protects it: a word that is taken by compare-and-swap and held for a few
+//! accesses, never during a wait. Of equal keys the side that came first is matched first. Only one side of a key is
+//! in the list at a time, because a match is removed at once.
 
-use super::flag::disagree;
+use super::flag::sizes_differ;
 use super::{RemoteFlag, STEP, Transfers};
 use crate::{Array, Cause, Command, GlobalAddress, GlobalPtr, Job, Pod, Rank, Result};
 
-/// Sides that may wait in one list.
-pub(super) const OFFERS: usize = 16;
-/// Words before them: the lock, and how many came.
+/// The number of sides that may wait in one list.
+pub(super) const SIDES_MAX: usize = 16;
+/// Words before the entries: the lock, and the number of sides that have come.
 const HEAD: usize = 8;
-/// Words of one.
+/// Words of an entry.
 const WORDS: usize = 8;
 
 /// The lists of all pairs of which this rank is the source.
 #[derive(Debug)]
-pub(super) struct Meetings {
+pub(super) struct MatchLists {
     words: Array<u64>,
 }
 
-/// One side of a copy.
+/// One side of a copy, as an entry of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-struct Offer {
-    /// The how manieth it is, from 1 on; 0: there is none.
+struct Side {
+    /// The entry's number in the order of arrival, from 1 on; 0 for a free entry.
     number: u64,
     /// 1: the source, 2: the destination.
     side: u64,
@@ -37,30 +38,31 @@ struct Offer {
     value: u64,
 }
 
-const _: () = assert!(size_of::<Offer>() == WORDS * 8);
+const _: () = assert!(size_of::<Side>() == WORDS * 8);
 
 const SOURCE: u64 = 1;
 const DESTINATION: u64 = 2;
 
-impl Meetings {
-    pub(super) fn new(job: &Job) -> Result<Meetings> {
-        Ok(Meetings { words: job.alloc(job.size() * (HEAD + OFFERS * WORDS))? })
+impl MatchLists {
+    pub(super) fn new(job: &Job) -> Result<MatchLists> {
+        Ok(MatchLists { words: job.alloc(job.size() * (HEAD + SIDES_MAX * WORDS))? })
     }
 
     /// The list of a pair.
     fn of(&self, source: Rank, destination: Rank) -> GlobalPtr<u64> {
-        self.words.on(source).at(destination.index() * (HEAD + OFFERS * WORDS))
+        self.words.on(source).at(destination.index() * (HEAD + SIDES_MAX * WORDS))
     }
 }
 
 impl Transfers<'_> {
-    /// The source's side: `count` values at `from`, memory of this rank, go to `to` as soon as that asks for `key`.
-    /// Then `flag`, of this rank's own, is set to `value`.
+    /// The source's side: `count` values at `from`, in this rank's memory, are copied to `to` when that rank asks for
+    /// `key`. Then `flag`, a flag of this rank, is set to `value`.
     ///
-    /// Either side may come first; neither waits. Equal keys of one pair meet in the order in which each side named
-    /// them, others in any. Errors: as of the class; [`Cause::Full`]: 16 of the pair wait for their other sides, and
-    /// this one was not taken; [`Cause::Disagree`]: the other side named another size, and is told so by its flag.
-    /// Costs a few accesses to a list at the source. Source: NICAM, `nicam_bcopy_src`.
+    /// Either side may come first; neither waits. The sides of equal keys of a pair are matched in the order in which
+    /// each rank named them; different keys are not ordered. Errors: those of [`Transfers`]; 16 sides of the pair
+    /// wait for their partners, and this one was not accepted ([`Cause::Full`]); the other side gave another size
+    /// ([`Cause::Disagree`]), which its flag reports to it. Cost: a few accesses to a list at the source. Source:
+    /// NICAM, `nicam_bcopy_src`.
     ///
     /// ```
     /// # use tasuki::Rank;
@@ -89,12 +91,12 @@ impl Transfers<'_> {
         value: u64,
     ) -> Result<()> {
         let call = format!("copy_source(key {key} to rank {to})");
-        let offer = self.offer(&call, SOURCE, key, (from, count), (flag, value))?;
-        self.meet(&call, self.job.rank(), to, offer)
+        let entry = self.side_entry(&call, SOURCE, key, (from, count), (flag, value))?;
+        self.match_side(&call, self.job.rank(), to, entry)
     }
 
-    /// The destination's side: `count` values go to `to`, memory of this rank. As [`Transfers::copy_source`]. Source:
-    /// NICAM, `nicam_bcopy_dst`.
+    /// The destination's side: `count` values are copied to `to`, in this rank's memory. As
+    /// [`Transfers::copy_source`]. Source: NICAM, `nicam_bcopy_dst`.
     pub fn copy_destination<T: Pod>(
         &self,
         key: u64,
@@ -105,90 +107,90 @@ impl Transfers<'_> {
         value: u64,
     ) -> Result<()> {
         let call = format!("copy_destination(key {key} from rank {from})");
-        let offer = self.offer(&call, DESTINATION, key, (to, count), (flag, value))?;
-        self.meet(&call, from, self.job.rank(), offer)
+        let entry = self.side_entry(&call, DESTINATION, key, (to, count), (flag, value))?;
+        self.match_side(&call, from, self.job.rank(), entry)
     }
 
-    /// One side, if its memory and its flag are this rank's.
-    fn offer<T>(
+    /// The entry of one side, if its memory and its flag belong to this rank.
+    fn side_entry<T>(
         &self,
         call: &str,
         side: u64,
         key: u64,
         (place, count): (GlobalPtr<T>, usize),
         (flag, value): (RemoteFlag, u64),
-    ) -> Result<Offer> {
-        self.check_sound(call)?;
+    ) -> Result<Side> {
+        self.check_no_failure(call)?;
         self.check(call, &[(place, count)])?;
         self.check_flag(call, flag)?;
         if let Some(other) = [place.rank(), flag.rank()].into_iter().find(|&rank| rank != self.job.rank()) {
-            return Err(self.fault(format!("its memory or flag is of rank {other}"), call));
+            return Err(self.fault(format!("its memory or flag belongs to rank {other}"), call));
         }
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
-        Ok(Offer { number: 0, side, key, address: place.address(), bytes, flag, value })
+        Ok(Side { number: 0, side, key, address: place.address(), bytes, flag, value })
     }
 
-    fn meet(&self, call: &str, source: Rank, destination: Rank, mine: Offer) -> Result<()> {
+    fn match_side(&self, call: &str, source: Rank, destination: Rank, own: Side) -> Result<()> {
         let worker = &self.job.worker;
         for rank in [source, destination] {
             worker.check_rank(rank).map_err(|cause| worker.fault(cause, || call.into()))?;
         }
-        let list = self.meetings.of(source, destination);
+        let list = self.match_lists.of(source, destination);
         while self.job.compare_swap(list, 0, u64::from(self.job.rank().0) + 1)? != 0 {
             worker.relax(call)?;
         }
-        let found = self.match_or_leave(list, mine);
+        let found = self.match_or_leave(list, own);
         self.job.store(list, 0)?;
-        let full = || Cause::Full { what: "the list of copies by key that wait", capacity: OFFERS };
+        let full = || Cause::Full { what: "the list of waiting copies by key", capacity: SIDES_MAX };
         match found? {
             Found::Nothing => Ok(()),
             Found::NoRoom => Err(worker.fault(full(), || call.into())),
-            Found::Other(other) if other.bytes != mine.bytes => {
-                other.flag.fail(self.job, mine.key, mine.bytes, other.bytes)?;
-                Err(disagree(self.job, mine.bytes, other.bytes, call))
+            Found::Other(other) if other.bytes != own.bytes => {
+                other.flag.fail(self.job, own.key, own.bytes, other.bytes)?;
+                Err(sizes_differ(self.job, own.bytes, other.bytes, call))
             }
-            Found::Other(other) if mine.side == SOURCE => self.start(call, mine, other),
-            Found::Other(other) => self.start(call, other, mine),
+            Found::Other(other) if own.side == SOURCE => self.start(call, own, other),
+            Found::Other(other) => self.start(call, other, own),
         }
     }
 
-    /// ArgumentSize the other side out of the list, or leaves this one there. Under the list's lock.
-    fn match_or_leave(&self, list: GlobalPtr<u64>, mine: Offer) -> Result<Found> {
-        let places = list.at(HEAD).cast::<Offer>();
-        let mut offers = [bytemuck::Zeroable::zeroed(); OFFERS];
-        self.job.get(places, &mut offers)?;
-        let fits = |offer: &Offer| offer.number != 0 && offer.side != mine.side && offer.key == mine.key;
-        let first = offers.iter().enumerate().filter(|(_, offer)| fits(offer)).min_by_key(|(_, o)| o.number);
+    /// Removes the other side from the list, or enters this one. The caller holds the list's lock.
+    fn match_or_leave(&self, list: GlobalPtr<u64>, own: Side) -> Result<Found> {
+        let entries = list.at(HEAD).cast::<Side>();
+        let mut sides = [bytemuck::Zeroable::zeroed(); SIDES_MAX];
+        self.job.get(entries, &mut sides)?;
+        let fits = |other: &Side| other.number != 0 && other.side != own.side && other.key == own.key;
+        let first = sides.iter().enumerate().filter(|(_, side)| fits(side)).min_by_key(|(_, o)| o.number);
         if let Some((at, &other)) = first {
-            self.job.put(places.at(at).cast::<u64>(), &[0])?;
+            self.job.put(entries.at(at).cast::<u64>(), &[0])?;
             return Ok(Found::Other(other));
         }
-        let Some(free) = offers.iter().position(|offer| offer.number == 0) else { return Ok(Found::NoRoom) };
-        let came = self.job.get_value(list.at(1))? + 1;
-        self.job.put(list.at(1), &[came])?;
-        self.job.put(places.at(free), &[Offer { number: came, ..mine }])?;
+        let Some(free) = sides.iter().position(|side| side.number == 0) else { return Ok(Found::NoRoom) };
+        let number = self.job.get_value(list.at(1))? + 1;
+        self.job.put(list.at(1), &[number])?;
+        self.job.put(entries.at(free), &[Side { number, ..own }])?;
         Ok(Found::Nothing)
     }
 
-    /// Both sides are there.
-    fn start(&self, call: &str, source: Offer, destination: Offer) -> Result<()> {
+    /// Starts the copy of two matched sides.
+    fn start(&self, call: &str, source: Side, destination: Side) -> Result<()> {
         let (from, to) = (GlobalPtr::<u8>::new(source.address), GlobalPtr::new(destination.address));
         let ticket = self.ticket(call)?;
         let lane = self.announce(to.rank());
-        let told =
-            |side: Offer, part| side.flag.set(side.value).when(ticket.has_copied()).then(ticket.add(part));
+        let set_flag =
+            |side: Side, part| side.flag.set(side.value).when(ticket.has_copied()).then(ticket.add(part));
         self.post(&[
             Command::copy(from, to, source.bytes as usize).then(ticket.add(1)).then(lane),
-            told(destination, 1),
-            told(source, STEP - 2),
+            set_flag(destination, 1),
+            set_flag(source, STEP - 2),
         ])
     }
 }
 
-/// What was in a list.
+/// The result of a search in a list.
 enum Found {
-    /// Nothing that fits: this side waits there now.
+    /// No partner: this side waits in the list now.
     Nothing,
     NoRoom,
-    Other(Offer),
+    Other(Side),
 }

@@ -1,6 +1,6 @@
-//! Reductions bit by bit, and truth values.
+//! Bitwise and logical reductions.
 #![allow(unsafe_code)]
-//! Unsafe: a truth value is a byte.
+//! Unsafe: a truth value is one byte.
 
 use crate::reduction::reduce_op::{Numbered, ReduceOp};
 use bytemuck::{Pod, Zeroable};
@@ -8,20 +8,20 @@ use std::fmt;
 use std::ops::{BitAnd, BitOr, BitXor};
 use tasuki_core::queue::reduction::{Combine, ElementType, Reduction};
 
-/// Bits that all have; of truth values, whether all are true.
+/// Bitwise and. Of truth values: true if all are true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct And;
 
-/// Bits that any has; of truth values, whether any is true.
+/// Bitwise or. Of truth values: true if at least one is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Or;
 
-/// Bits that an odd number has; of truth values, whether an odd number is true.
+/// Bitwise exclusive or. Of truth values: true if an odd number is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Xor;
 
-/// A truth value in memory that ranks share. Of a `bool` only two bit patterns are values, which nobody can promise of
-/// bytes that come from elsewhere; here the lowest bit counts.
+/// A truth value in shared memory. A `bool` has only two valid bit patterns, which bytes from another rank cannot
+/// guarantee. Here the lowest bit counts, and every bit pattern is valid.
 ///
 /// ```
 /// use tasuki::{And, Bool, Or};
@@ -37,13 +37,13 @@ pub struct Xor;
 #[repr(transparent)]
 pub struct Bool(u8);
 
-// SAFETY: a byte, of which every bit pattern, zero too, is a value.
+// SAFETY: one byte, for which every bit pattern, zero too, is a value.
 unsafe impl Zeroable for Bool {}
-// SAFETY: as above; there is nothing but the byte.
+// SAFETY: as above; the type has no other field.
 unsafe impl Pod for Bool {}
 
 impl Bool {
-    /// Whether it is true.
+    /// Returns true if the value is true.
     pub fn get(self) -> bool {
         self.0 & 1 == 1
     }

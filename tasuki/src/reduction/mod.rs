@@ -1,4 +1,4 @@
-//! Operations that reductions combine values with.
+//! Reduction operations.
 
 pub(crate) mod bitwise;
 pub(crate) mod min_max_loc;

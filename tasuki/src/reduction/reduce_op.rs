@@ -1,4 +1,4 @@
-//! What reductions combine values with.
+//! The operations of reductions on numbers, and the trait of all operations.
 #![allow(unsafe_code)]
 //! Unsafe: complex numbers are plain data.
 
@@ -9,29 +9,29 @@ use tasuki_collective::Combines;
 use tasuki_core::os::simd::vectorized;
 use tasuki_core::queue::reduction::{Combine, ElementType, Operator, Reduction};
 
-/// How two members' values become one. Need not commute: the left is always the lower member's, or what lower members
-/// have come to. Any function of two values is one: `|a, b| a.max(b)`.
+/// An operation that combines the values of two members. It need not commute: the left value is always that of the
+/// lower member, or the result of lower members. Any function of two values is an operation: `|a, b| a.max(b)`.
 pub trait ReduceOp<T> {
-    /// Each value of `left` becomes itself with its partner.
+    /// Replaces each value of `left` by its combination with its partner in `right`.
     fn combine(&self, left: &mut [T], right: &[T]);
 
-    /// What it is called where everybody knows it: then any rank, or a helper, combines values. `None`: only the rank's
-    /// own threads do.
+    /// The operation's encoding, if every rank knows the operation: then any rank or helper can combine values. With
+    /// `None` only this rank's own threads can.
     #[doc(hidden)]
     fn known(&self) -> Option<Reduction> {
         None
     }
 
-    /// Whether it matters in which order values are combined.
+    /// Returns true if the values must be combined in order.
     #[doc(hidden)]
     fn in_order(&self) -> bool {
         true
     }
 }
 
-/// Values of which everybody knows how they are combined.
+/// Types that commands may know.
 pub(crate) trait Numbered {
-    /// Which type it is, if commands know it.
+    /// The type's number in commands, if commands know the type.
     const NUMBER: Option<ElementType>;
 }
 
@@ -53,7 +53,7 @@ numbered! {
     i128: None; u128: None;
 }
 
-/// An operation as calls take it.
+/// An operation in the form that collective calls take.
 pub(crate) struct Combined<'o, O>(pub(crate) &'o O);
 
 impl<T, O: ReduceOp<T>> Combines<T> for Combined<'_, O> {
@@ -66,7 +66,7 @@ impl<T, O: ReduceOp<T>> Combines<T> for Combined<'_, O> {
     }
 }
 
-/// An operation on values as one on their bytes.
+/// An operation on values, applied to their bytes.
 pub(crate) struct OnBytes<T, O>(O, PhantomData<fn(T)>);
 
 impl<T, O> OnBytes<T, O> {
@@ -80,7 +80,7 @@ impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for OnBytes<T, O> {
         if let (Ok(left), Ok(right)) = (bytemuck::try_cast_slice_mut(left), bytemuck::try_cast_slice(right)) {
             return self.0.combine(left, right);
         }
-        // They begin where such values may not.
+        // The bytes are not aligned for the type.
         let values = |bytes: &[u8]| -> Vec<T> {
             bytes.chunks_exact(size_of::<T>().max(1)).map(bytemuck::pod_read_unaligned).collect()
         };
@@ -90,22 +90,22 @@ impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for OnBytes<T, O> {
     }
 }
 
-/// The sum; of integers, wrapping.
+/// The sum. Integers wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
-/// The product; of integers, wrapping.
+/// The product. Integers wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Product;
-/// The least value.
+/// The smallest value.
 #[derive(Clone, Copy, Debug)]
 pub struct Min;
 /// The largest value.
 #[derive(Clone, Copy, Debug)]
 pub struct Max;
-/// The value nearest to zero, with its sign; of equals, the lowest member's.
+/// The value nearest to zero, with its sign; of equal distances that of the lowest member.
 #[derive(Clone, Copy, Debug)]
 pub struct MinAbs;
-/// The value farthest from zero, with its sign; of equals, the lowest member's.
+/// The value farthest from zero, with its sign; of equal distances that of the lowest member.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxAbs;
 
@@ -130,7 +130,7 @@ pub struct Complex<F> {
     pub im: F,
 }
 
-// SAFETY: two numbers side by side, of which every bit pattern, zero too, is one.
+// SAFETY: two numbers side by side, for which every bit pattern, zero too, is a value.
 unsafe impl<F: Zeroable> Zeroable for Complex<F> {}
 // SAFETY: two values of the same plain type have no padding between or behind them.
 unsafe impl<F: Pod> Pod for Complex<F> {}

@@ -1,4 +1,4 @@
-//! The helper of a rank: started when it is wanted, ended before the rank leaves.
+//! The helper thread of a rank: started when it is needed, ended before the rank leaves.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tasuki_core::bootstrap::helper_setting::{Helper as Wanted, HelperKind};
 use tasuki_core::engine::{HelperControl, HelperScope, Worker};
 use tasuki_core::os::affinity;
 
-/// The helper that a rank has, or will have.
+/// The helper thread of a rank, which may not have been started yet.
 #[derive(Debug)]
 pub(crate) struct Helper {
     worker: Arc<Worker>,
@@ -18,60 +18,62 @@ pub(crate) struct Helper {
 
 #[derive(Debug)]
 enum State {
-    /// It has not been started.
+    /// The helper has not been started.
     Idle,
     Running(Running),
-    /// It was ended, or could not be started: there will be none.
+    /// The helper has ended or could not be started. No other one will be started.
     Over,
 }
 
 struct Running {
-    help: HelperScope,
-    end: Arc<HelperControl>,
+    scope: HelperScope,
+    control: Arc<HelperControl>,
     join: Box<dyn FnOnce() + Send>,
 }
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.end.fmt(f)
+        self.control.fmt(f)
     }
 }
 
 impl Helper {
-    /// Starts it, if the rank is to have one from its beginning on; the simulated card then stands by. Where the node's
-    /// helper was in a rank that has left, the next one that waits has it.
+    /// Starts the helper if the rank needs one from the beginning. The helper that simulates the network card starts
+    /// in standby. If the rank with the node's helper leaves, the next rank that waits starts another one.
     pub(crate) fn new(worker: &Arc<Worker>, wanted: Wanted) -> Arc<Helper> {
         let helper = Helper { worker: worker.clone(), wanted, running: Mutex::new(State::Idle) };
         let helper = Arc::new(helper);
         let successor = Arc::downgrade(&helper);
         worker.set_helper_successor(Box::new(move || {
             let helper = successor.upgrade();
-            helper.iter().for_each(|helper| helper.succeed());
+            helper.iter().for_each(|helper| helper.take_over());
         }));
         if wanted.kind != HelperKind::Auto {
             helper.start();
-        } else if helper.is_card() {
+        } else if helper.is_network_card() {
             helper.begin(HelperControl::of_one_standing_by());
         }
         helper
     }
 
-    /// Whether it stands for the network card, at which commands of other ranks arrive.
-    fn is_card(&self) -> bool {
+    /// Returns true if the helper simulates the network card, at which commands of other ranks arrive.
+    fn is_network_card(&self) -> bool {
         self.wanted.kind == HelperKind::Auto && self.worker.fabric().name() == "sim"
     }
 
-    /// Whether this rank, or another one of its node, has a helper, or will have one with its first plan.
-    pub(crate) fn may_come(&self) -> bool {
+    /// Returns true if this rank, or another rank of its node, has a helper or will have one when its first plan is
+    /// made.
+    pub(crate) fn may_start(&self) -> bool {
         match self.wanted.kind {
             HelperKind::Off => false,
             HelperKind::Rank | HelperKind::Node => true,
-            HelperKind::Auto => self.is_card() || self.worker.size() < affinity::usable(),
+            HelperKind::Auto => self.is_network_card() || self.worker.size() < affinity::usable(),
         }
     }
 
-    /// For whom it is to work, if there is to be one: at the node's beginning, or as the `next` one of a node.
-    fn help(&self, next: bool) -> Option<HelperScope> {
+    /// The queues that the helper runs, if this rank is to have a helper. `next`: the rank that had the node's helper
+    /// has left.
+    fn scope(&self, next: bool) -> Option<HelperScope> {
         let is_lowest = self.worker.rank().0 == 0;
         let of_node =
             || self.worker.node_state().take_helper(self.worker.rank()).then_some(HelperScope::Node);
@@ -80,73 +82,79 @@ impl Helper {
             HelperKind::Rank => Some(HelperScope::Rank),
             HelperKind::Node if is_lowest || next => of_node(),
             HelperKind::Node => None,
-            // There it stands for the network card: processors are no matter.
-            HelperKind::Auto if self.is_card() => Some(HelperScope::Rank),
-            // In the rank that needs it first.
+            // This helper simulates the network card, so the number of processors does not matter.
+            HelperKind::Auto if self.is_network_card() => Some(HelperScope::Rank),
+            // In the rank that needs a helper first.
             HelperKind::Auto if self.worker.size() < affinity::usable() => of_node(),
             HelperKind::Auto => None,
         }
     }
 
-    /// Starts it, if there is to be one and it has not been.
+    /// Starts the helper if the rank is to have one and it is not running.
     pub(crate) fn start(&self) {
-        let end = match &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Running(running) => Some(running.end.clone()),
+        let control = match &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Running(running) => Some(running.control.clone()),
             _ => None,
         };
-        match end {
-            Some(end) => self.worker.activate_helper(&end),
+        match control {
+            Some(control) => self.worker.activate_helper(&control),
             None => self.begin(HelperControl::default()),
         }
     }
 
-    fn begin(&self, end: HelperControl) {
-        self.begin_as(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner), end, false);
+    fn begin(&self, control: HelperControl) {
+        self.begin_if_idle(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner), control, false);
     }
 
-    /// Starts the node's, which was in a rank that has left, unless another thread is at it.
-    fn succeed(&self) {
+    /// Starts the node's helper after the rank that had it has left, unless another thread is about to do so.
+    fn take_over(&self) {
         if let Ok(mut state) = self.running.try_lock() {
-            self.begin_as(&mut state, HelperControl::default(), true);
+            self.begin_if_idle(&mut state, HelperControl::default(), true);
         }
     }
 
-    fn begin_as(&self, state: &mut State, end: HelperControl, next: bool) {
+    fn begin_if_idle(&self, state: &mut State, control: HelperControl, next: bool) {
         if matches!(*state, State::Idle)
-            && let Some(help) = self.help(next)
+            && let Some(scope) = self.scope(next)
         {
-            *state = self.spawn(help, Arc::new(end)).map_or(State::Over, State::Running);
+            *state = self.spawn(scope, Arc::new(control)).map_or(State::Over, State::Running);
         }
     }
 
-    fn spawn(&self, help: HelperScope, end: Arc<HelperControl>) -> Option<Running> {
-        let (worker, over, processor) = (self.worker.clone(), end.clone(), self.wanted.processor);
+    fn spawn(&self, scope: HelperScope, control: Arc<HelperControl>) -> Option<Running> {
+        let (worker, thread_control, processor) =
+            (self.worker.clone(), control.clone(), self.wanted.processor);
         let body = move || {
             let bound = processor.map(affinity::bind);
             if let Some(Err(error)) = &bound {
-                worker.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
+                worker
+                    .log()
+                    .say(Level::Warn, format_args!("the helper is not bound to a processor: {error}"));
             }
             let is_bound = matches!(bound, Some(Ok(_)));
-            // Its rank goes on, but what others have left to the helper nobody would do: that is a death.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.help(help, is_bound, &over))) {
+            // The rank itself could go on, but nobody would do the work that other ranks have left to the helper. So
+            // the rank is declared dead.
+            if let Err(panic) =
+                catch_unwind(AssertUnwindSafe(|| worker.help(scope, is_bound, &thread_control)))
+            {
                 if panic.is::<tasuki_fabric_sim::Killed>() {
-                    resume_unwind(panic); // the simulation has killed this rank and tells the others itself
+                    resume_unwind(panic); // the simulation has killed this rank and reports it itself
                 }
                 let how = format!("its helper panicked: {}", panic_message(&*panic));
-                // The panic has been printed by its hook.
+                // The panic hook has printed the panic.
                 worker.node_state().declare_dead_and_printed(worker.rank(), &how, worker.platform().now_ns());
             }
         };
         match self.worker.platform().spawn(Box::new(body)) {
-            Ok(join) => Some(Running { help, end, join }),
+            Ok(join) => Some(Running { scope, control, join }),
             Err(error) => {
-                self.worker.log().say(Level::Warn, format_args!("there is no helper: {error}"));
+                self.worker.log().say(Level::Warn, format_args!("the helper could not be started: {error}"));
                 None
             }
         }
     }
 
-    /// Ends it, for good. A forked child has no such thread, and its copy of the lock may be held for ever.
+    /// Ends the helper for good. A forked child has no helper thread, and its copy of the lock may be held for ever.
     pub(super) fn end(&self) {
         if self.worker.fork_guard().is_forked() {
             return;
@@ -156,9 +164,9 @@ impl Helper {
             std::mem::replace(&mut *running, State::Over)
         };
         if let State::Running(running) = state {
-            self.worker.end_helper(&running.end);
+            self.worker.end_helper(&running.control);
             (running.join)();
-            if running.help == HelperScope::Node {
+            if running.scope == HelperScope::Node {
                 self.worker.node_state().give_up_helper();
             }
         }
@@ -167,7 +175,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // In a panic nothing waits: the rank is dead, and so is its helper, as soon as it looks.
+        // In a panic nothing waits: the rank is dead, and the helper ends as soon as it notices that.
         if !std::thread::panicking() {
             self.end();
         }

@@ -1,7 +1,7 @@
-//! Ranks as threads of this process: the embedded way, and the quickest.
+//! Ranks as threads of this process: the fastest way to run a job.
 
 use super::RankOptions;
-use super::rank::{self, Teller};
+use super::rank::{self, Reporter};
 use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
@@ -16,11 +16,12 @@ use tasuki_core::os::{affinity, memfile::MemFile, process};
 use tasuki_core::segment::MappedRange;
 use tasuki_fabric_shm::{Options, ShmFabric};
 
-/// Runs `app` on `ranks` threads of this process, each a rank of one job; their values by rank, or the first error.
+/// Runs `app` on `ranks` threads of this process, each a rank of one job. Returns their values by rank, or the first
+/// error.
 ///
-/// Everything is real but the processes: memory, signals, waiting. Meant for a first try, for tests, and for
-/// programs without state of the whole process. Several jobs may run at once. A rank that panics or returns an
-/// error ends the others' calls with an error that names it. Costs a thread and a memory file per rank.
+/// Memory, signals and waits work as between processes. Use it for a first try, for tests, and for programs without
+/// state of the whole process. Several jobs may run at the same time. If a rank panics or returns an error, the other
+/// ranks' calls end with an error that names it. Cost: a thread and a memory file for each rank.
 ///
 /// ```
 /// let sizes = tasuki::local(3, |job| Ok(job.size()))?;
@@ -31,19 +32,19 @@ pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> R
     local_with(ranks, &Handlers::new(), app)
 }
 
-/// [`local`] with handlers, which each rank then has.
+/// [`local`] with handlers, which each rank has.
 pub fn local_with<T: Send>(
     ranks: usize,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    threads(ranks, Teller::Caller, &Settings::embedded()?, None, handlers, app)
+    threads(ranks, Reporter::Caller, &Settings::embedded()?, None, handlers, app)
 }
 
-/// The same with settings that were read before, and the launcher to show the node state to, if there is one.
+/// [`local_with`] with settings that were read before. If there is a launcher, the node state is sent to it.
 pub(super) fn threads<T: Send>(
     ranks: usize,
-    teller: Teller,
+    reporter: Reporter,
     settings: &Settings,
     door: Option<&ServerAddress>,
     handlers: &Handlers,
@@ -58,7 +59,7 @@ pub(super) fn threads<T: Send>(
     process::allow_descriptors(ranks as u64)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| MappedRange::create_file()).collect();
     let files = files?;
-    let _shown =
+    let _launcher =
         door.map(|door| rendezvous_client::send_node_state(door, &node_state, &files)).transpose()?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
@@ -68,13 +69,13 @@ pub(super) fn threads<T: Send>(
             let worker = move || worker(membership, settings, FenceScope::Process);
             let rank_options = RankOptions::read(settings, per_processor(&node_state));
             let run = move |node_state: &NodeState| {
-                rank::run(rank, teller, node_state, rank_options, handlers, worker, app)
+                rank::run(rank, reporter, node_state, rank_options, handlers, worker, app)
             };
             let body = move || rank::as_thread(rank, &node_state, || run(&node_state));
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();
-        // Told before anybody is waited for: the others wait for a rank that is not there.
+        // All deaths are declared before any thread is joined, because the other ranks wait for the missing ones.
         for (rank, thread) in &threads {
             if let Err(error) = thread {
                 let how = format!("its thread could not be started: {error}");
@@ -100,7 +101,7 @@ fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'
     }
 }
 
-/// How sleepers of a job of threads are found.
+/// The way in which writers find sleeping ranks in a job of threads.
 fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
     let registered = membarrier::register(FenceScope::Process, settings.denied);
     match settings.wake {
@@ -110,7 +111,7 @@ fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
     }
 }
 
-/// How many ranks share a processor, as far as this one knows.
+/// The number of ranks that share a processor, as far as this rank knows.
 pub(super) fn per_processor(node_state: &NodeState) -> usize {
     match node_state.wake_mode() {
         WakeMode::Membarrier => 1,
@@ -118,7 +119,7 @@ pub(super) fn per_processor(node_state: &NodeState) -> usize {
     }
 }
 
-/// The machine of a rank on real processors.
+/// Makes the worker of a rank on real processors.
 pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceScope) -> Result<Worker> {
     let options = Options {
         denied: settings.denied,
@@ -129,8 +130,8 @@ pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceSc
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);
     let Membership { rank, node_state, .. } = membership;
     node_state.rank_state(rank).set_stage(Stage::Joined);
-    let host = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
+    let platform = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
     log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", node_state.wake_mode()));
-    Ok(Worker::new(rank, node_state, fabric, host, log)?.with_trace(settings.trace.as_ref()))
+    Ok(Worker::new(rank, node_state, fabric, platform, log)?.with_trace(settings.trace.as_ref()))
 }

@@ -1,4 +1,4 @@
-//! How a program becomes one rank, or several.
+//! Starts a program as one rank or several: as a process of a job, as threads, or in the simulator.
 
 mod helper;
 mod local;

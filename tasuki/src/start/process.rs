@@ -1,9 +1,9 @@
-//! The program's main function: how it was started decides what it becomes.
+//! The program's main function: the environment decides whether it becomes one rank or several.
 
 use super::RankOptions;
 use super::local::{per_processor, threads, worker};
-use super::rank::{self, Teller};
-use super::simulated::started;
+use super::rank::{self, Reporter};
+use super::simulated::launched;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,14 +11,15 @@ use tasuki_core::base::Cause;
 use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::FenceScope;
 
-/// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
-/// standard error, which names the rank. A panic is an error, too: where this process is one rank of several, a line
-/// before the panic's own text names the rank. That another rank died is left to `tasuki run` to tell.
+/// Runs `app` as this process's part of a job and returns the exit code: 0, or 1 after an error or a panic.
 ///
-/// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
-/// `--fabric sim`, all of them. Started by the `mpiexec` of MPICH or Intel MPI it is one rank of several, too; rank 0
-/// then returns from here when all have left. Started several times by something else, it is an error: N jobs of one
-/// would only look like a job of N.
+/// An error is printed on standard error and names the rank. A panic is an error, too: if this process is one rank of
+/// several, a line before the panic's own text names the rank. `tasuki run` reports the death of another rank.
+///
+/// Started alone, the process is a job of one rank. Started by `tasuki run`, it is one rank of several, or all ranks
+/// of the job with `--threads` or `--fabric sim`. Started by the `mpiexec` of MPICH or Intel MPI, it is one rank of
+/// several; rank 0 then returns when all ranks have left. If another program starts it several times as parts of a
+/// job, that is an error, because N jobs of one rank would be mistaken for a job of N ranks.
 ///
 /// ```no_run
 /// fn app(job: &tasuki::Job) -> tasuki::Result<()> {
@@ -34,7 +35,7 @@ pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
     main_with(&Handlers::new(), app)
 }
 
-/// [`main`](main()) of a program with handlers.
+/// [`main`](main()) for a program with handlers.
 ///
 /// ```no_run
 /// use tasuki::{HandlerCx, Handlers, Job};
@@ -60,36 +61,36 @@ pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -
     };
     match run(&settings, handlers, app) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is_printed() || is_told(&settings, &error) => ExitCode::FAILURE,
+        Err(error) if error.is_printed() || launcher_reports(&settings, &error) => ExitCode::FAILURE,
         Err(error) => report(error),
     }
 }
 
-/// Returns true for a death that ends the joining of a job: the launcher tells of it, once for all ranks.
-fn is_told(settings: &Settings, error: &Error) -> bool {
+/// Returns true for a death that ends the start of a job: the launcher reports it once for all ranks.
+fn launcher_reports(settings: &Settings, error: &Error) -> bool {
     matches!(settings.start, Start::LauncherSettings(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
 fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
-        Start::Alone => threads(1, Teller::FirstRank, settings, None, handlers, app).map(drop),
+        Start::Alone => threads(1, Reporter::FirstRank, settings, None, handlers, app).map(drop),
         Start::Threads { ranks, door } => {
-            threads(*ranks, Teller::FirstRank, settings, door.as_ref(), handlers, app).map(drop)
+            threads(*ranks, Reporter::FirstRank, settings, door.as_ref(), handlers, app).map(drop)
         }
-        Start::LauncherSettings(launched) => {
-            one_of_several(launched.rank, Teller::RankOrLauncher, settings, handlers, app)
+        Start::LauncherSettings(launcher) => {
+            one_of_several(launcher.rank, Reporter::RankOrLauncher, settings, handlers, app)
         }
-        Start::Managed(managed) => one_of_several(managed.rank, Teller::EachRank, settings, handlers, app),
+        Start::Managed(managed) => one_of_several(managed.rank, Reporter::EachRank, settings, handlers, app),
         Start::Simulated { ranks, seed, door } => {
-            started(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
+            launched(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
         }
     }
 }
 
-/// This process is one rank of a job of several processes.
+/// Runs this process as one rank of a job of several processes.
 fn one_of_several(
     rank: Rank,
-    teller: Teller,
+    reporter: Reporter,
     settings: &Settings,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<()>,
@@ -99,12 +100,12 @@ fn one_of_several(
     let node_state = membership.node_state.clone();
     let worker = || worker(membership, settings, FenceScope::Registered);
     let rank_options = RankOptions::read(settings, per_processor(&node_state));
-    rank::run(rank, teller, &node_state, rank_options, handlers, worker, app)?;
+    rank::run(rank, reporter, &node_state, rank_options, handlers, worker, app)?;
     connection.leave();
     Ok(())
 }
 
-/// Says of which rank a panic is, in a line before the text that Rust, or a hook of the program's own, prints.
+/// Prints the rank's number before the panic text of Rust or of the program's own hook.
 fn name_rank_in_panics(rank: Rank) {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -114,6 +115,6 @@ fn name_rank_in_panics(rank: Rank) {
 }
 
 fn report(error: Error) -> ExitCode {
-    rank::tell(error);
+    rank::print(error);
     ExitCode::FAILURE
 }

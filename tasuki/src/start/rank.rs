@@ -1,4 +1,4 @@
-//! One rank's run of the program: made, run, left, and its failure told.
+//! Runs the program as one rank: joins the job, runs the program, leaves the job, reports errors.
 
 use super::RankOptions;
 use crate::{Error, Handlers, Job, Rank, Result};
@@ -10,35 +10,37 @@ use tasuki_core::base::{Cause, panic_message};
 use tasuki_core::engine::Worker;
 use tasuki_core::node::node_state::NodeState;
 
-/// Who tells the user of a rank's error.
+/// The place that reports a rank's error to the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Teller {
-    /// Whoever called [`crate::local()`] or [`crate::sim()`], to whom it is returned.
+pub(super) enum Reporter {
+    /// The caller of [`crate::local()`] or [`crate::sim()`], which get the error as their result.
     Caller,
-    /// Each rank, as soon as its program has returned it.
+    /// Each rank prints its error as soon as its program has returned it.
     EachRank,
-    /// The rank that failed first: the others' errors only follow from its own.
+    /// The rank that failed first prints its error. The errors of the other ranks only follow from it.
     FirstRank,
-    /// The same, and that a rank has died without a word the launcher tells, once for all.
+    /// As `FirstRank`. If a rank has died without a message, the launcher reports it, once for all ranks.
     RankOrLauncher,
 }
 
-impl Teller {
-    /// Tells of an error, unless that is somebody else's to do. It is done before the others hear of it: when the
-    /// launcher learns of the death, the rank's own text is on its way.
-    fn tell(self, error: Error, node_state: &NodeState) -> Error {
+impl Reporter {
+    /// Prints an error, unless another place reports it. This happens before the other ranks learn of the failure, so
+    /// that the rank's own text is on its way when the launcher learns of the death.
+    fn report(self, error: Error, node_state: &NodeState) -> Error {
         let another_died = || node_state.death().is_some_and(|death| error.rank() != Some(death.rank));
         match self {
-            Teller::Caller => error,
-            Teller::FirstRank if follows(error.cause()) && another_died() => error,
-            Teller::RankOrLauncher if follows(error.cause()) && another_died() => error.mark_printed(),
-            _ => tell(error),
+            Reporter::Caller => error,
+            Reporter::FirstRank if is_consequence(error.cause()) && another_died() => error,
+            Reporter::RankOrLauncher if is_consequence(error.cause()) && another_died() => {
+                error.mark_printed()
+            }
+            _ => print(error),
         }
     }
 }
 
 /// Prints an error.
-pub(super) fn tell(error: Error) -> Error {
+pub(super) fn print(error: Error) -> Error {
     let _ = writeln!(std::io::stderr().lock(), "error: {error}");
     error.mark_printed()
 }
@@ -48,46 +50,47 @@ thread_local! {
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
-/// A rank that is a thread and has not ended. The C library drops it where the thread calls exit().
+/// A rank that is a thread and has not ended. The C library drops it if the thread calls exit().
 struct Running {
     rank: Rank,
     node_state: Arc<NodeState>,
-    /// The process in which dropping it says that the rank has ended it; 0: none.
+    /// The process in which dropping this value reports that the rank has ended the process; 0: in none.
     pid: u32,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A forked child may end as it likes.
+        // A forked child may end in any way.
         if std::process::id() == self.pid {
             self.node_state.declare_dead(self.rank, NodeState::EXITED, NodeState::JUST_NOW);
         }
     }
 }
 
-/// Runs `body`, a rank that shares its process with others. If it ends the process, the node state says so: otherwise
-/// whoever watches the process could not tell which rank did, nor an exit code 0 from success.
+/// Runs `body`, a rank that shares its process with others. If the rank ends the process, the node state says so.
+/// Otherwise the launcher, which watches the process, could not tell which rank ended it, nor tell an exit code 0
+/// from success.
 pub(super) fn as_thread<T>(rank: Rank, node_state: &Arc<NodeState>, body: impl FnOnce() -> T) -> T {
-    /// ArgumentSize the rank back, also in a panic.
-    struct Ended;
-    impl Drop for Ended {
+    /// Removes the rank from `RUNNING`, also in a panic.
+    struct RemoveOnDrop;
+    impl Drop for RemoveOnDrop {
         fn drop(&mut self) {
             if let Some(mut running) = RUNNING.with_borrow_mut(Option::take) {
-                running.pid = 0; // dropped without a word
+                running.pid = 0; // dropping it reports nothing
             }
         }
     }
     let running = Running { rank, node_state: node_state.clone(), pid: std::process::id() };
-    RUNNING.with_borrow_mut(|place| *place = Some(running));
-    let _ended = Ended;
+    RUNNING.with_borrow_mut(|current| *current = Some(running));
+    let _remove = RemoveOnDrop;
     body()
 }
 
-/// Runs `app` as one rank. An error or a panic of it is told to the node state, so that the others' calls end; then
-/// nothing waits for anybody. Otherwise the rank leaves in order.
+/// Runs `app` as one rank. An error or a panic of `app` is entered into the node state, so that the other ranks'
+/// calls end, and this rank waits for nothing more. Otherwise the rank leaves the job in order.
 pub(super) fn run<T>(
     rank: Rank,
-    teller: Teller,
+    reporter: Reporter,
     node_state: &NodeState,
     rank_options: Result<RankOptions>,
     handlers: &Handlers,
@@ -97,7 +100,7 @@ pub(super) fn run<T>(
     let job = rank_options.and_then(|rank_options| Job::new(worker()?, rank_options, handlers)).map_err(
         |error| {
             let how = format!("could not join: {}", error.headline());
-            let error = teller.tell(error.on_rank(rank), node_state);
+            let error = reporter.report(error.on_rank(rank), node_state);
             if error.is_printed() {
                 node_state.declare_dead_and_printed(rank, &how, NodeState::JUST_NOW);
             } else {
@@ -114,17 +117,17 @@ pub(super) fn run<T>(
         }
         Ok(Err(error)) => {
             let how = format!("its program failed: {}", error.headline());
-            let error = teller.tell(error.on_rank(rank), node_state);
+            let error = reporter.report(error.on_rank(rank), node_state);
             worker.fail(&how, error.is_printed());
             Err(error)
         }
-        // The simulation has killed this rank and tells the others itself.
+        // The simulation has killed this rank and reports it itself.
         Err(panic) if panic.is::<tasuki_fabric_sim::Killed>() => resume_unwind(panic),
         Err(panic) => {
             let how = format!("panicked: {}", panic_message(&*panic));
             // Rust has printed the panic.
             let error = panicked(panic_message(&*panic)).on_rank(rank);
-            let error = if teller == Teller::Caller { error } else { error.mark_printed() };
+            let error = if reporter == Reporter::Caller { error } else { error.mark_printed() };
             worker.fail(&how, error.is_printed());
             Err(error)
         }
@@ -138,16 +141,17 @@ pub(super) fn panicked(message: &str) -> Error {
     Error::new(Cause::Program(format!("panicked: {message}")))
 }
 
-/// Whether an error only says what another rank's end led to.
-fn follows(cause: &Cause) -> bool {
+/// Returns true if an error only reports a consequence of another rank's end.
+fn is_consequence(cause: &Cause) -> bool {
     match cause {
         Cause::PeerDied { .. } | Cause::QueueDropped | Cause::QueueUnwound { .. } => true,
-        Cause::Poisoned { cause, .. } => follows(cause),
+        Cause::Poisoned { cause, .. } => is_consequence(cause),
         _ => false,
     }
 }
 
-/// Of the ranks' outcomes, all values, or the error that came first: the one that no other rank's end explains.
+/// The values of all ranks, or the first cause of failure: an error that is not a consequence of another rank's end,
+/// if there is one.
 pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let mut values = Vec::with_capacity(outcomes.len());
     let mut first: Option<Error> = None;
@@ -156,7 +160,8 @@ pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
             Ok(value) => values.push(value),
             Err(error) => {
                 let error = error.on_rank(Rank(rank as u32));
-                let is_better = |first: &Error| follows(first.cause()) && !follows(error.cause());
+                let is_better =
+                    |first: &Error| is_consequence(first.cause()) && !is_consequence(error.cause());
                 if first.as_ref().is_none_or(is_better) {
                     first = Some(error);
                 }

@@ -1,4 +1,4 @@
-//! What a rank was asked for, of what its job and its communicators go by.
+//! The options of a rank: its helper, and the choice of algorithms.
 
 use crate::{Cause, Error, Result};
 use tasuki_core::bootstrap::Settings;
@@ -6,7 +6,7 @@ use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
 use tasuki_schedule::Selection;
 
-/// Which helper it is to have, and what it would choose algorithms by.
+/// The helper that the rank shall have, and the settings by which it chooses algorithms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankOptions {
     pub(crate) helper: Wanted,
@@ -14,7 +14,7 @@ pub(crate) struct RankOptions {
 }
 
 impl RankOptions {
-    /// As the settings say, for ranks of which so many share a processor.
+    /// Reads the options from the settings. `per_processor`: the number of ranks that share a processor.
     pub(super) fn read(settings: &Settings, per_processor: usize) -> Result<RankOptions> {
         let wrong = |name: &str, value: &str, why: String| {
             Error::new(Cause::Argument(format!("{name}={value}: {why}")))

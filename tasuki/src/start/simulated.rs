@@ -1,7 +1,7 @@
-//! Ranks in virtual time: the whole program under delay, reordering and faults that one seed decides.
+//! Ranks in virtual time: the whole program runs under delays, reordering and faults that one seed determines.
 
 use super::RankOptions;
-use super::rank::{self, Teller};
+use super::rank::{self, Reporter};
 use crate::{Error, Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -12,29 +12,29 @@ use tasuki_core::bootstrap::{Settings, rendezvous_client};
 use tasuki_core::engine::trace::TraceTo;
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
 
-/// What came of a simulated job.
+/// The outcome of a simulated job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Simulated<T> {
-    /// What each rank returned; `None` for one that the simulation killed.
+    /// The value that each rank returned; `None` for a rank that the simulation killed.
     pub values: Vec<Option<T>>,
-    /// A fingerprint of everything that happened, equal for equal seeds and programs.
+    /// A hash of all events, equal for equal seeds and programs.
     pub trace_hash: u64,
-    /// Virtual time at the end.
+    /// The virtual time at the end.
     pub time: Duration,
-    /// A line for each event, if [`Sim::keep_trace`](crate::Sim::keep_trace) asked for it.
+    /// One line for each event, if [`Sim::keep_trace`](crate::Sim::keep_trace) was set.
     pub trace: Vec<String>,
 }
 
-/// EncodedCommand of the trace that an error of a run ends with.
+/// The number of lines of the trace at the end of an error.
 const LAST_LINES: usize = 20;
 
-/// Runs `app` on simulated ranks: their values, or the first error.
+/// Runs `app` on simulated ranks. Returns their values, or the first error.
 ///
-/// Every call of a rank is a moment at which another may run; delays, orders and faults follow from the seed of
-/// [`Sim`](crate::Sim), and so does the outcome, event by event. The ranks' memories are separate. Time is virtual:
-/// [`Job::clock`] reads it, [`Job::compute`] lets it pass. Errors: as for [`local`](crate::local()), and that nothing
-/// could happen any more (each rank's wait is named). Costs a thread per rank, 0.1 us a call, some us a change of
-/// thread; all of them, and those that they begin, stay on the processor where the call began.
+/// Another rank may run at every call of a rank. The seed of [`Sim`](crate::Sim) determines delays, order and faults,
+/// and so every event of the outcome. The ranks' memories are separate. Time is virtual: [`Job::clock`] reads it,
+/// [`Job::compute`] lets it pass. Errors: those of [`local`](crate::local()); no event can happen any more (the error
+/// names each rank's wait). Cost: a thread for each rank, 0.1 us for each call, and some us for each switch to
+/// another thread. All threads, including those that they start, stay on the processor on which this call began.
 ///
 /// ```
 /// use tasuki::{Sim, sim};
@@ -47,17 +47,17 @@ pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<
     sim_with(sim, &Handlers::new(), app)
 }
 
-/// [`sim`](sim()) with handlers, which each rank then has.
+/// [`sim`](sim()) with handlers, which each rank has.
 pub fn sim_with<T: Send>(
     sim: Sim,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&sim, &Ways::default(), None, handlers, app)
+    run(&sim, &SimulatedSettings::default(), None, handlers, app)
 }
 
 /// [`sim`] as the launcher starts it.
-pub(super) fn started<T: Send>(
+pub(super) fn launched<T: Send>(
     ranks: usize,
     seed: u64,
     settings: &Settings,
@@ -66,46 +66,63 @@ pub(super) fn started<T: Send>(
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let rank_options = RankOptions::read(settings, 1)?;
-    let ways =
-        Ways { teller: Teller::FirstRank, log: settings.log, rank_options, trace: settings.trace.clone() };
-    run(&Sim::seed(seed).ranks(ranks), &ways, door, handlers, app)
+    let simulated = SimulatedSettings {
+        reporter: Reporter::FirstRank,
+        log: settings.log,
+        rank_options,
+        trace: settings.trace.clone(),
+    };
+    run(&Sim::seed(seed).ranks(ranks), &simulated, door, handlers, app)
 }
 
-/// What of the settings a simulated rank goes by.
-struct Ways {
-    teller: Teller,
+/// The settings of a simulated rank.
+struct SimulatedSettings {
+    reporter: Reporter,
     log: Level,
     rank_options: RankOptions,
     trace: Option<TraceTo>,
 }
 
-impl Default for Ways {
-    fn default() -> Ways {
-        Ways { teller: Teller::Caller, log: Level::Warn, rank_options: RankOptions::default(), trace: None }
+impl Default for SimulatedSettings {
+    fn default() -> SimulatedSettings {
+        SimulatedSettings {
+            reporter: Reporter::Caller,
+            log: Level::Warn,
+            rank_options: RankOptions::default(),
+            trace: None,
+        }
     }
 }
 
 fn run<T: Send>(
     sim: &Sim,
-    ways: &Ways,
+    simulated: &SimulatedSettings,
     door: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    let shown: Mutex<Option<UnixStream>> = Mutex::default();
+    let launcher: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
         if let Some(door) = door {
-            // The first rank that runs shows it: any of them may end the process.
-            let mut shown = shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            if shown.is_none() {
-                *shown = Some(rendezvous_client::send_node_state(door, &member.node_state, &[])?);
+            // The first rank that runs sends the node state to the launcher, because any rank may end the process.
+            let mut launcher = launcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if launcher.is_none() {
+                *launcher = Some(rendezvous_client::send_node_state(door, &member.node_state, &[])?);
             }
         }
-        let log = Log::new(format!("rank {}", member.rank), ways.log);
+        let log = Log::new(format!("rank {}", member.rank), simulated.log);
         let (rank, node_state) = (member.rank, member.node_state.clone());
-        let worker = || Ok(member.join(log)?.with_trace(ways.trace.as_ref()));
+        let worker = || Ok(member.join(log)?.with_trace(simulated.trace.as_ref()));
         let run = || {
-            rank::run(rank, ways.teller, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app)
+            rank::run(
+                rank,
+                simulated.reporter,
+                &node_state,
+                Ok(simulated.rank_options.clone()),
+                handlers,
+                worker,
+                &app,
+            )
         };
         rank::as_thread(rank, &node_state, run)
     };
@@ -125,8 +142,8 @@ fn run<T: Send>(
             Outcome::Returned(outcome) => outcomes.push(outcome.map(Some)),
             Outcome::Killed => outcomes.push(Ok(None)),
             // Rust has printed the panic.
-            Outcome::Panicked(message) => outcomes.push(Err(match ways.teller {
-                Teller::Caller => rank::panicked(&message),
+            Outcome::Panicked(message) => outcomes.push(Err(match simulated.reporter {
+                Reporter::Caller => rank::panicked(&message),
                 _ => rank::panicked(&message).mark_printed(),
             })),
         }
@@ -142,7 +159,7 @@ mod tests {
     use tasuki_core::base::Cause;
 
     #[test]
-    fn the_trace_that_was_asked_for_is_handed_over() {
+    fn keep_trace_returns_the_trace() {
         let run = |keeps: bool| sim(Sim::seed(3).ranks(4).keep_trace(keeps), |job| job.barrier());
         let (without, with) = (run(false).unwrap(), run(true).unwrap());
         assert!(without.trace.is_empty() && !with.trace.is_empty());

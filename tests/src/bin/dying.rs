@@ -173,7 +173,7 @@ fn with_a_command_under_way(job: &Job, trap: &Trap) -> Result<()> {
     if job.rank() == OWNER {
         let kept = queue.post(Command::nothing().when(never.reaches(1)))?;
         job.raise(done.on(trap.victim), 1)?;
-        while queue.standing().under_way == 0 {
+        while queue.stats().in_flight == 0 {
             job.compute(Duration::from_micros(5));
         }
         assert!(queue.cancel(kept)?, "it waits");

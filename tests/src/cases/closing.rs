@@ -138,15 +138,15 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
             }
         }
         let open = job.memory();
-        assert_eq!(open.slots - before.slots, 3 * 8320 * job.size() as u64);
+        assert_eq!(open.slot_banks - before.slot_banks, 3 * 8320 * job.size() as u64);
         for rank in job.ranks() {
             world.close(rank)?;
         }
         let closed = job.memory();
-        assert_eq!(closed.slots, before.slots);
+        assert_eq!(closed.slot_banks, before.slot_banks);
         job.barrier()?;
         // Two ranks that open a pair at once both take what it needs, and one gives it back.
-        let both = (open.slots - before.slots).next_multiple_of(4096);
+        let both = (open.slot_banks - before.slot_banks).next_multiple_of(4096);
         let most = *first.get_or_insert(open.file.max(closed.file) + DIRECTORY + both);
         let now = job.memory();
         assert!(now.file <= most, "round {round}: {now:?} of {most}, before {before:?}");
@@ -220,7 +220,7 @@ pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
 
 /// A rank with itself is both ends.
 pub fn p20_close_with_itself(job: &Job) -> Result<()> {
-    let (world, me, before) = (job.world(), job.rank(), job.memory().slots);
+    let (world, me, before) = (job.world(), job.rank(), job.memory().slot_banks);
     for round in 0..effort(job, 200, 6) as u64 {
         for slot in SLOTS {
             let mut sending = world.isend(vec![round; 9], me, slot)?;
@@ -231,7 +231,7 @@ pub fn p20_close_with_itself(job: &Job) -> Result<()> {
             sending.wait()?;
         }
         world.close(me)?;
-        assert_eq!(job.memory().slots, before);
+        assert_eq!(job.memory().slot_banks, before);
     }
     job.barrier()
 }

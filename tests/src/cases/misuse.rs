@@ -184,12 +184,12 @@ pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
 pub fn indexes_outside_of_an_array(job: &Job) -> Result<()> {
     let array = job.alloc::<u64>(10)?;
     for (first, count) in [(10, 1), (9, 2), (0, 11), (usize::MAX, 1), (usize::MAX - 1, 3), (11, 0)] {
-        let texts = ["are not in a part of 10"];
+        let texts = ["exceed the array of 10 values"];
         misused(job, array.read(first, &mut vec![0; count]), &texts);
         misused(job, array.write(first, &vec![1; count]), &texts);
     }
-    misused(job, array.get(10), &["are not in a part of 10"]);
-    misused(job, array.set(usize::MAX / 8, 1), &["are not in a part of 10"]);
+    misused(job, array.get(10), &["exceed the array of 10 values"]);
+    misused(job, array.set(usize::MAX / 8, 1), &["exceed the array of 10 values"]);
     array.read(10, &mut [])?;
     assert_eq!(array.to_vec()?, [0; 10]);
     goes_on(job)

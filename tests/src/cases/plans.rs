@@ -360,7 +360,7 @@ pub fn j_values_are_whole(job: &Job) -> Result<()> {
         let plan = job.world().plan_with::<i64>(&tree.schedule(&shape, 1), Sum);
         match are_whole {
             true => drop(plan?),
-            false => drop(misused(job, plan.map(drop), &["combines", "not whole values of 8"])),
+            false => drop(misused(job, plan.map(drop), &["combines", "not a multiple of the value size 8"])),
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
     assert_eq!(matches!(failure.cause(), Cause::Failed { .. }), me == Rank(0), "{failure}");
     let text = if me == Rank(0) { "queue: failed on rank" } else { "an earlier command failed on rank" };
     misused(job, Err::<(), _>(failure), &[text, "hint: "]);
-    assert_eq!(queue.standing().failed, 1);
+    assert_eq!(queue.stats().failed, 1);
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, 0);
     // What waits for a poisoned signal fails at once, whenever it is posted.
@@ -212,7 +212,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
         assert!(refused.to_string().contains("another job"), "{refused}");
         Ok(())
     })?;
-    assert_eq!(queue.standing(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::QueueStats::default());
     queue.post(count(&word, me).then(effect))?;
     signal.wait_at_least(1)?;
     job.barrier()
@@ -257,7 +257,7 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
             job.raise(credit.on(me), 3)?;
             is_poisoned(&late);
         }
-        idle.until(|| Ok(session.standing().failed >= 2 - u64::from(repeats)))?;
+        idle.until(|| Ok(session.stats().failed >= 2 - u64::from(repeats)))?;
         let failure = session.failure().expect("it failed").to_string();
         assert!(failure.contains("failed on rank"), "{failure}");
         job.barrier()?;
@@ -328,7 +328,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     }
     let former = former.expect("there was a job");
     misused(job, queue.post(&former), &["post(", &format!("queue of rank {me}"), "another job"]);
-    misused(job, queue.post(former.when(signal.reaches(1))), &["signals of two jobs"]);
+    misused(job, queue.post(former.when(signal.reaches(1))), &["signals of two different jobs"]);
     let nothing = bytemuck::Zeroable::zeroed();
     let effect = |signal: RemoteSignal| Command::nothing().then(signal.add(1));
     misused(job, queue.post(effect(nothing)), &["post(", "no signal lies at"]);
@@ -345,7 +345,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
         let at = word.on(rank).address().bits() / 4096 * 4096;
         misused(job, job.post(named(at), Command::nothing()), &["post(", &text]);
     }
-    assert_eq!(queue.standing(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::QueueStats::default());
     queue.post(count(&word, me).then(signal.on(me).add(1)))?;
     signal.wait_timeout(1, Duration::from_secs(60))?;
     job.barrier()

@@ -104,7 +104,7 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
         }
     } else {
         // Only those that wait when their signal is raised are in order, not those that a helper has yet to read.
-        while queue.standing().unread > 0 {
+        while queue.stats().unread > 0 {
             std::thread::yield_now();
         }
         job.raise(go.on(me), 3)?;
@@ -273,17 +273,13 @@ pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
         job.raise(credit.on(from), early)?;
         credit.wait_at_least(ran + early)?;
         idle.serve(Duration::from_micros(10))?;
-        assert_eq!((done.value(), queue.standing().unread), (ran, 0), "the reader passed what was written");
+        assert_eq!((done.value(), queue.stats().unread), (ran, 0), "the reader passed what was written");
         for _ in 0..5 {
             queue.post(&add)?;
         }
         done.wait_at_least(ran + early)?;
         idle.serve(Duration::from_micros(10))?;
-        assert_eq!(
-            (done.value(), queue.standing().unread),
-            (ran + early, 5 - early),
-            "no arrival, and it ran"
-        );
+        assert_eq!((done.value(), queue.stats().unread), (ran + early, 5 - early), "no arrival, and it ran");
         job.barrier()?;
         job.raise(credit.on(from), 5 - early)?;
         ran += 5;
@@ -416,7 +412,7 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     done.wait_at_least(all)?;
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, all);
-    assert_eq!((queue.standing().unread, queue.standing().failed), (0, 0));
+    assert_eq!((queue.stats().unread, queue.stats().failed), (0, 0));
     job.barrier()
 }
 

@@ -77,8 +77,8 @@ pub fn b6_b8_after_all_that_was_posted(job: &Job) -> Result<()> {
         assert_eq!(all.value(), 6 * round);
         pattern::check(&copied.to_vec()?, round, "after all");
         for queue in &queues {
-            let standing = queue.standing();
-            assert_eq!((standing.unread, standing.waiting, standing.failed), (0, 0, 0));
+            let stats = queue.stats();
+            assert_eq!((stats.unread, stats.waiting, stats.failed), (0, 0, 0));
         }
         job.barrier()?;
     }
@@ -129,8 +129,8 @@ pub fn b9_a_million_copies_by_commands(job: &Job) -> Result<()> {
         let copy = Command::copy(from.on(me).at(at), into.on(to).at(at), 1);
         post(&queue, &idle, &copy.then(done.on(me).add(1)))?;
         if number % 64 == 0 {
-            let standing = queue.standing();
-            assert!(standing.unread + standing.under_way <= 128, "{standing:?}");
+            let stats = queue.stats();
+            assert!(stats.unread + stats.in_flight <= 128, "{stats:?}");
         }
     }
     done.wait_at_least(copies as u64)?;

@@ -396,15 +396,15 @@ pub fn wrong_transfers_are_refused(job: &Job) -> Result<()> {
     let (here, flag) = (data.pointer(), flags.at(0));
     misused(job, transfers.copy(tasuki::GlobalPtr::NULL, here, 1), &["null"]);
     misused(job, transfers.copy_notify(here, data.on(Rank(99)), 1, flag.on(to), 1), &["99"]);
-    misused(job, transfers.write_one(flags.at(100_000_000).on(to), 1), &["write_one", "does not have"]);
+    misused(job, transfers.write_one(flags.at(100_000_000).on(to), 1), &["write_one", "no such flag"]);
     for (flag, text) in [(flags.at(1), "flag 1 of 1"), (flags.at(usize::MAX), "of 1")] {
         misused(job, flag.value(), &[text, "there is no flag", "1 (0 to 0)"]);
         misused(job, flag.set(1), &[text]);
         misused(job, flag.wait(1), &[text]);
-        misused(job, transfers.write_one(flag.on(to), 1), &["write_one", "does not have"]);
+        misused(job, transfers.write_one(flag.on(to), 1), &["write_one", "no such flag"]);
     }
     if job.size() > 1 {
-        misused(job, transfers.set_counter(flag.on(to), 1), &["a flag of rank"]);
+        misused(job, transfers.set_counter(flag.on(to), 1), &["the flag belongs to rank"]);
     }
     misused(job, transfers.copy_notify(here.at(9_000_000), data.on(to), 1, flag.on(to), 1), &["copy_notify"]);
     transfers.copy_notify(here, data.on(to).at(1), 1, flag.on(to), 4)?;

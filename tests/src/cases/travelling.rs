@@ -42,7 +42,7 @@ pub fn d18_bound_ones_are_run_by_who_they_are_bound_to(job: &Job) -> Result<()> 
             assert_eq!(ran_by(signal.wait_at_least(1)), *runner, "{command:?}");
         }
         done.wait_at_least(wrong.len() as u64)?;
-        assert_eq!(queue.standing().failed, wrong.len() as u64);
+        assert_eq!(queue.stats().failed, wrong.len() as u64);
     }
     job.barrier()?;
     let owner = job.rank_after(-2);

@@ -60,7 +60,7 @@ pub(crate) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
         job.barrier()?;
         if job.rank() == Rank(0) {
             let memory = job.memory();
-            tell(Event::Report(what.into(), memory.file + memory.peers + memory.pages));
+            tell(Event::Report(what.into(), memory.file + memory.peers + memory.bank_tables));
         }
         job.barrier()?;
     }

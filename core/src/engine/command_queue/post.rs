@@ -30,7 +30,7 @@ pub struct QueueStats {
     /// CommandQueues that wait for their triggers.
     pub waiting: u64,
     /// CommandQueues that have fired and whose effects have not happened.
-    pub under_way: u64,
+    pub in_flight: u64,
     /// CommandQueues that have failed.
     pub failed: u64,
 }
@@ -281,13 +281,13 @@ impl Worker {
     }
 
     /// EventKind is in a queue of this rank's own.
-    pub fn standing(&self, own: &LocalQueue) -> QueueStats {
+    pub fn queue_stats(&self, own: &LocalQueue) -> QueueStats {
         let queue = own.queue();
         let flights = queue.flights().numbers();
         QueueStats {
             unread: queue.posters().reserved().saturating_sub(queue.reader().read()),
             waiting: u64::from(queue.parked().len()),
-            under_way: flights.end - flights.start,
+            in_flight: flights.end - flights.start,
             failed: queue.failures().0,
         }
     }

@@ -1,0 +1,88 @@
+//! Calls of a job that few programs need: memory usage, clock, fabric, bootstrap memory.
+
+use crate::job::Job;
+use crate::{Capabilities, GlobalAddress, GlobalPtr, Rank, Result};
+use std::time::Duration;
+use tasuki_core::segment::layout;
+
+/// The memory that this rank uses, by purpose, in bytes. docs/guide/memory.md has the formula.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryUsage {
+    /// This rank's part of the memory that all ranks allocated together ([`Job::alloc`]).
+    pub symmetric: u64,
+    /// Job memory that this rank allocated alone: by the program, for the buffers of plans, for queues, and for the
+    /// rings of messages, which are kept once they exist.
+    pub local: u64,
+    /// Memory of the program that is registered. Tasuki allocates only a table entry for it.
+    pub registered: u64,
+    /// Live registrations, the bootstrap memory included.
+    pub registrations: u64,
+    /// Signals and payload signals made so far.
+    pub signals: u64,
+    /// Private tables for the peers that this rank has accessed.
+    pub peers: u64,
+    /// Memory of message slots at this rank: a bank of 64 slots for each pair of a peer and a communicator that
+    /// exchanged a message and that this rank has not closed since.
+    pub slot_banks: u64,
+    /// Private tables for those banks, and for closed banks of communicators that still exist.
+    pub bank_tables: u64,
+    /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
+    /// ([`Communicator::quiesce`](crate::Communicator::quiesce)). The buffers are part of `local`.
+    pub plans: u64,
+    /// Bytes of the rank's memory file that physical memory backs: job memory, and the pages of tables and signals
+    /// that were touched.
+    pub file: u64,
+}
+
+impl Job {
+    /// The memory that this rank uses, by purpose.
+    pub fn memory(&self) -> MemoryUsage {
+        let usage = self.worker.registry().usage();
+        MemoryUsage {
+            symmetric: usage.symmetric,
+            local: usage.local,
+            registered: usage.registered,
+            registrations: usage.extents,
+            signals: usage.signals,
+            peers: self.worker.fabric().peer_bytes(),
+            slot_banks: self.world().messages().slot_bytes(),
+            bank_tables: self.world().messages().private_bytes(),
+            plans: self.world().inner().plan_bytes(),
+            file: self.worker.registry().range().file().backed(),
+        }
+    }
+
+    /// The job's clock, counted from a moment that all ranks of a node share. It is virtual time on the simulator,
+    /// real time otherwise.
+    pub fn clock(&self) -> Duration {
+        Duration::from_nanos(self.worker.platform().now_ns())
+    }
+
+    /// Simulates work of the given duration: keeps the processor busy, or lets virtual time pass on the simulator.
+    pub fn compute(&self, duration: Duration) {
+        self.worker.platform().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// [`Communicator::quiesce`](crate::Communicator::quiesce) of [`Job::world`]: returns when the dropped plans and
+    /// the cached schedules of the world are freed. Collective.
+    pub fn quiesce(&self) -> Result<()> {
+        self.world().quiesce()
+    }
+
+    /// The name of the fabric that carries this job's bytes: `shm` or `sim`.
+    pub fn fabric(&self) -> &'static str {
+        self.worker.fabric().name()
+    }
+
+    /// The operations and features that the fabric supports.
+    pub fn capabilities(&self) -> Capabilities {
+        self.worker.fabric().capabilities()
+    }
+
+    /// The bootstrap memory of `rank` (ACP: starter memory): 64 KiB, zero at the start, at an address that every rank
+    /// can compute.
+    pub fn bootstrap_memory(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
+        self.check_rank(rank, "bootstrap_memory")?;
+        Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::STARTER)))
+    }
+}

@@ -1,0 +1,106 @@
+//! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
+//! release of slots.
+
+use crate::communicator::{Received, Slot, bytes, received};
+use crate::{Cause, Communicator, GlobalPtr, Pod, Rank, Result};
+use std::time::Duration;
+
+/// The largest number of slots of a communicator, for each pair and direction.
+const SLOTS_MAX: u32 = 1 << 20;
+
+impl Communicator {
+    /// [`Communicator::recv`] for at most `limit`. If the time runs out, nothing was received, nothing will be
+    /// written into `into` later, and the next receive on the slot gets the message. If the message is already on its
+    /// way, the call waits for it.
+    pub fn recv_within<T: Pod>(
+        &self,
+        into: &mut [T],
+        from: Rank,
+        slot: Slot,
+        limit: Duration,
+    ) -> Result<Received> {
+        received::<T>(
+            self.messages(),
+            self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?,
+        )
+    }
+
+    /// Sends `count` values of this rank's own job memory. As [`Communicator::send`]. If the receive names job
+    /// memory, too, the sender copies the values directly to their destination.
+    pub fn send_from<T: Pod>(&self, from: GlobalPtr<T>, count: usize, to: Rank, slot: Slot) -> Result<()> {
+        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.0)
+    }
+
+    /// Receives up to `count` values into this rank's own job memory. The sender writes them there, so that this rank
+    /// does not have to make a call for it.
+    pub fn recv_into<T: Pod>(
+        &self,
+        into: GlobalPtr<T>,
+        count: usize,
+        from: Rank,
+        slot: Slot,
+    ) -> Result<Received> {
+        received::<T>(
+            self.messages(),
+            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.0)?,
+        )
+    }
+
+    /// The number of slots of each pair in each direction. Slot indices are `0 .. slots`.
+    pub fn slots(&self) -> u32 {
+        self.messages().slots()
+    }
+
+    /// [`Communicator::split`] with a number of slots, 1 to 2^20, for each pair and direction. All members of a new
+    /// communicator give the same number. Errors: the number is out of range; the members give different numbers.
+    pub fn split_with_slots(
+        &self,
+        colour: Option<u64>,
+        key: i64,
+        slots: u32,
+    ) -> Result<Option<Communicator>> {
+        if !(1..=SLOTS_MAX).contains(&slots) {
+            let cause = Cause::Argument(format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}"));
+            return Err(self.messages().worker().fault(cause, || "split_with_slots".into()));
+        }
+        self.split_into(colour, key, slots)
+    }
+
+    /// Releases what this rank holds for messages with `peer` in this communicator. When `peer` has closed it, too,
+    /// other pairs can use the slot memory at both ends. The next message opens the slots again, as the first one
+    /// did.
+    ///
+    /// Neither rank waits for the other, and either may close first. After one rank has closed, the other rank's
+    /// slots are unchanged, and the first rank's next message finds them as long as the other rank has not closed. A
+    /// message is lost if its receive was withdrawn after the message had been sent and nobody has received it before
+    /// both ranks have closed. Collective calls are not affected. During the call no other thread of this rank may
+    /// use `peer` in this communicator, except to close it.
+    ///
+    /// Errors: a send or receive with `peer` has not been waited for, or a message to it is buffered (then nothing
+    /// changes); there is no such rank. Cost: a few dependent memory accesses for each 64 slots that were used, and a
+    /// wait until the messages that this rank has begun have arrived.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let (world, peer, mut got) = (job.world(), Rank(1 - job.rank().0), [0_u64]);
+    ///     let before = job.memory().slot_banks;
+    ///     for round in 0..3 {
+    ///         if job.rank() == 0 {
+    ///             world.send(&[round], peer, Slot(0))?;
+    ///         } else {
+    ///             world.recv(&mut got, peer, Slot(0))?;
+    ///             assert_eq!(got, [round]);
+    ///         }
+    ///         assert!(job.memory().slot_banks > before);
+    ///         world.close(peer)?;
+    ///         assert_eq!(job.memory().slot_banks, before);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn close(&self, peer: Rank) -> Result<()> {
+        self.messages().close(peer)
+    }
+}

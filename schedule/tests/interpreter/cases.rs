@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::json;
-use tasuki_schedule::{Counts, Neighbours, Operation, Placement, Shape};
+use tasuki_schedule::{Counts, Neighbours, CollectiveKind, Placement, Shape};
 
 /// A schedule, and what it is called.
 pub(crate) struct Case {
@@ -26,9 +26,9 @@ pub(crate) fn cases(ranks: std::ops::RangeInclusive<usize>) -> Vec<Case> {
     cases
 }
 
-fn shapes(operation: Operation, ranks: usize) -> Vec<Shape> {
-    let combines = matches!(operation, Operation::Reduce | Operation::Allreduce | Operation::ReduceScatter)
-        || matches!(operation, Operation::Scan | Operation::Exscan);
+fn shapes(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
+    let combines = matches!(operation, CollectiveKind::Reduce | CollectiveKind::Allreduce | CollectiveKind::ReduceScatter)
+        || matches!(operation, CollectiveKind::Scan | CollectiveKind::Exscan);
     let even = |root: usize, bytes| Shape { in_order: combines, ..Shape::new(operation, ranks, root, bytes) };
     let mut shapes = vec![even(0, 16), even(ranks - 1, 9)];
     if combines {
@@ -37,11 +37,11 @@ fn shapes(operation: Operation, ranks: usize) -> Vec<Shape> {
     let odd = |at: usize| (at * 37 % 3 * 4) as u64;
     let uneven = |counts| Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) };
     match operation {
-        Operation::Gather | Operation::Scatter | Operation::Allgather => {
+        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Allgather => {
             shapes.push(uneven(Counts::Each((0..ranks).map(odd).collect())));
         }
-        Operation::Alltoall => shapes.push(uneven(Counts::Matrix((0..ranks * ranks).map(odd).collect()))),
-        Operation::Neighbours => {
+        CollectiveKind::Alltoall => shapes.push(uneven(Counts::Matrix((0..ranks * ranks).map(odd).collect()))),
+        CollectiveKind::Neighbours => {
             let ring = Neighbours::cartesian(&[ranks], &[true], 8).expect("there are ranks");
             shapes = vec![uneven(Counts::Graph(Arc::new(ring)))];
         }

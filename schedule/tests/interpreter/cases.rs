@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::json;
-use tasuki_schedule::{Counts, Neighbours, CollectiveKind, Placement, Shape};
+use tasuki_schedule::{CollectiveKind, Counts, NeighbourGraph, Placement, Shape};
 
 /// A schedule, and what it is called.
 pub(crate) struct Case {
@@ -27,8 +27,10 @@ pub(crate) fn cases(ranks: std::ops::RangeInclusive<usize>) -> Vec<Case> {
 }
 
 fn shapes(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
-    let combines = matches!(operation, CollectiveKind::Reduce | CollectiveKind::Allreduce | CollectiveKind::ReduceScatter)
-        || matches!(operation, CollectiveKind::Scan | CollectiveKind::Exscan);
+    let combines = matches!(
+        operation,
+        CollectiveKind::Reduce | CollectiveKind::Allreduce | CollectiveKind::ReduceScatter
+    ) || matches!(operation, CollectiveKind::Scan | CollectiveKind::Exscan);
     let even = |root: usize, bytes| Shape { in_order: combines, ..Shape::new(operation, ranks, root, bytes) };
     let mut shapes = vec![even(0, 16), even(ranks - 1, 9)];
     if combines {
@@ -40,9 +42,11 @@ fn shapes(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
         CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Allgather => {
             shapes.push(uneven(Counts::Each((0..ranks).map(odd).collect())));
         }
-        CollectiveKind::Alltoall => shapes.push(uneven(Counts::Matrix((0..ranks * ranks).map(odd).collect()))),
+        CollectiveKind::Alltoall => {
+            shapes.push(uneven(Counts::Matrix((0..ranks * ranks).map(odd).collect())))
+        }
         CollectiveKind::Neighbours => {
-            let ring = Neighbours::cartesian(&[ranks], &[true], 8).expect("there are ranks");
+            let ring = NeighbourGraph::cartesian(&[ranks], &[true], 8).expect("there are ranks");
             shapes = vec![uneven(Counts::Graph(Arc::new(ring)))];
         }
         _ => {}

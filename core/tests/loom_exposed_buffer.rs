@@ -1,4 +1,4 @@
-//! A model of bytes that a call shows: nobody uses what was taken back.
+//! A model of an exposed buffer: no thread uses it after it was withdrawn.
 #![cfg(loom)]
 #![allow(unsafe_code)]
 //! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
@@ -9,26 +9,26 @@ use loom::thread;
 use tasuki_core::engine::executor::ExposedBuffer;
 
 #[test]
-fn whoever_uses_them_is_waited_for() {
+fn withdrawing_waits_for_a_user() {
     loom::model(|| {
-        let (bytes, shown) = (Arc::new(UnsafeCell::new(0)), Arc::new(ExposedBuffer::nothing()));
-        shown.show(1, 0);
+        let (bytes, exposed) = (Arc::new(UnsafeCell::new(0)), Arc::new(ExposedBuffer::nothing()));
+        exposed.show(1, 0);
         let user = {
-            let (bytes, shown) = (bytes.clone(), shown.clone());
+            let (bytes, exposed) = (bytes.clone(), exposed.clone());
             thread::spawn(move || {
-                if let Some(_using) = shown.enter() {
-                    // SAFETY: they were not taken back; loom checks it.
+                if let Some(_using) = exposed.enter() {
+                    // SAFETY: the buffer has not been withdrawn; loom checks it.
                     bytes.with_mut(|bytes| unsafe { *bytes += 1 });
                 }
             })
         };
-        shown.take_back();
-        while shown.is_used() {
+        exposed.take_back();
+        while exposed.is_used() {
             thread::yield_now();
         }
-        // SAFETY: nobody is inside and nobody comes in; loom checks it.
+        // SAFETY: no use is left and none can begin; loom checks it.
         bytes.with_mut(|bytes| unsafe { *bytes += 1 });
-        assert!(shown.enter().is_none());
+        assert!(exposed.enter().is_none());
         user.join().unwrap();
     });
 }

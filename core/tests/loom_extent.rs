@@ -1,4 +1,4 @@
-//! Models of an entry of the extent table: nobody uses what its owner has taken back.
+//! Models of an entry of the extent table: no thread uses memory that its owner has freed.
 #![cfg(loom)]
 #![allow(unsafe_code)]
 //! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
@@ -8,54 +8,54 @@ use loom::sync::Arc;
 use loom::thread;
 use tasuki_core::segment::extent::{Extent, ExtentInfo};
 
-fn facts(of: u64) -> ExtentInfo {
+fn info(of: u64) -> ExtentInfo {
     ExtentInfo { start: of, len: of, host: of }
 }
 
 #[test]
-fn facts_belong_together_also_when_an_entry_is_used_again() {
+fn info_is_consistent_when_an_entry_is_reused() {
     loom::model(|| {
         let extent = Arc::new(Extent::default());
-        extent.publish(facts(1));
+        extent.publish(info(1));
         let owner = {
             let extent = extent.clone();
             thread::spawn(move || {
                 extent.retire();
-                extent.publish(facts(2));
+                extent.publish(info(2));
             })
         };
-        if let Some(found) = extent.facts() {
-            assert_eq!(found, facts(found.start), "half of the old registration, half of the new");
+        if let Some(found) = extent.info() {
+            assert_eq!(found, info(found.start), "the info mixes the old registration and the new one");
         }
         owner.join().unwrap();
     });
 }
 
 #[test]
-fn a_live_entry_has_its_facts() {
+fn a_published_entry_has_its_info() {
     loom::model(|| {
         let extent = Arc::new(Extent::default());
         let reader = {
             let extent = extent.clone();
-            thread::spawn(move || assert!(extent.facts().is_none_or(|found| found == facts(1))))
+            thread::spawn(move || assert!(extent.info().is_none_or(|found| found == info(1))))
         };
-        extent.publish(facts(1));
+        extent.publish(info(1));
         reader.join().unwrap();
     });
 }
 
-/// Memory that the owner gave to somebody else once nobody was inside: loom reports an access that is not ordered.
+/// Memory that the owner reuses once no section is open: loom reports an access that is not ordered.
 #[test]
-fn the_owner_waits_for_those_inside() {
+fn the_owner_waits_for_open_sections() {
     loom::model(|| {
         let shared = Arc::new((Extent::default(), UnsafeCell::new(0)));
-        shared.0.publish(facts(1));
+        shared.0.publish(info(1));
         let reader = {
             let shared = shared.clone();
             thread::spawn(move || {
                 let (extent, memory) = &*shared;
                 extent.begin_section();
-                if extent.facts() == Some(facts(1)) {
+                if extent.info() == Some(info(1)) {
                     // SAFETY: loom checks that the owner's write does not come at the same time.
                     memory.with_mut(|bytes| unsafe { *bytes = 1 });
                 }

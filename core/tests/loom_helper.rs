@@ -1,5 +1,5 @@
-//! Models of a helper's sleep: what is left to it while it falls asleep it sees, or it is woken, or whoever left it is
-//! told that nobody looks.
+//! Models of a helper that falls asleep: it sees work that is left to it meanwhile, or it is woken, or the thread that left
+//! the work learns that no helper polls.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -14,28 +14,28 @@ use tasuki_core::queue::ring::{LINE_WORDS, RingLine, RingReader, RingWriters};
 struct Node {
     helper: ParkLine,
     bulk: SharedCopies,
-    serving: PollState,
+    polling: PollState,
     posters: RingWriters,
     reader: RingReader,
     line: RingLine,
 }
 
 impl Node {
-    /// The helper falls asleep, if it finds nothing: on what.
+    /// Lets the helper fall asleep if it finds no work; returns the epoch that it sleeps on.
     fn settle(&self, work: impl FnOnce() -> bool) -> Option<Epoch> {
         let rest = || {
-            self.serving.end(PollerKind::Itself);
+            self.polling.end(PollerKind::Itself);
         };
-        self.helper.settle(rest, |line| line.begin_sleep(ASLEEP, || ()), work)
+        self.helper.sleep_unless(rest, |line| line.begin_sleep(ASLEEP, || ()), work)
     }
 }
 
-/// Nobody counts on the helper for a copy: who offers it takes part, and wakes whoever sleeps.
+/// No thread relies on the helper for a copy: the thread that offers it takes part, and wakes the helper.
 #[test]
-fn a_copy_that_is_offered_while_it_falls_asleep_is_seen() {
+fn a_copy_offered_while_the_helper_falls_asleep_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::Itself);
         let opener = {
             let node = node.clone();
             thread::spawn(move || {
@@ -45,33 +45,36 @@ fn a_copy_that_is_offered_while_it_falls_asleep_is_seen() {
         };
         let asleep = node.settle(|| node.bulk.has_any());
         opener.join().unwrap();
-        assert!(asleep.is_none_or(|epoch| !node.helper.keeps_asleep(epoch)), "asleep beside a copy");
+        assert!(
+            asleep.is_none_or(|epoch| !node.helper.keeps_asleep(epoch)),
+            "asleep although there is a copy"
+        );
     });
 }
 
-/// A poster leaves its command to whoever looks; the helper was the last that did.
+/// A poster leaves its command to a thread that polls; the helper was the last one.
 #[test]
-fn a_command_that_is_posted_while_it_falls_asleep_is_run() {
+fn a_command_posted_while_the_helper_falls_asleep_is_run() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
                 let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 node.line.write(position, &[1; LINE_WORDS]);
                 fence(Ordering::SeqCst); // SYNC serving
-                !node.serving.is_on()
+                !node.polling.is_on()
             })
         };
         let asleep = node.settle(|| node.line.holds(0));
-        assert!(poster.join().unwrap() || asleep.is_none(), "left to one who sleeps");
+        assert!(poster.join().unwrap() || asleep.is_none(), "the command was left to a sleeping helper");
     });
 }
 
-/// Woken in between it does not sleep, and lies down anew as if nothing had been.
+/// A helper that was woken in between does not sleep on, and can fall asleep again.
 #[test]
-fn it_sleeps_again_after_it_was_woken() {
+fn a_woken_helper_can_sleep_again() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         let first = node.settle(|| false).expect("there is nothing to do");
@@ -81,7 +84,7 @@ fn it_sleeps_again_after_it_was_woken() {
         };
         let woken = !node.helper.keeps_asleep(first);
         assert!(waker.join().unwrap() && !node.helper.keeps_asleep(first), "woken once: {woken}");
-        assert!(node.settle(|| true).is_none() && !node.helper.is_down());
+        assert!(node.settle(|| true).is_none() && !node.helper.is_asleep());
         let again = node.settle(|| false).expect("there is nothing to do");
         assert!(node.helper.keeps_asleep(again));
     });

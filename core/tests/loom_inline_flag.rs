@@ -1,4 +1,4 @@
-//! Models of a line that is sealed: who sees the seal sees what lies before it, and takes nothing twice or torn.
+//! Models of an inline flag: a reader that sees the number sees the whole data before it.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -9,60 +9,60 @@ use tasuki_core::engine::InlineFlag;
 #[derive(Default)]
 struct Line {
     bytes: [AtomicU64; 2],
-    seal: InlineFlag,
+    flag: InlineFlag,
 }
 
 impl Line {
-    fn lay(&self, number: u64) {
+    fn write(&self, number: u64) {
         self.bytes.iter().for_each(|word| word.store(number * 10, Ordering::Relaxed));
-        self.seal.put(number);
+        self.flag.set(number);
     }
 
-    /// What is taken if it is there.
-    fn take(&self, number: u64) -> Option<[u64; 2]> {
-        self.seal.is(number).then(|| [0, 1].map(|at| self.bytes[at].load(Ordering::Relaxed)))
+    /// Returns the data if the number is there.
+    fn read(&self, number: u64) -> Option<[u64; 2]> {
+        self.flag.is_set_to(number).then(|| [0, 1].map(|at| self.bytes[at].load(Ordering::Relaxed)))
     }
 }
 
-/// The next one is laid out there when the signal says that the place is free.
+/// The writer writes the next data when a signal says that the line is free.
 #[test]
-fn what_is_sealed_is_whole() {
+fn data_behind_the_flag_are_whole() {
     loom::model(|| {
         let (line, free) = (Arc::new(Line::default()), Arc::new(AtomicU64::new(0)));
-        let layer = {
+        let writer = {
             let (line, free) = (line.clone(), free.clone());
             thread::spawn(move || {
-                line.lay(1);
+                line.write(1);
                 if free.load(Ordering::Acquire) == 1 {
-                    line.lay(2);
+                    line.write(2);
                 }
             })
         };
-        if let Some(taken) = line.take(1) {
-            assert_eq!(taken, [10; 2], "not what was sealed");
+        if let Some(data) = line.read(1) {
+            assert_eq!(data, [10; 2], "not the data of this number");
             free.store(1, Ordering::Release);
         }
-        layer.join().unwrap();
+        writer.join().unwrap();
     });
 }
 
-/// Two that swap their place: who has taken there lays there next.
+/// Two threads take turns: the one that has read writes next.
 #[test]
-fn who_has_taken_lays_there() {
+fn the_reader_writes_next() {
     loom::model(|| {
         let line = Arc::new(Line::default());
         let other = {
             let line = line.clone();
             thread::spawn(move || {
-                if let Some(taken) = line.take(1) {
-                    assert_eq!(taken, [10; 2], "not what was sealed");
-                    line.lay(2);
+                if let Some(data) = line.read(1) {
+                    assert_eq!(data, [10; 2], "not the data of this number");
+                    line.write(2);
                 }
             })
         };
-        line.lay(1);
-        if let Some(taken) = line.take(2) {
-            assert_eq!(taken, [20; 2], "not what was sealed");
+        line.write(1);
+        if let Some(data) = line.read(2) {
+            assert_eq!(data, [20; 2], "not the data of this number");
         }
         other.join().unwrap();
     });

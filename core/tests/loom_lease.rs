@@ -1,4 +1,4 @@
-//! Models of a queue's lease: one holder at a time, and what was called for is done by somebody.
+//! Models of a queue's lease: one holder at a time, and every request is served by some holder.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -8,30 +8,30 @@ use tasuki_core::queue::lease::Lease;
 
 struct Queue {
     lease: Lease,
-    /// What has been asked for, outside the lease.
-    asked: [AtomicU32; 2],
-    /// What has been done about it, under the lease.
+    /// Requests, stored without the lease.
+    requested: [AtomicU32; 2],
+    /// Requests that were served, stored under the lease.
     done: [AtomicU32; 2],
-    /// Whether somebody is at it.
+    /// 1 while a thread serves requests.
     busy: AtomicU32,
 }
 
 impl Queue {
     fn new() -> Queue {
         let word = || AtomicU32::new(0);
-        Queue { lease: Lease::default(), asked: [word(), word()], done: [word(), word()], busy: word() }
+        Queue { lease: Lease::default(), requested: [word(), word()], done: [word(), word()], busy: word() }
     }
 
-    /// Asks for something and sees to it that it is done.
-    fn ask(&self, rank: u32) {
-        self.asked[rank as usize].store(1, Ordering::Relaxed);
+    /// Stores a request and makes sure that it is served.
+    fn request(&self, rank: u32) {
+        self.requested[rank as usize].store(1, Ordering::Relaxed);
         if !self.lease.call(rank) {
             return;
         }
         loop {
-            assert_eq!(self.busy.swap(1, Ordering::Relaxed), 0, "two are at it");
-            for (asked, done) in self.asked.iter().zip(&self.done) {
-                done.store(asked.load(Ordering::Relaxed), Ordering::Relaxed);
+            assert_eq!(self.busy.swap(1, Ordering::Relaxed), 0, "two threads hold the lease");
+            for (requested, done) in self.requested.iter().zip(&self.done) {
+                done.store(requested.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             self.busy.store(0, Ordering::Relaxed);
             if self.lease.give_back() {
@@ -42,28 +42,28 @@ impl Queue {
 }
 
 #[test]
-fn what_two_ask_for_is_done() {
+fn requests_of_two_ranks_are_served() {
     loom::model(|| {
         let queue = Arc::new(Queue::new());
         let other = {
             let queue = queue.clone();
-            thread::spawn(move || queue.ask(1))
+            thread::spawn(move || queue.request(1))
         };
-        queue.ask(0);
+        queue.request(0);
         other.join().unwrap();
-        assert!(queue.lease.call(0), "nobody has it any more");
-        assert!(queue.done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "forgotten");
+        assert!(queue.lease.call(0), "the lease is free");
+        assert!(queue.done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "a request was not served");
     });
 }
 
 #[test]
-fn its_holder_is_known() {
+fn the_holder_can_be_read() {
     loom::model(|| {
         let lease = Lease::default();
         assert!(lease.glance().is_free() && lease.glance().holder().is_none());
         assert!(lease.call(5) && lease.glance().holder() == Some(5));
         assert!(!lease.call(6) && lease.glance().holder() == Some(5));
         assert!(!lease.give_back() && lease.give_back() && lease.glance().is_free());
-        assert_ne!(lease.glance(), Lease::default().glance(), "that it was taken can be seen");
+        assert_ne!(lease.glance(), Lease::default().glance(), "it can be seen that the lease was taken");
     });
 }

@@ -1,11 +1,11 @@
-//! Models of what passes from hand to hand: one thread at a time has it, and sees what those before it did.
+//! Models of the owner lock: one thread at a time has the value, and sees what the threads before it did.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use tasuki_core::engine::owner_lock::{Owner, owner_lock};
 
-/// A number that whoever has it changes by a load and a store.
+/// A number that the thread with access changes by a load and a store.
 #[derive(Default)]
 struct Steps(AtomicU32);
 
@@ -22,57 +22,61 @@ fn steps(owner: &Owner<Steps>) -> Option<u32> {
 }
 
 #[test]
-fn each_step_is_taken_once() {
+fn each_step_is_done_once() {
     loom::model(|| {
-        let (mut owner, own_hand) = owner_lock(Steps::default());
-        let hand = own_hand.clone();
+        let (mut owner, own_borrower) = owner_lock(Steps::default());
+        let borrower = own_borrower.clone();
         let other = thread::spawn(move || {
-            if let Ok(mut grip) = hand.try_lock()
-                && grip.value().step() == 2
+            if let Ok(mut guard) = borrower.try_lock()
+                && guard.value().step() == 2
             {
-                grip.give_back();
+                guard.give_back();
             }
         });
         assert_eq!(owner.owned_mut().map(|steps| steps.step()), Some(1));
         owner.release();
-        if let Ok(mut grip) = own_hand.try_lock() {
-            let last = grip.value().step();
-            assert_eq!(last, 2, "a step that another one had taken, or one that was not seen");
-            grip.give_back();
+        if let Ok(mut guard) = own_borrower.try_lock() {
+            let last = guard.value().step();
+            assert_eq!(last, 2, "a step was taken twice, or an earlier one was not seen");
+            guard.give_back();
         }
         other.join().unwrap();
         assert_eq!(steps(&owner), Some(2));
     });
 }
 
-/// The owner sees without a look at anything else what was done meanwhile.
+/// The owner sees what was done meanwhile, without reading anything but the state.
 #[test]
-fn what_was_done_is_seen_by_its_owner() {
+fn the_owner_sees_what_the_borrower_did() {
     loom::model(|| {
-        let (mut owner, hand) = owner_lock(Steps::default());
+        let (mut owner, borrower) = owner_lock(Steps::default());
         owner.release();
         let other = thread::spawn(move || {
-            let mut grip = hand.try_lock().expect("nobody else takes it");
-            grip.value().step();
-            grip.give_back();
+            let mut guard = borrower.try_lock().expect("no other thread locks it");
+            guard.value().step();
+            guard.give_back();
         });
-        assert!(matches!(steps(&owner), None | Some(1)), "kept, and not seen");
+        assert!(
+            matches!(steps(&owner), None | Some(1)),
+            "the owner has the value but does not see the change"
+        );
         other.join().unwrap();
         assert_eq!(steps(&owner), Some(1));
     });
 }
 
-/// One that is not done puts it down, and another goes on with it.
+/// A borrower that is not done frees the value, and another continues with it.
 #[test]
-fn hands_see_what_hands_did() {
+fn borrowers_see_what_other_borrowers_did() {
     loom::model(|| {
-        let (mut owner, own_hand) = owner_lock(Steps::default());
+        let (mut owner, own_borrower) = owner_lock(Steps::default());
         owner.release();
-        let hand = own_hand.clone();
-        let other = thread::spawn(move || hand.try_lock().is_ok_and(|mut grip| grip.value().step() > 0));
-        let own = own_hand.try_lock().is_ok_and(|mut grip| grip.value().step() > 0);
+        let borrower = own_borrower.clone();
+        let other =
+            thread::spawn(move || borrower.try_lock().is_ok_and(|mut guard| guard.value().step() > 0));
+        let own = own_borrower.try_lock().is_ok_and(|mut guard| guard.value().step() > 0);
         let taken = u32::from(other.join().unwrap()) + u32::from(own);
-        let last = own_hand.try_lock().expect("nobody has it").value().step();
-        assert_eq!(last, taken + 1, "steps that were not seen");
+        let last = own_borrower.try_lock().expect("the value is free").value().step();
+        assert_eq!(last, taken + 1, "an earlier step was not seen");
     });
 }

@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::thread;
 use tasuki_core::node::park::{ASLEEP, Epoch, ParkLine, WakeMode};
 
-/// The sleeper's part: the epoch it sleeps on, or nothing if it saw the signal.
+/// Begins a sleep: returns the epoch to sleep on, or `None` if it saw the signal.
 fn begin_sleep(line: &ParkLine, signal: &AtomicU64, barrier: impl FnOnce()) -> Option<Epoch> {
     let epoch = line.begin_sleep(ASLEEP, barrier);
     if signal.load(Ordering::Relaxed) == 1 {
@@ -29,12 +29,12 @@ fn fence_mode_loses_no_wake_up() {
         };
         let asleep = begin_sleep(&line, &signal, || ());
         writer.join().unwrap();
-        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
+        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "the wake-up was lost");
     });
 }
 
 #[test]
-fn of_two_writers_one_wakes_and_both_are_seen() {
+fn one_of_two_writers_wakes_the_sleeper() {
     loom::model(|| {
         let (line, signals) =
             (Arc::new(ParkLine::default()), Arc::new([AtomicU64::new(0), AtomicU64::new(0)]));
@@ -51,13 +51,13 @@ fn of_two_writers_one_wakes_and_both_are_seen() {
         let seen = signals.iter().any(|signal| signal.load(Ordering::Relaxed) == 1);
         let woke =
             writers.into_iter().filter(|_| true).map(|w| w.join().unwrap()).filter(|&woke| woke).count();
-        assert!(woke <= 1, "the futex is woken once a sleep");
-        assert!(seen || !line.keeps_asleep(epoch), "asleep for ever");
+        assert!(woke <= 1, "the futex is woken at most once for each sleep");
+        assert!(seen || !line.keeps_asleep(epoch), "the wake-up was lost");
     });
 }
 
-/// The kernel's fence on the writer's processor, at the moments that matter: it happens after the sleeper asked for
-/// it and before the sleeper goes on. A writer that has ended counts as fenced, as a thread that does not run does.
+/// The kernel's fence on the writer's processor, at the moments that matter: after the sleeper has requested it and before
+/// the sleeper continues. A writer that has ended counts as fenced, like a thread that does not run.
 #[derive(Default)]
 struct Membarrier {
     asked: AtomicBool,
@@ -103,6 +103,6 @@ fn barrier_mode_loses_no_wake_up_of_a_deep_sleeper() {
         };
         let asleep = begin_sleep(&line, &signal, || barrier.execute());
         writer.join().unwrap();
-        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
+        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "the wake-up was lost");
     });
 }

@@ -1,5 +1,5 @@
-//! Models of who looks at a queue: whatever is posted or raised while its rank goes away is seen by the rank, or by
-//! whoever did it.
+//! Models of queue polling: a command or raise that comes while the rank stops polling is seen by the rank, or by the
+//! thread that posted or raised.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -13,20 +13,20 @@ use tasuki_core::queue::ring::{LINE_WORDS, RingLine, RingLineState, RingReader, 
 
 #[derive(Default)]
 struct Node {
-    serving: PollState,
+    polling: PollState,
     posters: RingWriters,
     reader: RingReader,
     line: RingLine,
     counter: AtomicU64,
-    arming: SignalControl,
+    control: SignalControl,
 }
 
-/// As where writers execute fences: the poster has one between its line and its look.
+/// The mode in which writers execute fences: the poster has one between writing its line and its check.
 #[test]
-fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
+fn a_command_posted_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
@@ -34,142 +34,145 @@ fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
                 node.line.write(position, &[1; LINE_WORDS]);
                 RingWriters::fence_after_reserve();
                 fence(Ordering::SeqCst); // SYNC serving
-                !node.serving.is_on()
+                !node.polling.is_on()
             })
         };
-        node.serving.end(PollerKind::Itself);
+        node.polling.end(PollerKind::Itself);
         let seen = node.line.holds(0);
-        assert!(poster.join().unwrap() || seen, "nobody looks");
+        assert!(poster.join().unwrap() || seen, "no thread sees the command");
     });
 }
 
-/// Without that fence, as where the compare-and-swap is one: the rank at least sees that a place was reserved, and asks
-/// for a barrier, or sees what was written there.
+/// The mode without that fence, where the compare-and-swap is the only one: the rank at least sees that a position was
+/// reserved, and then executes a barrier, or sees what was written there.
 #[test]
-fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
+fn a_position_reserved_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
                 let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 RingWriters::fence_after_reserve();
                 node.line.write(position, &[1; LINE_WORDS]);
-                !node.serving.is_on()
+                !node.polling.is_on()
             })
         };
-        node.serving.end(PollerKind::Itself);
+        node.polling.end(PollerKind::Itself);
         let seen = node.posters.found_at(0, &node.line) != RingLineState::Nothing;
-        assert!(poster.join().unwrap() || seen, "nobody looks");
+        assert!(poster.join().unwrap() || seen, "no thread sees the command");
     });
 }
 
 #[test]
-fn a_signal_that_is_raised_while_its_rank_goes_away_is_seen() {
+fn a_raise_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(PollerKind::Itself);
-        node.arming.arm(0, false);
+        node.polling.begin(PollerKind::Itself);
+        node.control.arm(0, false);
         let raiser = {
             let node = node.clone();
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.arming.look_after_add() != NOBODY && !node.serving.is_on()
+                node.control.look_after_add() != NOBODY && !node.polling.is_on()
             })
         };
-        node.serving.end(PollerKind::Itself);
+        node.polling.end(PollerKind::Itself);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
-        assert!(raiser.join().unwrap() || seen, "nobody looks");
+        assert!(raiser.join().unwrap() || seen, "no thread sees the raise");
     });
 }
 
 #[test]
-fn a_signal_that_is_raised_while_it_is_armed_is_seen() {
+fn a_raise_while_the_signal_is_armed_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         let raiser = {
             let node = node.clone();
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.arming.look_after_add() != NOBODY
+                node.control.look_after_add() != NOBODY
             })
         };
-        node.arming.arm(0, false);
+        node.control.arm(0, false);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
-        assert!(raiser.join().unwrap() || seen, "nobody looks");
+        assert!(raiser.join().unwrap() || seen, "no thread sees the raise");
     });
 }
 
-/// A program is let go on by a plain store, where what its next command waits for has been marked before.
+/// A repeating queue is started by a plain store, after the signal that its next command waits for was armed.
 #[test]
-fn a_program_that_is_started_while_its_signal_is_raised_is_seen() {
+fn a_raise_while_a_repeating_queue_starts_is_seen() {
     loom::model(|| {
         let (node, starts) = (Arc::new(Node::default()), Arc::new(AtomicU64::new(0)));
-        node.arming.arm(0, false);
+        node.control.arm(0, false);
         let raiser = {
             let (node, starts) = (node.clone(), starts.clone());
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.arming.look_after_add() != NOBODY && starts.load(Ordering::Acquire) > 0
+                node.control.look_after_add() != NOBODY && starts.load(Ordering::Acquire) > 0
             })
         };
         starts.store(1, Ordering::Release);
-        node.arming.keep_armed(0);
+        node.control.keep_armed(0);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
-        assert!(raiser.join().unwrap() || seen, "nobody goes on");
+        assert!(raiser.join().unwrap() || seen, "no thread continues the queue");
     });
 }
 
 #[test]
-fn two_queues_that_wait_are_both_known() {
+fn two_waiting_queues_are_both_recorded() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.arming.arm(3, false))
+            thread::spawn(move || node.control.arm(3, false))
         };
-        node.arming.arm(5, false);
+        node.control.arm(5, false);
         other.join().unwrap();
-        assert_eq!(node.arming.look_after_add(), SEVERAL);
-        node.arming.disarm(3);
-        assert_eq!(node.arming.look_after_add(), SEVERAL);
+        assert_eq!(node.control.look_after_add(), SEVERAL);
+        node.control.disarm(3);
+        assert_eq!(node.control.look_after_add(), SEVERAL);
     });
 }
 
 #[test]
-fn poison_is_whole_and_the_first_counts() {
+fn poison_is_whole_and_the_first_one_stays() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         let poison = |rank| Poison::of(&Cause::Stale { address: u64::from(rank) }, Rank(rank));
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.arming.poison(&node.counter, poison(1)))
+            thread::spawn(move || node.control.poison(&node.counter, poison(1)))
         };
-        let seen = node.arming.poisoned();
+        let seen = node.control.poisoned();
         assert!(seen.is_none_or(|seen| seen == poison(1)), "{seen:?}");
-        assert!(other.join().unwrap() && !node.arming.poison(&node.counter, poison(2)));
-        assert_eq!(node.arming.poisoned(), Some(poison(1)));
+        assert!(other.join().unwrap() && !node.control.poison(&node.counter, poison(2)));
+        assert_eq!(node.control.poisoned(), Some(poison(1)));
     });
 }
 
 #[test]
-fn a_raise_meets_a_threshold_or_the_poison_came_before_it() {
+fn a_raise_reaches_a_threshold_unless_the_poison_came_first() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         let other = {
             let node = node.clone();
             thread::spawn(move || {
                 let poison = Poison::of(&Cause::NullAddress, Rank(1));
-                node.arming.poison(&node.counter, poison)
+                node.control.poison(&node.counter, poison)
             })
         };
         node.counter.fetch_add(1, Ordering::Release);
         let seen = node.counter.load(Ordering::Acquire);
-        assert_eq!(node.arming.raised_value(seen), 1, "raises are counted, poisoned or not");
+        assert_eq!(node.control.raised_value(seen), 1, "raises of a poisoned signal are counted, too");
         other.join().unwrap();
-        let (_, stood) = node.arming.poison_and_value().unwrap();
-        assert!(!reached(seen, 1) || stood == 1, "what was met before is not poisoned");
-        assert!(!reached(node.counter.load(Ordering::Acquire), 1), "what was not, no raise meets any more");
+        let (_, stood) = node.control.poison_and_value().unwrap();
+        assert!(!reached(seen, 1) || stood == 1, "a threshold that was reached before is not poisoned");
+        assert!(
+            !reached(node.counter.load(Ordering::Acquire), 1),
+            "no later raise reaches another threshold"
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! Models of answer lines: each use of one has its own answer, whatever became of the use before.
+//! Models of reply lines: each use of a line gets its own reply, whatever became of the use before.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -13,88 +13,88 @@ fn lines() -> Arc<TestReplyLines> {
     Arc::new(TestReplyLines::new(GlobalAddress::new(Rank(0), 0)))
 }
 
-fn answer(of: u32) -> Reply {
+fn reply(of: u32) -> Reply {
     Reply::Failed(Poison::of(&Cause::Stale { address: u64::from(of) }, Rank(of)))
 }
 
-/// Asks: takes the line, and has posted the call.
-fn ask(lines: &TestReplyLines) -> Option<TestReplyLine> {
+/// Takes a line as a caller does, and marks its call as posted.
+fn post(lines: &TestReplyLines) -> Option<TestReplyLine> {
     lines.take().inspect(|line| lines.expect(*line))
 }
 
 #[test]
-fn an_answer_that_has_come_is_whole() {
+fn a_reply_that_has_arrived_is_whole() {
     loom::model(|| {
         let lines = lines();
-        let line = ask(&lines).unwrap();
-        let asked = {
+        let line = post(&lines).unwrap();
+        let replier = {
             let lines = lines.clone();
-            thread::spawn(move || lines.answer(line, &answer(5)))
+            thread::spawn(move || lines.answer(line, &reply(5)))
         };
-        assert!(!lines.has_come(line) || lines.read(line) == Some(answer(5)), "torn");
-        asked.join().unwrap();
+        assert!(!lines.has_come(line) || lines.read(line) == Some(reply(5)), "torn");
+        replier.join().unwrap();
     });
 }
 
-/// One thread has read its answer and gives the line back, another takes it.
+/// One thread has read its reply and returns the line; another takes the line.
 #[test]
-fn the_next_use_does_not_take_the_last_answer_for_its_own() {
+fn the_next_use_does_not_read_the_reply_of_the_last() {
     loom::model(|| {
         let lines = lines();
         let other = {
             let lines = lines.clone();
             thread::spawn(move || {
-                if let Some(line) = ask(&lines) {
-                    lines.answer(line, &answer(1));
-                    assert_eq!(lines.read(line), Some(answer(1)));
+                if let Some(line) = post(&lines) {
+                    lines.answer(line, &reply(1));
+                    assert_eq!(lines.read(line), Some(reply(1)));
                     lines.give_back(line);
                 }
             })
         };
-        if let Some(line) = ask(&lines) {
-            assert!(!lines.has_come(line), "the answer to another call");
+        if let Some(line) = post(&lines) {
+            assert!(!lines.has_come(line), "the reply to another call");
             lines.give_back(line);
         }
         other.join().unwrap();
     });
 }
 
-/// A late answer is not written over that of the next use.
+/// A late reply does not overwrite that of the next use.
 #[test]
-fn an_abandoned_line_is_used_again_when_its_answer_has_come() {
+fn an_abandoned_line_is_reused_when_its_reply_has_arrived() {
     loom::model(|| {
         let lines = lines();
-        let line = ask(&lines).unwrap();
+        let line = post(&lines).unwrap();
         lines.abandon(line);
-        let asked = {
+        let replier = {
             let lines = lines.clone();
-            thread::spawn(move || lines.answer(line, &answer(1)))
+            thread::spawn(move || lines.answer(line, &reply(1)))
         };
-        let next = ask(&lines);
+        let next = post(&lines);
         if let Some(next) = next {
-            lines.answer(next, &answer(2));
+            lines.answer(next, &reply(2));
         }
-        asked.join().unwrap();
+        replier.join().unwrap();
         if let Some(next) = next {
-            assert_eq!(lines.read(next), Some(answer(2)), "a late answer");
+            assert_eq!(lines.read(next), Some(reply(2)), "a late reply overwrote this one");
             assert!(lines.has_come(next));
         }
     });
 }
 
 #[test]
-fn of_two_that_find_an_abandoned_line_one_has_it() {
+fn one_of_two_threads_gets_an_abandoned_line() {
     loom::model(|| {
         let lines = lines();
-        let line = ask(&lines).unwrap();
+        let line = post(&lines).unwrap();
         lines.abandon(line);
-        lines.answer(line, &answer(1));
+        lines.answer(line, &reply(1));
         let other = {
             let lines = lines.clone();
-            thread::spawn(move || ask(&lines))
+            thread::spawn(move || post(&lines))
         };
-        let ours = ask(&lines);
+        let ours = post(&lines);
         let theirs = other.join().unwrap();
-        assert!(ours.is_none() || theirs.is_none(), "both have it");
+        assert!(ours.is_none() || theirs.is_none(), "both have the line");
     });
 }

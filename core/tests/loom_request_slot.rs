@@ -1,4 +1,4 @@
-//! Models of a request slot: each question is answered once, as it was asked, and its asker gets the answer.
+//! Models of a request slot: each request is answered once, as it was posted, and its requester gets the reply.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -9,31 +9,31 @@ fn question(of: u32) -> OwnerRequest {
     OwnerRequest { asker: of, kind: of, offset: u64::from(of), len: u64::from(of), ..OwnerRequest::default() }
 }
 
-/// The owner's one look: answers what it finds.
-fn serve(slot: &RequestSlot) {
+/// The owner's one check: answers the request that it finds.
+fn answer_request(slot: &RequestSlot) {
     if let Some(asked) = slot.question() {
-        assert_eq!(asked, question(5), "not what was asked");
+        assert_eq!(asked, question(5), "not the request that was posted");
         slot.answer(OwnerReply { status: 5, value: 5 });
     }
 }
 
-/// No loops: loom shows every moment at which the one look can come.
+/// No loops: loom tries the owner's one check at every moment.
 #[test]
-fn a_question_is_answered_as_it_was_asked() {
+fn a_request_is_answered_as_it_was_posted() {
     loom::model(|| {
         let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
         let owner = {
             let shared = shared.clone();
-            thread::spawn(move || serve(&shared.0))
+            thread::spawn(move || answer_request(&shared.0))
         };
         let asker = thread::spawn(move || {
             assert!(shared.0.claim());
             shared.0.post(question(5), &shared.1);
-            thread::yield_now(); // loom tries the answer before and after
+            thread::yield_now(); // loom tries the owner's reply before and after
             let reply = shared.0.reply();
             assert!(
                 reply.is_none_or(|reply| reply == OwnerReply { status: 5, value: 5 }),
-                "not what was answered"
+                "not the reply that was given"
             );
         });
         owner.join().unwrap();
@@ -42,7 +42,7 @@ fn a_question_is_answered_as_it_was_asked() {
 }
 
 #[test]
-fn a_counted_request_is_there() {
+fn a_counted_request_is_visible() {
     loom::model(|| {
         let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
         let owner = {
@@ -56,7 +56,7 @@ fn a_counted_request_is_there() {
 }
 
 #[test]
-fn of_two_askers_one_has_the_slot() {
+fn one_of_two_requesters_gets_the_slot() {
     loom::model(|| {
         let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
         let other = {
@@ -64,6 +64,6 @@ fn of_two_askers_one_has_the_slot() {
             thread::spawn(move || shared.0.claim())
         };
         let ours = shared.0.claim();
-        assert!(ours != other.join().unwrap(), "both have it, or neither");
+        assert!(ours != other.join().unwrap(), "both have the slot, or neither");
     });
 }

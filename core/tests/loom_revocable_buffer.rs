@@ -1,4 +1,4 @@
-//! A model of a loan: nobody uses what was called back.
+//! A model of a revocable buffer: no thread uses it after it was revoked.
 #![cfg(loom)]
 #![allow(unsafe_code)]
 //! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
@@ -9,24 +9,24 @@ use loom::thread;
 use tasuki_core::engine::{Local, RevocableBuffer};
 
 #[test]
-fn whoever_is_inside_is_waited_for() {
+fn revoke_waits_for_a_user() {
     loom::model(|| {
         let bytes = Arc::new(UnsafeCell::new(0));
-        // SAFETY: the loan's own place is never used here; the cell stands for it.
-        let loan = unsafe { RevocableBuffer::new(Local(std::ptr::null_mut()), 0, true, None) };
+        // SAFETY: the buffer's own address is never used here; the cell stands for it.
+        let buffer = unsafe { RevocableBuffer::new(Local(std::ptr::null_mut()), 0, true, None) };
         let user = {
-            let (bytes, loan) = (bytes.clone(), loan.clone());
+            let (bytes, buffer) = (bytes.clone(), buffer.clone());
             thread::spawn(move || {
-                if let Ok(_inside) = loan.enter() {
-                    // SAFETY: the loan has not been called back; loom checks it.
+                if let Ok(_use) = buffer.enter() {
+                    // SAFETY: the buffer has not been revoked; loom checks it.
                     bytes.with_mut(|bytes| unsafe { *bytes += 1 });
                 }
             })
         };
-        loan.revoke(thread::yield_now);
-        // SAFETY: nobody is inside and nobody comes in; loom checks it.
+        buffer.revoke(thread::yield_now);
+        // SAFETY: no use is left and none can begin; loom checks it.
         bytes.with_mut(|bytes| unsafe { *bytes += 1 });
-        assert!(loan.enter().is_err());
+        assert!(buffer.enter().is_err());
         user.join().unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! Models of a copy that is shared: each chunk is claimed once, and who completes the copy sees what all have copied.
+//! Models of a shared copy: each chunk is claimed once, and the thread that completes the copy sees all chunks copied.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -17,7 +17,7 @@ impl Node {
         Node { bulk: SharedCopies::default(), bytes: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Copies as long as there are chunks; how many copies it has completed.
+    /// Copies chunks as long as there are any; returns how many copies it has completed.
     fn share(&self, parts: usize, end: CopyEnd) -> usize {
         let mut complete = 0;
         while let Some(chunk) = self.bulk.claim(end) {
@@ -31,7 +31,7 @@ impl Node {
                 assert!(all.is_ok && all.words == chunk.words);
                 let parts = &self.bytes[..parts];
                 let is_whole = parts.iter().all(|bytes| bytes.load(Ordering::Relaxed) >= all.words[0]);
-                assert!(is_whole, "its end was told before its bytes were there");
+                assert!(is_whole, "the copy was completed before its bytes were visible");
                 complete += 1;
             }
         }
@@ -40,7 +40,7 @@ impl Node {
 }
 
 #[test]
-fn chunks_are_copied_once_and_their_end_is_the_end() {
+fn chunks_are_copied_once_and_the_copy_completes_once() {
     loom::model(|| {
         let node = Arc::new(Node::new());
         let other = {
@@ -54,9 +54,9 @@ fn chunks_are_copied_once_and_their_end_is_the_end() {
     });
 }
 
-/// The slot is used again while somebody may still look at what it was.
+/// The slot is used again while another thread may still read its old description.
 #[test]
-fn a_slot_is_used_again() {
+fn a_slot_can_be_used_again() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {

@@ -1,4 +1,4 @@
-//! Models of a signal line: a reader gets a whole value, or detects that it is torn.
+//! Models of a signal line: a payload that is read is whole, or known to be torn.
 #![cfg(loom)]
 
 use loom::sync::Arc;

@@ -1,4 +1,4 @@
-//! Models of the waiting threads of one rank: none sleeps on though its condition is met, or the role is free.
+//! Models of the waiting threads of one rank: none sleeps on though its condition is met or there is no parker.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -9,11 +9,11 @@ use tasuki_core::node::waiters::{WaiterRole, Waiters};
 
 struct Rank {
     line: ParkLine,
-    room: Waiters<usize>,
+    waiters: Waiters<usize>,
     signals: [AtomicU64; 2],
 }
 
-/// How a thread's one sleep ended, or would go on.
+/// How a thread's one sleep ended, or where it still sleeps.
 enum Sleep {
     Over,
     OnLine(tasuki_core::node::park::Epoch),
@@ -25,25 +25,25 @@ impl Rank {
         self.signals[*signal].load(Ordering::Relaxed) == 1
     }
 
-    /// One sleep of a thread that waits for `signal`. Where it would really sleep, the caller asks afterwards
-    /// whether somebody would have woken it.
+    /// One sleep of a thread that waits for `signal`. If the thread would really sleep, the caller checks afterwards whether
+    /// another thread would have woken it.
     fn sleep(&self, signal: usize) -> Sleep {
-        match self.room.enter(signal) {
+        match self.waiters.enter(signal) {
             WaiterRole::Follower(waiter) => {
                 let asleep = !self.met(&signal) && waiter.word().load(Ordering::Acquire) == 0;
                 if asleep {
                     return Sleep::OnWord(waiter);
                 }
-                self.room.leave(&waiter, |other| self.met(other), |_| ());
+                self.waiters.leave(&waiter, |other| self.met(other), |_| ());
                 Sleep::Over
             }
             WaiterRole::Parker(waiter) => {
                 let epoch = self.line.begin_sleep(ASLEEP, || ());
-                if !self.room.any(|other| self.met(other)) {
+                if !self.waiters.any(|other| self.met(other)) {
                     return Sleep::OnLine(epoch);
                 }
                 self.line.end_sleep();
-                self.room.hand_on(&waiter, |other| self.met(other), |_| ());
+                self.waiters.hand_on(&waiter, |other| self.met(other), |_| ());
                 Sleep::Over
             }
         }
@@ -51,11 +51,11 @@ impl Rank {
 }
 
 #[test]
-fn a_guest_s_signal_is_not_lost() {
+fn the_signal_of_a_follower_is_not_lost() {
     loom::model(|| {
         let rank = Arc::new(Rank {
             line: ParkLine::default(),
-            room: Waiters::default(),
+            waiters: Waiters::default(),
             signals: [AtomicU64::new(0), AtomicU64::new(0)],
         });
         let other = {
@@ -81,32 +81,36 @@ fn a_guest_s_signal_is_not_lost() {
             Sleep::OnLine(epoch) => {
                 assert!(!rank.line.keeps_asleep(*epoch), "the parker missed its own signal")
             }
-            // Nobody has told it: then a parker must be up, who will look at it before it goes.
+            // It was not woken: then a parker must be awake, which will check its signal before it ends.
             Sleep::OnWord(waiter) => {
-                let told = waiter.word().load(Ordering::Acquire) == 1;
+                let woken = waiter.word().load(Ordering::Acquire) == 1;
                 let parker_is_up = !parker_sleeps && !matches!(ours, Sleep::Over);
-                assert!(told || parker_is_up, "a guest sleeps on though its signal was raised");
+                assert!(woken || parker_is_up, "a follower sleeps on though its signal was raised");
             }
         }
     });
 }
 
 #[test]
-fn the_role_is_handed_on() {
+fn the_parker_role_is_handed_on() {
     loom::model(|| {
         let rank = Arc::new(Rank {
             line: ParkLine::default(),
-            room: Waiters::default(),
+            waiters: Waiters::default(),
             signals: [AtomicU64::new(1), AtomicU64::new(0)],
         });
         let other = {
             let rank = rank.clone();
             thread::spawn(move || rank.sleep(1))
         };
-        let ours = rank.sleep(0); // its condition is met: it never stays
+        let ours = rank.sleep(0); // its condition is met, so it does not sleep on
         let theirs = other.join().unwrap();
         if let (Sleep::Over, Sleep::OnWord(waiter)) = (&ours, &theirs) {
-            assert_eq!(waiter.word().load(Ordering::Acquire), 1, "nobody is the parker, and nobody was told");
+            assert_eq!(
+                waiter.word().load(Ordering::Acquire),
+                1,
+                "there is no parker, and no follower was woken"
+            );
         }
     });
 }

@@ -1,12 +1,12 @@
-//! The fabric inside a node: every rank maps the memory of every other, so most operations are done by the
-//! issuer's own processor before the call returns.
+//! The fabric inside a node: every rank maps the memory of every other rank, so the issuer's own processor completes
+//! most operations before the call returns.
 //!
-//! Ranks may be processes or threads of one process; the code is the same. Memory that a peer merely owns is
-//! reached by process_vm_readv and process_vm_writev where the kernel permits ([`processes`]), else by asking its
-//! owner ([`requests`]).
+//! Ranks may be processes or threads of one process; the code is the same. Registered memory of a peer's own is copied by
+//! process_vm_readv and process_vm_writev where the kernel permits ([`processes`]), otherwise by a request to its owner
+//! ([`owner_requests`]).
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
-//! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
+//! Unsafe: copies between buffers that callers keep valid and places that [`peer_memory`] has found to be mapped; see each.
 
 mod owner_requests;
 mod peer_memory;
@@ -33,31 +33,31 @@ use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process_vm::Direction;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
-/// Switches that tests use to walk the paths for poorer systems.
+/// Options of the fabric. Tests use them to run the paths for systems with fewer facilities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Facilities of the system to treat as refused.
-    pub denied: DisabledFeatures,
-    /// Never use process_vm: own memory of peers is reached by asking them.
-    pub ask_owners: bool,
-    /// Give signals and lines out as pointers; otherwise each access goes through the fabric.
-    pub direct: bool,
-    /// From how many bytes on receives in a program's own memory are written by the sender.
+    /// Facilities of the system that are treated as refused.
+    pub disabled: DisabledFeatures,
+    /// Never use process_vm: accesses to memory of a peer's own become requests to that peer.
+    pub request_owner: bool,
+    /// Give out signals and lines as pointers; otherwise each access goes through the fabric.
+    pub direct_signals: bool,
+    /// The least bytes of a receive in a program's own memory that its sender writes directly.
     pub direct_from: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            denied: DisabledFeatures::default(),
-            ask_owners: false,
-            direct: true,
+            disabled: DisabledFeatures::default(),
+            request_owner: false,
+            direct_signals: true,
             direct_from: u64::MAX,
         }
     }
 }
 
-/// One rank's way to the memory of all ranks of its node.
+/// The access of one rank to the memory of all ranks of its node.
 #[derive(Debug)]
 pub struct ShmFabric {
     rank: Rank,
@@ -71,7 +71,7 @@ pub struct ShmFabric {
 }
 
 impl ShmFabric {
-    /// The fabric of the rank that `membership` describes.
+    /// Creates the fabric of the rank that `membership` describes.
     pub fn new(membership: &Membership, options: Options) -> Result<ShmFabric> {
         let peers = Peers::new(&membership.files);
         let registry = Registry::new(peers.window(membership.rank).clone())?;
@@ -87,12 +87,12 @@ impl ShmFabric {
         })
     }
 
-    /// Wakes the helper of a rank that was just asked for something.
+    /// Wakes the helper of a rank that has just got a request.
     fn wake_helper(&self, rank: Rank) {
         self.node_state.rank_state(rank).notify_helper(self.mode);
     }
 
-    /// Raises a signal; whose commands wait for it.
+    /// Raises a signal. Returns which ranks have commands that wait for it, as `look_after_add` encodes them.
     #[inline(always)]
     fn add(&self, word: DirectCell, owner: Rank, amount: u64) -> u64 {
         word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
@@ -190,7 +190,7 @@ impl Fabric for ShmFabric {
         amount: u64,
     ) -> Result<Posted, Refused> {
         if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
-            // SAFETY: `from` by the caller's promise, the place was just found.
+            // SAFETY: `from` by the caller's promise, the place by the lookup above.
             unsafe { transfer::bulk(from, place.as_ptr(), len) };
             return Ok(Posted::Done(self.add(word, signal.rank(), amount)));
         }
@@ -210,13 +210,13 @@ impl Fabric for ShmFabric {
     }
 
     fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
-        // Every operation here ends only when its bytes are there.
+        // Every operation of this fabric ends only when its bytes are visible.
         self.peers.check(peer)?;
         Ok(Posted::Done(0))
     }
 
     fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause> {
-        if !self.options.direct {
+        if !self.options.direct_signals {
             self.peers.find_signal(signal)?;
             return Ok(SignalLine::Via(FabricLine { fabric: self, signal }));
         }
@@ -231,7 +231,7 @@ impl Fabric for ShmFabric {
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
         let signal = peer_memory::signal_address(self.rank, index);
         let cell = self.peers.find_signal(signal)?;
-        Ok(if self.options.direct { SignalCell::Direct(cell) } else { SignalCell::Via(signal) })
+        Ok(if self.options.direct_signals { SignalCell::Direct(cell) } else { SignalCell::Via(signal) })
     }
 
     fn read_signal(&self, signal: GlobalAddress) -> u64 {
@@ -243,7 +243,7 @@ impl Fabric for ShmFabric {
     }
 
     fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
-        if self.options.direct { self.peers.mapped(at, len) } else { None }
+        if self.options.direct_signals { self.peers.mapped(at, len) } else { None }
     }
 
     unsafe fn copy_exposed(
@@ -267,7 +267,11 @@ impl Fabric for ShmFabric {
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
-        if self.options.direct { self.peers.slots(at, lines, &self.node_state).map(Some) } else { Ok(None) }
+        if self.options.direct_signals {
+            self.peers.slots(at, lines, &self.node_state).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused> {
@@ -281,14 +285,14 @@ impl Fabric for ShmFabric {
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
         self.peers.write_command(write)?;
-        fence(Ordering::SeqCst); // as a raised signal: the park line is looked at after the command
+        fence(Ordering::SeqCst); // as for a raised signal: the park line is read after the command was written
         self.wake(write.places[0].rank());
         self.wake_helper(write.places[0].rank());
         Ok(())
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {
-        self.serve();
+        self.handle_requests();
         self.collect(sink);
     }
 
@@ -297,7 +301,7 @@ impl Fabric for ShmFabric {
     }
 
     fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
-        if !self.options.direct && rank != self.rank {
+        if !self.options.direct_signals && rank != self.rank {
             return None;
         }
         self.peers.system(rank)

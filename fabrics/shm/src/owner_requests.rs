@@ -1,11 +1,10 @@
-//! Asking the owner: the way to memory that a peer merely owns where the kernel does not let us copy.
+//! Requests to the owner of memory: the path to memory of a peer's own where the kernel does not permit copies.
 #![allow(unsafe_code)]
-//! Unsafe: references to atomics in system pieces, and copies between slot buffers there and local buffers whose
-//! owners promised to keep them.
+//! Unsafe: references to atomics in system pieces, and copies between slot buffers there and local buffers that their
+//! issuers keep valid.
 //!
-//! Each rank has a few slots in its system piece, each with a buffer; the protocol of a slot is in
-//! [`tasuki_core::node::request_slot`]. The asker finds its answer when it polls; longer errands take several turns of one
-//! slot.
+//! Each rank has a few slots in its system piece, each with a buffer; [`tasuki_core::node::request_slot`] has the protocol
+//! of a slot. The requester finds its reply when it polls. A longer transfer uses one slot several times.
 
 use crate::ShmFabric;
 use std::collections::VecDeque;
@@ -20,53 +19,53 @@ use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::Direction;
 use tasuki_core::segment::{GlobalAddress, Kind, Section, layout};
 
-/// RequestSlots of a rank: requests to it that can be under way at a time.
+/// Request slots of a rank: the number of requests to it that can be in flight at a time.
 pub(crate) const SLOTS: usize = 64;
-/// Bytes of a slot's buffer; longer errands take several turns.
+/// Bytes of a slot's buffer; a longer transfer uses it several times.
 const BUFFER: u64 = 64 * 1024;
 
-/// What is asked of an owner.
+/// Kinds of requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum RequestKind {
     Put,
     Get,
     Atomic(Atomic),
-    /// Inside the owner's memory, to that offset.
+    /// Copy inside the owner's memory, to that offset.
     Copy {
         to: u64,
     },
 }
 
 impl RequestKind {
-    /// Which way its bytes go, seen from the asker.
-    pub(crate) fn way(self) -> Direction {
+    /// Returns the direction of the bytes, seen from the requester.
+    pub(crate) fn direction(self) -> Direction {
         if self == RequestKind::Get { Direction::Read } else { Direction::Write }
     }
 }
 
-/// An errand of this rank: all that it asks, piece by piece.
+/// A whole request of this rank, which may take several pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRequest {
-    pub(crate) ask: RequestKind,
+    pub(crate) kind: RequestKind,
     pub(crate) local: *mut u8,
     pub(crate) at: GlobalAddress,
     pub(crate) len: u64,
-    /// A signal to raise when all is done.
+    /// A signal to raise at the end, and the amount.
     pub(crate) then: Option<(GlobalAddress, u64)>,
 }
 
-// SAFETY: the buffer is kept valid by whoever issued the operation, whichever thread polls.
+// SAFETY: the issuer of the operation keeps the buffer valid, whichever thread polls.
 unsafe impl Send for PendingRequest {}
 
-/// Where the buffers begin: after the count and the slots, on a page of their own.
+/// Offset of the buffers in the request area: after the count and the slots, on a page of their own.
 const FIRST_BUFFER: u64 = 16 * 1024;
 const _: () = assert!(size_of::<RequestSlot>() * SLOTS + size_of::<PostedCount>() <= FIRST_BUFFER as usize);
 const _: () = assert!(FIRST_BUFFER + SLOTS as u64 * BUFFER <= layout::REQUESTS_BYTES);
 
-/// An errand that has ended, and the signal to raise if it ended well.
+/// A request that has ended, and the signal to raise if it succeeded.
 type Ended = (Token, Result<u64, Cause>, Option<(GlobalAddress, u64)>);
 
-/// The slots of one rank, over its system piece.
+/// The slots of one rank, in its system piece.
 #[derive(Clone, Copy, Debug)]
 struct RequestSlots(NonNull<u8>);
 
@@ -98,26 +97,26 @@ impl RequestSlots {
     }
 }
 
-/// What a rank asks of others, and what others ask of it.
+/// This rank's requests to others, and the slots for requests to it.
 #[derive(Debug)]
 pub(crate) struct Requests {
     ours: RequestSlots,
-    /// How many requests to us have been seen.
+    /// The count of requests to this rank when it last handled them.
     seen: AtomicU64,
-    asked: Mutex<RequestQueue>,
+    queue: Mutex<RequestQueue>,
 }
 
 #[derive(Debug, Default)]
 struct RequestQueue {
-    under_way: VecDeque<PostedRequest>,
+    in_flight: VecDeque<PostedRequest>,
     failed: Vec<(Token, Cause)>,
-    over: Option<Cause>,
+    failure: Option<Cause>,
 }
 
 #[derive(Debug)]
 struct PostedRequest {
     token: Token,
-    errand: PendingRequest,
+    request: PendingRequest,
     moved: u64,
     slots: RequestSlots,
     number: usize,
@@ -125,98 +124,102 @@ struct PostedRequest {
 
 impl Requests {
     pub(crate) fn new(system: NonNull<u8>) -> Requests {
-        Requests { ours: RequestSlots::new(system), seen: AtomicU64::new(0), asked: Mutex::default() }
+        Requests { ours: RequestSlots::new(system), seen: AtomicU64::new(0), queue: Mutex::default() }
     }
 
     pub(crate) fn has_work(&self, node_state: &NodeState) -> bool {
         let unseen = self.ours.posted().count() != self.seen.load(Ordering::Relaxed);
-        unseen || self.asked().is_answered(node_state)
+        unseen || self.queue().has_replies(node_state)
     }
 
     pub(crate) fn fail_all(&self, cause: &Cause) {
-        let mut asked = self.asked();
-        asked.over.get_or_insert_with(|| cause.clone());
-        let dropped: Vec<Token> = asked.under_way.drain(..).map(|one| one.token).collect();
-        asked.failed.extend(dropped.into_iter().map(|token| (token, cause.clone())));
+        let mut queue = self.queue();
+        queue.failure.get_or_insert_with(|| cause.clone());
+        let dropped: Vec<Token> = queue.in_flight.drain(..).map(|one| one.token).collect();
+        queue.failed.extend(dropped.into_iter().map(|token| (token, cause.clone())));
     }
 
-    fn asked(&self) -> MutexGuard<'_, RequestQueue> {
-        self.asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn queue(&self) -> MutexGuard<'_, RequestQueue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl RequestQueue {
-    fn is_answered(&self, node_state: &NodeState) -> bool {
+    fn has_replies(&self, node_state: &NodeState) -> bool {
         let done =
             |one: &PostedRequest| one.slots.slot(one.number).reply().is_some() || one.is_orphaned(node_state);
-        !self.failed.is_empty() || self.under_way.iter().any(done)
+        !self.failed.is_empty() || self.in_flight.iter().any(done)
     }
 }
 
 impl PostedRequest {
-    /// Bytes of the piece that is asked for now.
+    /// Returns the bytes of the current piece.
     fn piece(&self) -> u64 {
-        let left = self.errand.len - self.moved;
-        if matches!(self.errand.ask, RequestKind::Copy { .. }) { left } else { left.min(BUFFER) }
+        let left = self.request.len - self.moved;
+        if matches!(self.request.kind, RequestKind::Copy { .. }) { left } else { left.min(BUFFER) }
     }
 
-    /// Whether the owner has left without an answer: none will come. The stage is read first.
+    /// Returns true if the owner has left without a reply, so that none will come. Reads the stage before the reply.
     fn is_orphaned(&self, node_state: &NodeState) -> bool {
-        let left = node_state.rank_state(self.errand.at.rank()).stage() == Stage::Left; // SYNC rank_state-left
+        let left = node_state.rank_state(self.request.at.rank()).stage() == Stage::Left; // SYNC rank_state-left
         left && self.slots.slot(self.number).reply().is_none()
     }
 
-    /// Fills the slot, which is CLAIMED by us, and hands it to the owner.
+    /// Fills the slot, which this rank has CLAIMED, and hands it to the owner.
     fn post(&self, asker: Rank) {
         let mut question = OwnerRequest {
             requester: asker.0,
-            offset: self.errand.at.offset() + self.moved,
+            offset: self.request.at.offset() + self.moved,
             len: self.piece(),
             ..OwnerRequest::default()
         };
-        match self.errand.ask {
+        match self.request.kind {
             RequestKind::Put => question.kind = PUT,
             RequestKind::Get => question.kind = GET,
             RequestKind::Atomic(atomic) => encode(atomic, &mut question),
             RequestKind::Copy { to } => (question.kind, question.operand) = (COPY, to),
         }
-        if self.errand.ask == RequestKind::Put {
-            let from = self.errand.local.wrapping_add(self.moved as usize);
+        if self.request.kind == RequestKind::Put {
+            let from = self.request.local.wrapping_add(self.moved as usize);
             // SAFETY: the issuer keeps the buffer; the slot's buffer is ours while CLAIMED.
             unsafe { copy::copy(from, self.slots.buffer(self.number), self.piece() as usize) };
         }
         self.slots.slot(self.number).post(question, self.slots.posted());
     }
 
-    /// Takes the answer. `None`: the next piece is to be asked for.
+    /// Takes a reply. Returns `None` if another piece must be requested.
     fn take(&mut self, reply: OwnerReply) -> Option<Result<u64, Cause>> {
-        let (address, bytes) = (self.errand.at.add(self.moved).bits(), self.piece());
+        let (address, bytes) = (self.request.at.add(self.moved).bits(), self.piece());
         match reply.status {
             DONE => {}
             STALE => return Some(Err(Cause::Stale { address })),
             _ => return Some(Err(Cause::OutOfRange { address, bytes })),
         }
-        if self.errand.ask == RequestKind::Get {
-            let to = self.errand.local.wrapping_add(self.moved as usize);
+        if self.request.kind == RequestKind::Get {
+            let to = self.request.local.wrapping_add(self.moved as usize);
             // SAFETY: the issuer keeps the buffer; the slot's buffer is ours while DONE.
             unsafe { copy::copy(self.slots.buffer(self.number), to, bytes as usize) };
         }
         self.moved += bytes;
-        (self.moved == self.errand.len).then_some(Ok(reply.value))
+        (self.moved == self.request.len).then_some(Ok(reply.value))
     }
 }
 
 impl ShmFabric {
-    /// Posts a request to the owner of `errand.at`.
-    pub(crate) fn post_request(&self, accept: Accept<'_>, errand: PendingRequest) -> Result<Posted, Refused> {
+    /// Posts a request to the owner of `request.at`.
+    pub(crate) fn post_request(
+        &self,
+        accept: Accept<'_>,
+        request: PendingRequest,
+    ) -> Result<Posted, Refused> {
         let slots = RequestSlots::new(
-            self.peers.window(errand.at.rank()).system().map_err(crate::peer_memory::cause)?,
+            self.peers.window(request.at.rank()).system().map_err(crate::peer_memory::cause)?,
         );
-        let mut asked = self.requests.asked();
-        if let Some(cause) = &asked.over {
+        let mut queue = self.requests.queue();
+        if let Some(cause) = &queue.failure {
             return Err(cause.clone().into());
         }
-        let peer = errand.at.rank();
+        let peer = request.at.rank();
         if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
             return Err(Cause::PeerLeft { peer }.into());
         }
@@ -224,27 +227,27 @@ impl ShmFabric {
         let Some(number) = numbers.find(|&number| slots.slot(number).claim()) else {
             return Err(Refused::Again);
         };
-        let one = PostedRequest { token: accept(), errand, moved: 0, slots, number };
+        let one = PostedRequest { token: accept(), request, moved: 0, slots, number };
         one.post(self.rank);
-        asked.under_way.push_back(one);
-        drop(asked);
+        queue.in_flight.push_back(one);
+        drop(queue);
         self.wake(peer);
         self.wake_helper(peer);
         Ok(Posted::Started)
     }
 
-    /// Takes answers, asks for next pieces, and reports what has ended.
+    /// Takes replies, requests next pieces, and reports the requests that have ended.
     pub(crate) fn collect(&self, sink: &mut Sink<'_>) {
         let mut ended: Vec<Ended> = Vec::new();
-        let mut asked = self.requests.asked();
-        ended.extend(asked.failed.drain(..).map(|(token, cause)| (token, Err(cause), None)));
+        let mut queue = self.requests.queue();
+        ended.extend(queue.failed.drain(..).map(|(token, cause)| (token, Err(cause), None)));
         let mut next = Vec::new();
-        asked.under_way.retain_mut(|one| {
+        queue.in_flight.retain_mut(|one| {
             let slots = one.slots;
             let slot = slots.slot(one.number);
             if one.is_orphaned(&self.node_state) {
-                // Its slot is the left rank's, of no use to anybody any more.
-                ended.push((one.token, Err(Cause::PeerLeft { peer: one.errand.at.rank() }), None));
+                // The slot belongs to the rank that has left; no rank needs it any more.
+                ended.push((one.token, Err(Cause::PeerLeft { peer: one.request.at.rank() }), None));
                 return false;
             }
             let Some(reply) = slot.reply() else { return true };
@@ -252,17 +255,17 @@ impl ShmFabric {
                 None => {
                     slot.reuse();
                     one.post(self.rank);
-                    next.push(one.errand.at.rank());
+                    next.push(one.request.at.rank());
                     true
                 }
                 Some(outcome) => {
                     slot.release();
-                    ended.push((one.token, outcome, one.errand.then));
+                    ended.push((one.token, outcome, one.request.then));
                     false
                 }
             }
         });
-        drop(asked);
+        drop(queue);
         for owner in next {
             self.wake(owner);
             self.wake_helper(owner);
@@ -276,8 +279,8 @@ impl ShmFabric {
         }
     }
 
-    /// Carries out what peers have asked.
-    pub(crate) fn serve(&self) {
+    /// Carries out the requests of peers.
+    pub(crate) fn handle_requests(&self) {
         let slots = self.requests.ours;
         let posted = slots.posted().count();
         if posted == self.requests.seen.swap(posted, Ordering::Relaxed) {
@@ -286,8 +289,8 @@ impl ShmFabric {
         for number in 0..SLOTS {
             let slot = slots.slot(number);
             if let Some(question) = slot.request() {
-                slot.complete(self.serve_one(&question, slots.buffer(number)));
-                fence(Ordering::SeqCst); // as a raised signal: the asker's park line is looked at after the answer
+                slot.complete(self.handle_request(&question, slots.buffer(number)));
+                fence(Ordering::SeqCst); // as for a raised signal: the requester's park line is read after the reply was written
                 let asker = Rank(question.requester);
                 if self.peers.check(asker).is_ok() {
                     self.wake(asker);
@@ -297,11 +300,11 @@ impl ShmFabric {
     }
 
     /// Carries out one request.
-    fn serve_one(&self, question: &OwnerRequest, buffer: *mut u8) -> OwnerReply {
+    fn handle_request(&self, question: &OwnerRequest, buffer: *mut u8) -> OwnerReply {
         let status = |status| OwnerReply { status, value: 0 };
         let most = if question.kind == COPY { question.len } else { BUFFER };
         let len = question.len.min(most);
-        let (host, _section) = match self.hold_own(question.offset, len) {
+        let (host, _section) = match self.access_own(question.offset, len) {
             Ok(held) => held,
             Err(refusal) => return status(refusal),
         };
@@ -310,7 +313,7 @@ impl ShmFabric {
             PUT => unsafe { copy::copy(buffer, host, len as usize) },
             // SAFETY: as above.
             GET => unsafe { copy::copy(host, buffer, len as usize) },
-            COPY => match self.hold_own(question.operand, len) {
+            COPY => match self.access_own(question.operand, len) {
                 // SAFETY: as above, both places.
                 Ok((to, _section)) => unsafe { copy::copy(host, to, len as usize) },
                 Err(refusal) => return status(refusal),
@@ -328,12 +331,12 @@ impl ShmFabric {
         status(DONE)
     }
 
-    /// Registered memory of this rank's own, kept from being freed by the section; or the status that refuses it.
-    fn hold_own(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
+    /// Returns registered memory of this rank's own with a section that keeps it valid, or the status that refuses it.
+    fn access_own(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
         let offset = offset % layout::RANGE_BYTES;
         let directory = self.registry.range().extent_table().map_err(|_| OUTSIDE)?;
         let held = directory.find(offset, len, offset).and_then(|place| {
-            // Another thread of this rank may be about to free it: it waits for the section.
+            // Another thread of this rank may be about to free the memory: it waits for the section.
             directory.enter(&place, offset, len, offset).map(|section| (place.kind, section))
         });
         match held {
@@ -344,7 +347,7 @@ impl ShmFabric {
     }
 }
 
-/// Kinds of a question.
+/// Kinds of requests, as numbers in the slot.
 const PUT: u32 = 0;
 const GET: u32 = 1;
 const COPY: u32 = 10;
@@ -353,7 +356,7 @@ const DONE: u32 = 0;
 const OUTSIDE: u32 = 1;
 const STALE: u32 = 2;
 
-/// An atomic as a question; [`decode`] reads it.
+/// Encodes an atomic operation as a request; [`decode`] reads it.
 fn encode(atomic: Atomic, question: &mut OwnerRequest) {
     question.kind = match atomic.kind {
         AtomicKind::Store => 2,

@@ -1,6 +1,6 @@
-//! The memory of all ranks of the node, as this rank sees it.
+//! The memory of all ranks of the node, as this rank maps it.
 #![allow(unsafe_code)]
-//! Unsafe: pointers into windows that live as long as the fabric.
+//! Unsafe: pointers into mapped ranges that live as long as the fabric.
 
 use crate::piece_cache;
 use std::ptr::NonNull;
@@ -12,20 +12,20 @@ use tasuki_core::os::memfile::MemFile;
 use tasuki_core::queue::ring::RingLine;
 use tasuki_core::segment::{ExtentLocation, GlobalAddress, Kind, MappedRange, PieceView, layout};
 
-/// The windows of all ranks, made when first touched.
+/// The mapped ranges of all ranks, each created at the first access.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    /// Unlike that of any other in this process.
+    /// A number that no other `Peers` of this process has.
     number: u64,
     files: Vec<Arc<MemFile>>,
     windows: Vec<OnceLock<Arc<MappedRange>>>,
 }
 
-/// Where the bytes of an access are.
+/// The place of the bytes of an access.
 pub(crate) enum Target<'p> {
     /// Mapped here.
     Mapped(NonNull<u8>),
-    /// In memory that their owner merely owns, at `host` in its process.
+    /// In memory of the owner's own, at address `host` in its process.
     Own { window: &'p MappedRange, place: ExtentLocation, host: u64 },
 }
 
@@ -41,23 +41,23 @@ impl Peers {
         if rank.index() < size { Ok(()) } else { Err(Cause::NoSuchRank { rank, size }) }
     }
 
-    /// The window of a rank of the job.
+    /// Returns the mapped range of a rank of the job.
     #[inline]
     pub(crate) fn window(&self, rank: Rank) -> &Arc<MappedRange> {
         self.windows[rank.index()]
             .get_or_init(|| Arc::new(MappedRange::new(self.files[rank.index()].clone(), rank.index())))
     }
 
-    /// The piece of an address, if it is mapped already. As quick as adding two numbers where this thread was there
-    /// last, five loads in a row elsewhere.
+    /// Returns the piece of an address if it is mapped already. As fast as an addition if this thread accessed that piece last,
+    /// otherwise five dependent loads.
     #[inline(always)]
     fn view(&self, at: GlobalAddress) -> Option<PieceView> {
-        piece_cache::of(self.number, at.piece()).or_else(|| self.another_view(at))
+        piece_cache::last(self.number, at.piece()).or_else(|| self.another_view(at))
     }
 
     #[inline(never)]
     fn another_view(&self, at: GlobalAddress) -> Option<PieceView> {
-        if let Some(view) = piece_cache::again(self.number, at.piece()) {
+        if let Some(view) = piece_cache::previous(self.number, at.piece()) {
             return Some(view);
         }
         let view = self.windows.get(at.rank().index())?.get()?.view(at.offset())?;
@@ -65,21 +65,21 @@ impl Peers {
         Some(view)
     }
 
-    /// The bytes of an access, if they are job memory that is mapped already; else [`Peers::resolve`] maps them or
-    /// says what they are.
+    /// Returns the bytes of an access if they are job memory that is mapped already. Otherwise [`Peers::resolve`] maps them
+    /// or returns what they are.
     #[inline(always)]
     pub(crate) fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
-        // SAFETY: our windows live as long as we do.
+        // SAFETY: the mapped ranges live as long as `self`.
         unsafe { self.view(at)?.job_memory(at.offset(), len) }
     }
 
-    /// The same of an aligned word.
+    /// Returns an aligned word, as [`Peers::mapped`] does.
     #[inline(always)]
     pub(crate) fn word(&self, at: GlobalAddress, width: Width) -> Option<NonNull<u8>> {
         if at.offset().is_multiple_of(width.bytes()) { self.mapped(at, width.bytes()) } else { None }
     }
 
-    /// The bytes of any access with a signal of the same rank.
+    /// Returns the bytes of an access, and a signal of the same rank.
     #[inline(always)]
     pub(crate) fn mapped_with_signal(
         &self,
@@ -93,11 +93,11 @@ impl Peers {
         }
         // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
         let word = unsafe { DirectCell::new(view.system().add(signal.offset() as usize)) };
-        // SAFETY: our windows live as long as we do.
+        // SAFETY: the mapped ranges live as long as `self`.
         Some((unsafe { view.job_memory(at.offset(), len)? }, word))
     }
 
-    /// Finds the bytes of any access, and maps them if need be.
+    /// Finds the bytes of any access, and maps them if needed.
     #[cold]
     pub(crate) fn resolve(&self, at: GlobalAddress, len: u64) -> Result<Target<'_>, Cause> {
         if at.is_null() {
@@ -113,7 +113,7 @@ impl Peers {
         }
     }
 
-    /// The first byte of a rank's system piece.
+    /// Returns the first byte of a rank's system piece.
     #[inline]
     pub(crate) fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
         let window = self.windows.get(rank.index())?;
@@ -123,7 +123,7 @@ impl Peers {
         }
     }
 
-    /// The words of a signal.
+    /// Returns the words of a signal.
     #[inline(always)]
     pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Refused> {
         let window = self.windows.get(at.rank().index()).and_then(OnceLock::get);
@@ -136,7 +136,7 @@ impl Peers {
         }
     }
 
-    /// The words of a signal whose rank has not been touched yet, or why there are none.
+    /// Returns the words of a signal whose rank was not accessed before, or why there are none.
     #[cold]
     pub(crate) fn find_signal(&self, at: GlobalAddress) -> Result<DirectCell, Cause> {
         self.check(at.rank())?;
@@ -148,7 +148,7 @@ impl Peers {
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
     }
 
-    /// Slot lines of any rank.
+    /// Returns slot lines of any rank.
     pub(crate) fn slots(
         &self,
         at: GlobalAddress,
@@ -165,14 +165,14 @@ impl Peers {
             let Target::Mapped(place) = self.resolve(write.places[at], size_of::<RingLine>() as u64)? else {
                 return Err(Cause::Stale { address: write.places[at].bits() });
             };
-            // SAFETY: just found; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            // SAFETY: `resolve` has just found the place; a line is made of atomics, and lies in a queue, whose lines are aligned.
             let line = unsafe { place.cast::<RingLine>().as_ref() };
             line.write(write.position + at as u64, &write.words[at]);
         }
         Ok(())
     }
 
-    /// Bytes of private memory held for peers that were touched.
+    /// Returns the bytes of private memory that this rank holds for peers that it has accessed.
     pub(crate) fn bytes(&self) -> u64 {
         let touched: u64 =
             self.windows.iter().filter_map(|window| window.get()).map(|w| w.table_bytes()).sum();
@@ -187,7 +187,7 @@ impl crate::ShmFabric {
     }
 }
 
-/// The address of a rank's signal.
+/// Returns the address of a rank's signal.
 pub(crate) fn signal_address(rank: Rank, index: u32) -> GlobalAddress {
     GlobalAddress::new(rank, layout::signal_offset(index))
 }
@@ -197,7 +197,7 @@ fn no_signal(at: GlobalAddress) -> Cause {
     if at.is_null() { Cause::NullAddress } else { Cause::Argument(format!("no signal lies at {at}")) }
 }
 
-/// A miss in signal memory is named as such.
+/// Replaces a miss by a more exact cause if the address lies in signal memory.
 #[cold]
 fn name_signals(at: GlobalAddress, miss: Cause) -> Cause {
     let signals = layout::SIGNALS..layout::SIGNALS + layout::SIGNALS_MAX * layout::SIGNAL_STRIDE;

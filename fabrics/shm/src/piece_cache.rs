@@ -1,58 +1,57 @@
-//! The piece of global memory that a thread was in last.
+//! A cache of the pieces of global memory that a thread accessed last.
 //!
-//! An address says at which places to look for its bytes: five loads, one after the other, and whoever chases pointers
-//! through global memory waits for all of them each time. That an access goes where the last one went is a guess
-//! that the processor makes with the comparison, and does not wait for. What is remembered is a thread's own: nothing
-//! that two of them write.
+//! The lookup of an address takes five dependent loads, and a program that follows pointers through global memory waits
+//! for all of them each time. The guess that an access goes to the same piece as the last one costs a comparison, which
+//! the processor predicts without waiting. Each thread has its own cache, so no two threads write the same memory.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::segment::PieceView;
 
 #[derive(Clone, Copy)]
-struct Recent {
-    /// Whose, by [`number`]: views of a fabric that is gone are never looked at.
+struct CachedPiece {
+    /// The number of the fabric, from [`number`]: views of a fabric that is gone are never used.
     fabric: u64,
     piece: u64,
     view: Option<PieceView>,
 }
 
-const NOWHERE: Recent = Recent { fabric: 0, piece: 0, view: None };
+const NO_PIECE: CachedPiece = CachedPiece { fabric: 0, piece: 0, view: None };
 
 thread_local! {
-    static RECENT: Cell<Recent> = const { Cell::new(NOWHERE) };
-    /// Where it was before that: who copies goes to and fro.
-    static BEFORE: Cell<Recent> = const { Cell::new(NOWHERE) };
+    static LAST_PIECE: Cell<CachedPiece> = const { Cell::new(NO_PIECE) };
+    /// The piece before the last: a copy alternates between two pieces.
+    static PREVIOUS_PIECE: Cell<CachedPiece> = const { Cell::new(NO_PIECE) };
 }
 
-/// A number for a fabric; no other in this process gets it.
+/// Returns a number for a fabric that no other in this process gets.
 pub(crate) fn number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The piece of that number, if this thread was in it last.
+/// Returns the piece of that number if this thread accessed it last.
 #[inline(always)]
-pub(crate) fn of(fabric: u64, piece: u64) -> Option<PieceView> {
-    let recent = RECENT.get();
+pub(crate) fn last(fabric: u64, piece: u64) -> Option<PieceView> {
+    let recent = LAST_PIECE.get();
     if recent.fabric == fabric && recent.piece == piece { recent.view } else { None }
 }
 
-/// The piece of that number, if this thread was in it before the last; it is there now.
+/// Returns the piece of that number if this thread accessed it before the last; it becomes the last one.
 #[inline]
-pub(crate) fn again(fabric: u64, piece: u64) -> Option<PieceView> {
-    let before = BEFORE.get();
+pub(crate) fn previous(fabric: u64, piece: u64) -> Option<PieceView> {
+    let before = PREVIOUS_PIECE.get();
     if before.fabric != fabric || before.piece != piece {
         return None;
     }
-    BEFORE.set(RECENT.replace(before));
+    PREVIOUS_PIECE.set(LAST_PIECE.replace(before));
     before.view
 }
 
-/// This thread is in that piece now.
+/// Records that this thread has accessed that piece.
 #[inline]
 pub(crate) fn remember(fabric: u64, piece: u64, view: PieceView) {
-    BEFORE.set(RECENT.replace(Recent { fabric, piece, view: Some(view) }));
+    PREVIOUS_PIECE.set(LAST_PIECE.replace(CachedPiece { fabric, piece, view: Some(view) }));
 }
 
 #[cfg(test)]
@@ -67,13 +66,13 @@ mod tests {
         window.at(offset, offset, 8).unwrap();
         window.system().unwrap();
         let (ours, theirs, view) = (number(), number(), window.view(offset).unwrap());
-        assert!(of(ours, 0).is_none());
+        assert!(last(ours, 0).is_none());
         remember(ours, 0, view);
-        assert!(of(ours, 0).is_some() && of(ours, 1).is_none() && of(theirs, 0).is_none());
-        assert!(std::thread::spawn(move || of(ours, 0).is_none()).join().unwrap());
+        assert!(last(ours, 0).is_some() && last(ours, 1).is_none() && last(theirs, 0).is_none());
+        assert!(std::thread::spawn(move || last(ours, 0).is_none()).join().unwrap());
         remember(theirs, 0, view);
-        assert!(of(ours, 0).is_none(), "the last alone is at hand");
-        assert!(again(ours, 0).is_some() && of(ours, 0).is_some());
-        assert!(again(theirs, 0).is_some() && again(theirs, 0).is_none());
+        assert!(last(ours, 0).is_none(), "only the last piece is returned");
+        assert!(previous(ours, 0).is_some() && last(ours, 0).is_some());
+        assert!(previous(theirs, 0).is_some() && previous(theirs, 0).is_none());
     }
 }

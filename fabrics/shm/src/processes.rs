@@ -1,12 +1,12 @@
-//! Which peers' processes the kernel may copy from and to (process_vm).
+//! The processes of peers from and to which the kernel may copy (process_vm).
 #![allow(unsafe_code)]
 //! Unsafe: a read of another process's memory into a word of ours.
 //!
-//! A process number means another process in another PID namespace, and most numbers exist in all of them: a copy to
-//! the wrong process overwrites its memory, or brings its bytes, without an error. So a peer's number is used only
-//! where both ranks are in one namespace, and only after this rank has read the peer's cookie through it: a random
-//! number at an address that the peer has published on the node state. A peer that fails either is asked to copy by itself
-//! ([`crate::requests`]). Both are checked once for each peer.
+//! A process number names another process in another PID namespace, and most numbers exist in all namespaces. A copy to
+//! the wrong process would overwrite its memory, or return its bytes, without an error. So a peer's number is used only if
+//! both ranks are in one namespace, and only after this rank has used it to read the peer's cookie: a random number at an
+//! address that the peer has published on the node state. If either check fails, the peer gets requests to copy by itself
+//! ([`crate::owner_requests`]). Both are checked once for each peer.
 
 use crate::Options;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,25 +16,24 @@ use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
 use tasuki_core::os::{process, random};
 
-/// Nobody has tried to reach that peer's process.
+/// This rank has not tried to reach that peer's process.
 const UNTRIED: u32 = 0;
-/// The kernel does not copy from and to it, or it could not be told from others.
+/// The kernel does not copy from and to it, or the process could not be identified.
 const REFUSED: u32 = u32::MAX;
 
-/// The processes of all ranks of the node, as far as this one reaches them.
+/// The processes of all ranks of the node, as far as this rank can reach them.
 #[derive(Debug)]
 pub(crate) struct Processes {
     rank: Rank,
-    /// What peers read to be sure of this process.
+    /// The number that peers read to identify this process.
     _cookie: Box<u64>,
-    /// By rank: [`UNTRIED`], [`REFUSED`], or the number of the process. Any thread of this rank writes it; all write
-    /// the same.
+    /// By rank: [`UNTRIED`], [`REFUSED`], or the process number. Any thread of this rank writes it; all write the same value.
     pids: Box<[AtomicU32]>,
-    denied: DisabledFeatures,
+    disabled: DisabledFeatures,
 }
 
 impl Processes {
-    /// Publishes what this rank's process is.
+    /// Publishes the identity of this rank's process.
     pub(crate) fn join(node_state: &NodeState, rank: Rank, options: Options) -> Result<Processes> {
         let cookie = Box::new(u64::from_le_bytes(random::bytes()?));
         node_state.rank_state(rank).publish_process_identity(ProcessIdentity {
@@ -43,32 +42,32 @@ impl Processes {
             cookie_at: &raw const *cookie as u64,
             cookie: *cookie,
         });
-        let first = if options.ask_owners || options.denied.process_vm { REFUSED } else { UNTRIED };
+        let first = if options.request_owner || options.disabled.process_vm { REFUSED } else { UNTRIED };
         let pids = (0..node_state.size()).map(|_| AtomicU32::new(first)).collect();
-        Ok(Processes { rank, _cookie: cookie, pids, denied: options.denied })
+        Ok(Processes { rank, _cookie: cookie, pids, disabled: options.disabled })
     }
 
-    /// The number of a peer's process. Errors: the kernel may not copy from and to it, or it is gone.
+    /// Returns the number of a peer's process. Errors: the kernel may not copy from and to it, or the process is gone.
     #[inline]
     pub(crate) fn pid(&self, node_state: &NodeState, peer: Rank) -> Result<u32, CopyRefusal> {
         match self.pids[peer.index()].load(Ordering::Relaxed) {
-            UNTRIED => self.find(node_state, peer),
+            UNTRIED => self.identify(node_state, peer),
             REFUSED => Err(CopyRefusal::Permission),
             pid => Ok(pid),
         }
     }
 
-    /// The kernel has refused a copy from or to that peer's process: it is not asked again.
+    /// Records that the kernel has refused a copy from or to that peer's process: it is not tried again.
     pub(crate) fn refuse(&self, peer: Rank) {
         self.pids[peer.index()].store(REFUSED, Ordering::Relaxed);
     }
 
-    /// Finds out whether the number that a peer says is its own is that peer's process here.
+    /// Finds out whether the process number that a peer has published names that peer's process here.
     #[cold]
-    fn find(&self, node_state: &NodeState, peer: Rank) -> Result<u32, CopyRefusal> {
+    fn identify(&self, node_state: &NodeState, peer: Rank) -> Result<u32, CopyRefusal> {
         let rank_state =
             |rank| (node_state.rank_state(rank).pid(), node_state.rank_state(rank).process_identity());
-        // A peer that has said nothing yet is asked this time, and looked at again next time.
+        // If a peer has not published its identity yet, this copy is requested from it, and the next one checks again.
         let ((seen, Some(ours)), (their_seen, Some(theirs))) = (rank_state(self.rank), rank_state(peer))
         else {
             return Err(CopyRefusal::Permission);
@@ -79,16 +78,16 @@ impl Processes {
         }
         let mut found = 0_u64;
         let len = size_of_val(&found);
-        // SAFETY: a word of ours.
+        // SAFETY: `found` is a local word of `len` bytes.
         let read = unsafe {
             let found = (&raw mut found).cast();
-            process_vm::copy(Direction::Read, theirs.pid, found, theirs.cookie_at, len, self.denied)
+            process_vm::copy(Direction::Read, theirs.pid, found, theirs.cookie_at, len, self.disabled)
         };
         if read.is_ok() && found == theirs.cookie {
             self.pids[peer.index()].store(theirs.pid, Ordering::Relaxed);
             return Ok(theirs.pid);
         }
-        // A rank that has left has given its cookie's memory back.
+        // A rank that has left has freed the memory of its cookie.
         if read == Err(CopyRefusal::Gone) || node_state.rank_state(peer).stage() >= Stage::Leaving {
             return Err(CopyRefusal::Gone);
         }
@@ -97,9 +96,9 @@ impl Processes {
     }
 }
 
-/// Whether two ranks' processes have their numbers in one namespace. Each comes with the number by which whoever let the
-/// rank in knows it: where a rank cannot find out its namespace, two ranks that both have there the number that they
-/// have for themselves count as in one.
+/// Returns true if the processes of two ranks have their numbers in one namespace. Each comes with the number by which the
+/// launcher knows it. If a rank cannot determine its namespace, the ranks count as in one namespace if each has the same
+/// number for itself as the launcher has for it.
 fn is_one_namespace(ours: (u32, ProcessIdentity), theirs: (u32, ProcessIdentity)) -> bool {
     if ours.1.pid_namespace != 0 && theirs.1.pid_namespace != 0 {
         return ours.1.pid_namespace == theirs.1.pid_namespace;
@@ -111,7 +110,7 @@ fn is_one_namespace(ours: (u32, ProcessIdentity), theirs: (u32, ProcessIdentity)
 mod tests {
     use super::*;
 
-    /// A node state on which this process is all ranks.
+    /// Returns a node state on which this process has joined as all ranks.
     fn joined(ranks: usize) -> (NodeState, Vec<Processes>) {
         let node_state = NodeState::create(ranks).unwrap();
         let join = |rank| {
@@ -123,7 +122,7 @@ mod tests {
         (node_state, processes)
     }
 
-    /// Changes what rank 1 says of its process.
+    /// Changes the identity that rank 1 has published.
     fn change(node_state: &NodeState, change: impl FnOnce(&mut ProcessIdentity)) {
         let mut identity = node_state.rank_state(Rank(1)).process_identity().unwrap();
         change(&mut identity);
@@ -138,7 +137,7 @@ mod tests {
         let (node_state, processes) = joined(2);
         assert_eq!(processes[0].pid(&node_state, Rank(1)), Ok(std::process::id()));
         change(&node_state, |identity| identity.cookie += 1);
-        assert_eq!(processes[0].pid(&node_state, Rank(1)), Ok(std::process::id()), "it is looked for once");
+        assert_eq!(processes[0].pid(&node_state, Rank(1)), Ok(std::process::id()), "the cookie is read once");
         processes[0].refuse(Rank(1));
         assert_eq!(processes[0].pid(&node_state, Rank(1)), Err(CopyRefusal::Permission));
     }

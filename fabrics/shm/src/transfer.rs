@@ -1,7 +1,7 @@
 //! Moving bytes: by the issuer's processor, by the kernel, or by a request to the owner.
 #![allow(unsafe_code)]
-//! Unsafe: bulk copies between a buffer that the caller promises and a place that `Peers::resolve` found; calls of
-//! process_vm whose remote side the kernel checks.
+//! Unsafe: copies between a buffer that the caller keeps valid and a place that `Peers::resolve` found; calls of
+//! process_vm, whose remote side the kernel checks.
 
 use crate::ShmFabric;
 use crate::owner_requests::{PendingRequest, RequestKind};
@@ -14,7 +14,7 @@ use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
 use tasuki_core::segment::{ExtentLocation, GlobalAddress, MappedRange};
 
-/// Bytes of the buffer through which memory passes that two peers merely own.
+/// Bytes of the buffer for copies between registered memory of two peers' own.
 const BOUNCE: usize = 64 * 1024;
 
 impl ShmFabric {
@@ -29,7 +29,7 @@ impl ShmFabric {
         len: u64,
     ) -> Result<Posted, Refused> {
         if let Some(place) = self.peers.mapped(to, len) {
-            // SAFETY: `from` by the caller's promise, the place was just found.
+            // SAFETY: `from` by the caller's promise, the place by the lookup above.
             unsafe { bulk(from, place.as_ptr(), len) };
             return Ok(Posted::Done(0));
         }
@@ -37,7 +37,7 @@ impl ShmFabric {
         unsafe {
             self.bytes(
                 accept,
-                PendingRequest { ask: RequestKind::Put, local: from.cast_mut(), at: to, len, then: None },
+                PendingRequest { kind: RequestKind::Put, local: from.cast_mut(), at: to, len, then: None },
             )
         }
     }
@@ -53,18 +53,21 @@ impl ShmFabric {
         len: u64,
     ) -> Result<Posted, Refused> {
         if let Some(place) = self.peers.mapped(from, len) {
-            // SAFETY: `to` by the caller's promise, the place was just found.
+            // SAFETY: `to` by the caller's promise, the place by the lookup above.
             unsafe { bulk(place.as_ptr(), to, len) };
             return Ok(Posted::Done(0));
         }
         // SAFETY: the caller's promise for `to`.
         unsafe {
-            self.bytes(accept, PendingRequest { ask: RequestKind::Get, local: to, at: from, len, then: None })
+            self.bytes(
+                accept,
+                PendingRequest { kind: RequestKind::Get, local: to, at: from, len, then: None },
+            )
         }
     }
 
-    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not know: of no bytes, to
-    /// memory that is not mapped yet or not of the job, or a wrong one.
+    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not handle: without bytes, to
+    /// memory that is not mapped yet or is not job memory, or with a wrong address.
     ///
     /// # Safety
     /// As for [`Fabric::put_signal`].
@@ -79,48 +82,48 @@ impl ShmFabric {
         amount: u64,
     ) -> Result<Posted, Refused> {
         if len > 0 && signal.rank() != to.rank() {
-            self.check(to, len)?; // an address that is wrong altogether is named so first
+            self.check(to, len)?; // if the address is wrong altogether, report that first
             check_same_rank(to, signal)?;
         }
         self.peers.find_signal(signal)?;
-        let errand = PendingRequest {
-            ask: RequestKind::Put,
+        let request = PendingRequest {
+            kind: RequestKind::Put,
             local: from.cast_mut(),
             at: to,
             len,
             then: Some((signal, amount)),
         };
         // SAFETY: the caller's promise for `from`, which is only read.
-        match unsafe { self.bytes(accept, errand)? } {
+        match unsafe { self.bytes(accept, request)? } {
             Posted::Started => Ok(Posted::Started),
             Posted::Done(_) => self.raise(accept, signal, amount),
         }
     }
 
-    /// Bytes of any memory: of the job, not mapped yet, or of a rank's own.
+    /// Moves bytes of any memory: job memory that is not mapped yet, or memory of a rank's own.
     ///
     /// # Safety
-    /// `errand.local` is valid until the operation has ended, for reading or writing as its way says.
+    /// `request.local` is valid until the operation has ended, for reading or writing depending on the direction.
     #[cold]
-    unsafe fn bytes(&self, accept: Accept<'_>, errand: PendingRequest) -> Result<Posted, Refused> {
-        let PendingRequest { ask, local, at, len, .. } = errand;
+    unsafe fn bytes(&self, accept: Accept<'_>, request: PendingRequest) -> Result<Posted, Refused> {
+        let PendingRequest { kind, local, at, len, .. } = request;
         if len == 0 {
             return Ok(Posted::Done(0));
         }
         match self.peers.resolve(at, len)? {
             Target::Mapped(place) => {
                 let place = place.as_ptr();
-                let (from, to) = if ask == RequestKind::Get { (place, local) } else { (local, place) };
-                // SAFETY: `local` by the caller's promise, the place was just found.
+                let (from, to) = if kind == RequestKind::Get { (place, local) } else { (local, place) };
+                // SAFETY: `local` by the caller's promise, the place by the lookup above.
                 unsafe { bulk(from, to, len) };
                 Ok(Posted::Done(0))
             }
             // SAFETY: the caller's promise.
-            own => unsafe { self.own_bytes(accept, own, errand) },
+            own => unsafe { self.own_bytes(accept, own, request) },
         }
     }
 
-    /// Bytes of memory that a rank merely owns.
+    /// Moves bytes of memory of a rank's own.
     ///
     /// # Safety
     /// As for [`ShmFabric::bytes`].
@@ -128,102 +131,108 @@ impl ShmFabric {
         &self,
         accept: Accept<'_>,
         target: Target<'_>,
-        errand: PendingRequest,
+        request: PendingRequest,
     ) -> Result<Posted, Refused> {
         let Target::Own { window, place, host } = target else {
-            unreachable!("mapped memory is copied at once")
+            unreachable!("`bytes` has copied mapped memory itself")
         };
-        let PendingRequest { ask, local, at, len, .. } = errand;
+        let PendingRequest { kind, local, at, len, .. } = request;
         // SAFETY: the caller's promise; a section keeps the remote side registered.
-        match unsafe { self.by_kernel(ask.way(), window, &place, local, at, host, len) } {
+        match unsafe { self.by_kernel(kind.direction(), window, &place, local, at, host, len) } {
             Ok(()) => Ok(Posted::Done(0)),
-            Err(NotMapped::Failed(cause)) => Err(cause.into()),
-            Err(NotMapped::Forbidden) => self.post_request(accept, errand),
+            Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
+            Err(KernelRefusal::Forbidden) => self.post_request(accept, request),
         }
     }
 
-    /// Copies between `local` and memory that rank `at.rank()` merely owns.
+    /// Copies between `local` and memory of rank `at.rank()`'s own.
     ///
     /// # Safety
-    /// `local .. local + len` must be valid for the way.
+    /// `local .. local + len` must be valid for the direction.
     #[allow(clippy::too_many_arguments)]
     unsafe fn by_kernel(
         &self,
-        way: Direction,
+        direction: Direction,
         window: &MappedRange,
         place: &ExtentLocation,
         local: *mut u8,
         at: GlobalAddress,
         host: u64,
         len: u64,
-    ) -> Result<(), NotMapped> {
+    ) -> Result<(), KernelRefusal> {
         let own = at.rank() == self.rank;
         let pid = if own { None } else { Some(self.reachable(at.rank())?) };
         let directory =
-            window.extent_table().map_err(crate::peer_memory::cause).map_err(NotMapped::Failed)?;
-        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(NotMapped::Failed)?;
+            window.extent_table().map_err(crate::peer_memory::cause).map_err(KernelRefusal::Failed)?;
+        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(KernelRefusal::Failed)?;
         let Some(pid) = pid else {
             let host = host as *mut u8;
-            let (from, to) =
-                if way == Direction::Read { (host.cast_const(), local) } else { (local.cast_const(), host) };
+            let (from, to) = if direction == Direction::Read {
+                (host.cast_const(), local)
+            } else {
+                (local.cast_const(), host)
+            };
             // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
             unsafe { bulk(from, to, len) };
             return Ok(());
         };
         // SAFETY: `local` by the caller's promise.
-        let done = unsafe { process_vm::copy(way, pid, local, host, len as usize, self.options.denied) };
+        let done =
+            unsafe { process_vm::copy(direction, pid, local, host, len as usize, self.options.disabled) };
         drop(section);
         match done {
             Ok(()) => Ok(()),
             Err(CopyRefusal::Permission) => {
                 self.processes.refuse(at.rank());
-                Err(NotMapped::Forbidden)
+                Err(KernelRefusal::Forbidden)
             }
             Err(CopyRefusal::Fault) => {
-                Err(NotMapped::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
+                Err(KernelRefusal::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
             }
-            Err(CopyRefusal::Gone) => Err(NotMapped::Failed(self.gone(at.rank()))),
+            Err(CopyRefusal::Gone) => Err(KernelRefusal::Failed(self.gone(at.rank()))),
         }
     }
 
-    /// The number of a peer's process, if the kernel may copy from and to it.
-    fn reachable(&self, peer: Rank) -> Result<u32, NotMapped> {
+    /// Returns the number of a peer's process, if the kernel may copy from and to it.
+    fn reachable(&self, peer: Rank) -> Result<u32, KernelRefusal> {
         self.processes.pid(&self.node_state, peer).map_err(|refusal| match refusal {
-            CopyRefusal::Gone => NotMapped::Failed(self.gone(peer)),
-            CopyRefusal::Permission | CopyRefusal::Fault => NotMapped::Forbidden,
+            CopyRefusal::Gone => KernelRefusal::Failed(self.gone(peer)),
+            CopyRefusal::Permission | CopyRefusal::Fault => KernelRefusal::Forbidden,
         })
     }
-
+    /// Copies between `here` and an address in a rank's process, which keeps that memory valid.
     /// Copies between `here` and an address of a rank's process, which keeps it there.
     ///
     /// # Safety
-    /// As many bytes at `here` may be read, or written.
+    /// `len` bytes at `here` may be read or written, depending on the direction.
     pub(crate) unsafe fn copy_by_kernel(
         &self,
         rank: Rank,
         there: u64,
         here: *mut u8,
         len: usize,
-        way: Direction,
+        direction: Direction,
     ) -> Result<(), Cause> {
-        let refused =
-            || Cause::Unsupported(format!("the kernel does not let this process at rank {rank}'s memory"));
+        let refused = || {
+            Cause::Unsupported(format!(
+                "the kernel does not let this process access the memory of rank {rank}"
+            ))
+        };
         let copied = self.processes.pid(&self.node_state, rank).and_then(|pid| {
             // SAFETY: the caller's promise; the kernel checks the other side.
-            unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) }
+            unsafe { process_vm::copy(direction, pid, here, there, len, self.options.disabled) }
         });
         match copied {
             Ok(()) => Ok(()),
             Err(CopyRefusal::Permission) => Err(refused()),
             Err(CopyRefusal::Fault) => {
-                let text =
-                    format!("what rank {rank} gave to the call is memory that the kernel does not copy");
+                let text = format!("rank {rank} passed memory to the call that the kernel does not copy");
                 Err(Cause::Unsupported(text))
             }
             Err(CopyRefusal::Gone) => Err(self.gone(rank)),
         }
     }
-
+    /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has not reported it yet.
     /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
@@ -247,11 +256,11 @@ impl ShmFabric {
         let both_own = matches!((&source, &target), (Target::Own { .. }, Target::Own { .. }));
         let moved = match (source, target) {
             (Target::Mapped(source), Target::Mapped(target)) => {
-                // SAFETY: both places were just found.
+                // SAFETY: `resolve` has just found both places.
                 unsafe { bulk(source.as_ptr(), target.as_ptr(), len) };
                 return Ok(Posted::Done(0));
             }
-            // SAFETY: the mapped side was just found, the other is checked.
+            // SAFETY: `resolve` has just found the mapped side; `by_kernel` checks the other.
             (Target::Own { window, place, host }, Target::Mapped(to)) => unsafe {
                 self.by_kernel(Direction::Read, window, &place, to.as_ptr(), from, host, len)
             },
@@ -260,44 +269,46 @@ impl ShmFabric {
                 self.by_kernel(Direction::Write, window, &place, source.as_ptr(), to, host, len)
             },
             (Target::Own { host: source, .. }, Target::Own { host: target, .. }) => {
-                // The owner's addresses tell of overlap, also where the memory was registered twice.
+                // Overlap is determined from the owner's addresses, because the memory may have been registered twice.
                 let upwards = from.rank() == to.rank() && source < target && target - source < len;
                 self.bounce(from, to, len, upwards)
             }
         };
         match moved {
             Ok(()) => Ok(Posted::Done(0)),
-            Err(NotMapped::Failed(cause)) => Err(cause.into()),
-            Err(NotMapped::Forbidden) if from.rank() == to.rank() && both_own => {
-                let (ask, local) = (RequestKind::Copy { to: to.offset() }, std::ptr::null_mut());
-                self.post_request(accept, PendingRequest { ask, local, at: from, len, then: None })
+            Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
+            Err(KernelRefusal::Forbidden) if from.rank() == to.rank() && both_own => {
+                let (kind, local) = (RequestKind::Copy { to: to.offset() }, std::ptr::null_mut());
+                self.post_request(accept, PendingRequest { kind, local, at: from, len, then: None })
             }
-            Err(NotMapped::Forbidden) => Err(Refused::Relay),
+            Err(KernelRefusal::Forbidden) => Err(Refused::Relay),
         }
     }
 
-    /// Copies between two places that their owners merely own, through a buffer; from the end where the target
-    /// overlaps the source upwards.
+    /// Copies between registered memory of two ranks' own through a buffer; from the end if the target overlaps the source
+    /// upwards.
     fn bounce(
         &self,
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
         upwards: bool,
-    ) -> Result<(), NotMapped> {
+    ) -> Result<(), KernelRefusal> {
         let mut buffer = vec![0_u8; BOUNCE.min(len as usize)];
         let pieces = len.div_ceil(buffer.len() as u64);
         for piece in 0..pieces {
             let at = (if upwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
             let size = (len - at).min(buffer.len() as u64);
-            for (way, address) in [(Direction::Read, from.add(at)), (Direction::Write, to.add(at))] {
+            for (direction, address) in [(Direction::Read, from.add(at)), (Direction::Write, to.add(at))] {
                 let Target::Own { window, place, host } =
-                    self.peers.resolve(address, size).map_err(NotMapped::Failed)?
+                    self.peers.resolve(address, size).map_err(KernelRefusal::Failed)?
                 else {
-                    return Err(NotMapped::Failed(Cause::Stale { address: address.bits() }));
+                    return Err(KernelRefusal::Failed(Cause::Stale { address: address.bits() }));
                 };
-                // SAFETY: the buffer is ours and at least that long.
-                unsafe { self.by_kernel(way, window, &place, buffer.as_mut_ptr(), address, host, size)? };
+                // SAFETY: the buffer belongs to this call and holds at least `size` bytes.
+                unsafe {
+                    self.by_kernel(direction, window, &place, buffer.as_mut_ptr(), address, host, size)?
+                };
             }
         }
         Ok(())
@@ -315,7 +326,7 @@ impl ShmFabric {
             return Err(Cause::Misaligned { address: at.bits(), align: bytes as usize }.into());
         }
         match target {
-            // SAFETY: the word was just found and is aligned.
+            // SAFETY: `resolve` has just found the word, and it is aligned.
             Target::Mapped(place) => Ok(Posted::Done(unsafe { atomic.apply(place) })),
             Target::Own { host, .. } if at.rank() == self.rank => {
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
@@ -326,7 +337,7 @@ impl ShmFabric {
                 let local = std::ptr::null_mut();
                 self.post_request(
                     accept,
-                    PendingRequest { ask: RequestKind::Atomic(*atomic), local, at, len: bytes, then: None },
+                    PendingRequest { kind: RequestKind::Atomic(*atomic), local, at, len: bytes, then: None },
                 )
             }
         }
@@ -334,8 +345,8 @@ impl ShmFabric {
 }
 
 /// Why the kernel did not copy.
-enum NotMapped {
-    /// It may not: ask the owner.
+enum KernelRefusal {
+    /// The kernel does not permit it: send a request to the owner.
     Forbidden,
     /// The access is wrong.
     Failed(Cause),

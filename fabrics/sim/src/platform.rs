@@ -76,7 +76,7 @@ impl Platform for SimPlatform {
         self.run.enter(self.rank, CallKind::Clock).now
     }
 
-    fn glance_ns(&self) -> u64 {
+    fn observer_now_ns(&self) -> u64 {
         self.run.lock().now
     }
 

@@ -122,9 +122,9 @@ pub(super) fn per_processor(node_state: &NodeState) -> usize {
 /// Makes the worker of a rank on real processors.
 pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceScope) -> Result<Worker> {
     let options = Options {
-        denied: settings.denied,
-        ask_owners: settings.own_memory_by_request,
-        direct: settings.direct,
+        disabled: settings.denied,
+        request_owner: settings.own_memory_by_request,
+        direct_signals: settings.direct,
         direct_from: settings.direct_from,
     };
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);

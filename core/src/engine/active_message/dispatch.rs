@@ -139,7 +139,7 @@ impl Worker {
         if !below.is_none_or(takes_all) || !takes_all(&calls.commands_following) {
             return false;
         }
-        let begin = self.recorder().map_or(0, |_| self.platform().glance_ns());
+        let begin = self.recorder().map_or(0, |_| self.platform().observer_now_ns());
         let done = || queue.reader().set_read(position + lines.count());
         let arrived = CallContext { worker: self, calls, from: call.peer, level: at, left: Cell::new(each) };
         let mut answer = Inline::EMPTY;

@@ -133,7 +133,7 @@ impl Worker {
                 // So it does here, when those who wait were told. The lease may be this thread's own.
                 None if tries < TRIES_IN_A_PANIC => {
                     tries += 1;
-                    self.breathe();
+                    self.pause_briefly();
                 }
                 _ => return,
             }

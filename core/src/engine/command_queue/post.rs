@@ -138,7 +138,7 @@ impl Worker {
         commands: impl Iterator<Item = &'c EncodedCommand>,
         attend: impl FnOnce(),
     ) {
-        let begin = self.recorder().map(|recorder| (recorder, self.platform().glance_ns()));
+        let begin = self.recorder().map(|recorder| (recorder, self.platform().observer_now_ns()));
         if !self.is_left_to_owner(named) {
             attend();
         }

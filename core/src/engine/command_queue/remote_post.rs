@@ -24,7 +24,7 @@ impl Worker {
         lines: u64,
         commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
     ) -> Result<u64, Cause> {
-        let begin = self.recorder().map(|_| self.platform().glance_ns());
+        let begin = self.recorder().map(|_| self.platform().observer_now_ns());
         let first = self.reserve_remotely(name, card, lines)?;
         let mut position = first;
         for command in commands.clone() {

@@ -42,7 +42,7 @@ impl Worker {
         first: u64,
         commands: impl Iterator<Item = &'c EncodedCommand>,
     ) {
-        let end = self.platform().glance_ns();
+        let end = self.platform().observer_now_ns();
         let mut number = first;
         for command in commands {
             recorder.record(
@@ -66,10 +66,10 @@ impl Worker {
         failure: Failure,
         todo: &mut ReadyList,
     ) {
-        let begin = self.platform().glance_ns();
+        let begin = self.platform().observer_now_ns();
         let is_done = failure.is_none() && self.try_as_it_fires(named, command);
         let outcome = if is_done { Some(None) } else { self.run_otherwise(named, command, failure) };
-        let end = self.platform().glance_ns();
+        let end = self.platform().observer_now_ns();
         let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
         let flight = is_flight.then(|| named.queue.flights().numbers().end);
         let place = named.place(position);
@@ -91,10 +91,15 @@ impl Worker {
         command: &Command,
     ) -> bool {
         let Some(recorder) = self.recorder() else { return self.try_inline(command) };
-        let begin = self.platform().glance_ns();
+        let begin = self.platform().observer_now_ns();
         let is_done = self.try_inline(command);
         if is_done {
-            recorder.record(begin, self.platform().glance_ns(), false, EventKind::Ran(named.place(number)));
+            recorder.record(
+                begin,
+                self.platform().observer_now_ns(),
+                false,
+                EventKind::Ran(named.place(number)),
+            );
         }
         is_done
     }
@@ -108,7 +113,7 @@ impl Worker {
         what: fn(CommandId) -> EventKind,
     ) {
         if let Some(recorder) = self.recorder() {
-            let now = self.platform().glance_ns();
+            let now = self.platform().observer_now_ns();
             recorder.record(now, now, failed, what(named.place(number)));
         }
     }
@@ -123,11 +128,11 @@ impl Worker {
         failure: Option<&Poison>,
         todo: &mut ReadyList,
     ) -> Result<(), Cause> {
-        let begin = self.platform().glance_ns();
+        let begin = self.platform().observer_now_ns();
         let happened = self.perform_effect(effect, failure, todo);
         let value = self.signal_now(effect.signal);
         let what = EventKind::Effect(named.id(), effect.signal, u64::from(effect.amount), value);
-        recorder.record(begin, self.platform().glance_ns(), failure.is_some(), what);
+        recorder.record(begin, self.platform().observer_now_ns(), failure.is_some(), what);
         happened
     }
 
@@ -142,7 +147,7 @@ impl Worker {
         (name, failed): (&str, bool),
     ) {
         let place = named.place(position);
-        let end = self.platform().glance_ns();
+        let end = self.platform().observer_now_ns();
         recorder.record(begin, end, failed, EventKind::Handled(place, TraceText::of(name)));
     }
 
@@ -179,7 +184,7 @@ impl Worker {
         number: Option<u64>,
         failed: bool,
     ) {
-        let end = self.platform().glance_ns();
+        let end = self.platform().observer_now_ns();
         let raise = |signal, amount| Raise { signal, amount, value: self.signal_now(signal) };
         let own = GlobalAddress::NULL;
         let (from, to, len, raise) = match *action {
@@ -201,7 +206,7 @@ impl Worker {
     /// An operation has ended that its call may not have waited for.
     pub(in crate::engine) fn note_arrived(&self, number: u64) {
         if let Some(recorder) = self.recorder() {
-            let now = self.platform().glance_ns();
+            let now = self.platform().observer_now_ns();
             recorder.record(now, now, false, EventKind::Arrived(number));
         }
     }
@@ -210,7 +215,7 @@ impl Worker {
     #[inline]
     pub fn mark(&self, name: &str) {
         if let Some(recorder) = self.recorder() {
-            let now = self.platform().glance_ns();
+            let now = self.platform().observer_now_ns();
             recorder.record(now, now, false, EventKind::Marked(TraceText::of(name)));
         }
     }
@@ -218,7 +223,7 @@ impl Worker {
     /// When a span of the program's own begins, if the rank is traced.
     #[inline]
     pub fn begin_span(&self) -> Option<u64> {
-        self.recorder().map(|_| self.platform().glance_ns())
+        self.recorder().map(|_| self.platform().observer_now_ns())
     }
 
     /// A span of the program's own has ended, that began then.
@@ -227,7 +232,7 @@ impl Worker {
         if let Some(recorder) = self.recorder() {
             recorder.record(
                 begin,
-                self.platform().glance_ns(),
+                self.platform().observer_now_ns(),
                 failed,
                 EventKind::Spanned(TraceText::of(name)),
             );
@@ -243,14 +248,14 @@ impl Worker {
         limit: Option<Duration>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let begin = self.platform().glance_ns();
-        let outcome = self.wait_alive(condition, limit, call);
+        let begin = self.platform().observer_now_ns();
+        let outcome = self.wait_untraced(condition, limit, call);
         let awaited = match condition {
             Condition::Signal(cell, value, _) => self.signal_in(cell).map(|signal| (signal, *value)),
             _ => None,
         };
         let what = EventKind::Waited(awaited, TraceText::of(&call()));
-        recorder.record(begin, self.platform().glance_ns(), outcome.is_err(), what);
+        recorder.record(begin, self.platform().observer_now_ns(), outcome.is_err(), what);
         outcome
     }
 }

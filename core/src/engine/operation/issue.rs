@@ -219,7 +219,7 @@ impl Worker {
         post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
-        let begin = self.platform().glance_ns();
+        let begin = self.platform().observer_now_ns();
         let outcome = self.run_blocking_untraced(post, &action);
         self.note_call(recorder, begin, &action(), outcome.is_err());
         outcome
@@ -280,14 +280,14 @@ impl Worker {
 
     /// Issues an operation. Waits only for room in the table.
     fn issue(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
-        let Some(recorder) = self.recorder() else { return self.issue_alive(action, after, keep) };
-        let begin = self.platform().glance_ns();
-        let issued = self.issue_alive(action, after, keep);
+        let Some(recorder) = self.recorder() else { return self.issue_untraced(action, after, keep) };
+        let begin = self.platform().observer_now_ns();
+        let issued = self.issue_untraced(action, after, keep);
         self.note_issued(recorder, begin, &action, &issued);
         issued
     }
 
-    fn issue_alive(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
+    fn issue_untraced(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
         self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
         if self.operations().has_too_many_failures() {
             return Err(

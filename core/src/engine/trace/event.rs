@@ -1,13 +1,13 @@
-//! One thing that happened, as sixteen words.
+//! A trace event, encoded in sixteen words.
 //!
 //! | word | holds |
 //! |---|---|
 //! | 0 | kind:8, failed:8, thread:16, length of the text:32 |
-//! | 1, 2 | begin and end, in ns of the host's clock |
+//! | 1, 2 | begin and end, in ns of the rank's clock |
 //! | 3 | the queue: owner:32, number:32; or the number of an operation |
 //! | 4 | its generation |
-//! | 5, 6 | positions, flights, signals, values, both ends of a transfer: by kind |
-//! | 7 to 15 | a command in short, 72 bytes of text, or the rest of a transfer |
+//! | 5, 6 | positions, in-flight commands, signals, values, both ends of a transfer: depends on the kind |
+//! | 7 to 15 | a command summary, 72 bytes of text, or the rest of a transfer |
 
 use crate::base::Rank;
 use crate::queue::command::Command;
@@ -21,71 +21,71 @@ pub(super) const WORDS: usize = 16;
 pub const EVENT_BYTES: usize = 8 * WORDS;
 const TEXT_AT: usize = 7;
 const TEXT_BYTES: usize = 8 * (WORDS - TEXT_AT);
-/// Where there is no number: no flight, no value that could be read.
+/// Stands for a missing number: no command in flight, no value that could be read.
 const NONE: u64 = u64::MAX;
 
 /// Something that happened on a thread of a rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TraceEvent {
-    /// Which thread of the rank, by the order in which they first recorded something.
+    /// The thread, numbered in the order in which the threads of the rank first recorded an event.
     pub thread: u16,
-    /// When it began, in ns of the host's clock.
+    /// When it began, in ns of the rank's clock.
     pub begin_ns: u64,
-    /// When it ended; the same for what takes no time.
+    /// When it ended; equal to `begin_ns` for an instant event.
     pub end_ns: u64,
-    /// Whether it ended with an error.
+    /// True if it ended with an error.
     pub failed: bool,
-    /// EventKind it was.
+    /// What happened.
     pub what: EventKind,
 }
 
-/// A queue, by what ranks call it.
+/// The name of a queue in traces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct QueueId {
-    /// Whose.
+    /// The rank that owns the queue.
     pub owner: Rank,
-    /// Its number there.
+    /// The number of the queue at its owner.
     pub number: u32,
-    /// Tells queues apart that had the same number.
+    /// Distinguishes queues that had the same number one after the other.
     pub generation: u32,
 }
 
-/// A command in a queue: where it was posted, or, once it is under way, which flight it is.
+/// A command in a queue: the position where it was posted or, once it is in flight, its number among those in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId {
-    /// Which queue.
+    /// The queue.
     pub queue: QueueId,
-    /// The position of its first line, or the number of its flight.
+    /// The position of its first line, or its number in flight.
     pub number: u64,
 }
 
-/// EventKind a command is, without the bytes that it carries.
+/// A command without the bytes that it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandSummary([u64; LINE_WORDS + 1]);
 
-/// A put, get or copy that the program began.
+/// A put, get or copy that the program started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// Where from; null for a buffer of the calling rank.
+    /// The source; null for a buffer of the calling rank.
     pub from: GlobalAddress,
-    /// Where to; null for a buffer of the calling rank.
+    /// The destination; null for a buffer of the calling rank.
     pub to: GlobalAddress,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// The signal that it raises, if it is a `put_signal`.
+    /// The signal that a `put_signal` raises.
     pub raise: Option<Raise>,
-    /// The number of the operation, if it had not ended when the call returned: [`EventKind::Arrived`] says when it did.
+    /// The number of the operation, if it was unfinished when the call returned; [`EventKind::Arrived`] records its end.
     pub number: Option<u64>,
 }
 
-/// A signal was raised.
+/// A raise of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raise {
-    /// Which signal.
+    /// The signal.
     pub signal: GlobalAddress,
-    /// By how much.
+    /// What was added to the signal.
     pub amount: u64,
-    /// How far it had come after that, if this could be seen.
+    /// The value after the raise, if it could be read.
     pub value: Option<u64>,
 }
 
@@ -96,44 +96,44 @@ pub struct TraceText {
     len: usize,
 }
 
-/// EventKind happened.
+/// The kinds of events.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum EventKind {
-    /// A command was posted: the whole call, of which other commands may be part.
+    /// A command was posted: the whole call, which may include other commands.
     Posted(CommandId, CommandSummary),
-    /// A command fired, and if it was short, was run: its position, and its flight if it became one.
+    /// A command fired, and ran if it was short: its position, and its number in flight if it did not end at once.
     Fired(CommandId, Option<u64>, CommandSummary),
-    /// A flight was run in one go.
+    /// A command in flight was run to its end.
     Ran(CommandId),
-    /// This rank takes a flight, to run it without the queue's lease.
+    /// This rank takes a command in flight to run it without the queue's lease.
     Began(CommandId),
-    /// That has ended.
+    /// The run of such a command has ended.
     Ended(CommandId),
-    /// A part of a flight that ranks share was copied.
+    /// A chunk of a copy that several ranks share was copied.
     Shared(CommandId, u64),
-    /// The effects of a flight happen.
+    /// The effects of a command in flight were applied.
     Retired(CommandId),
-    /// A signal was raised as an effect of what this thread has recorded last of that queue: by how much, and how far
-    /// it had come after that, if this could be seen.
+    /// A signal was raised as an effect of the last recorded event of that queue on this thread: the amount, and the value
+    /// after it, if it could be read.
     Effect(QueueId, GlobalAddress, u64, Option<u64>),
-    /// A signal was raised by the program.
+    /// The program raised a signal.
     Raised(Raise),
-    /// A handler of that name was run: where its call was posted.
+    /// A handler ran: where its call was posted, and its name.
     Handled(CommandId, TraceText),
-    /// The program waited; for a signal and its value, if it was for one.
+    /// The program waited; for a signal and its value, if the wait was for one.
     Waited(Option<(GlobalAddress, u64)>, TraceText),
     /// The program moved bytes: the whole call.
     Moved(Transfer),
     /// The operation of that number has ended.
     Arrived(u64),
-    /// The program set a mark of its own.
+    /// The program set a mark.
     Marked(TraceText),
-    /// A span of the program's own has ended.
+    /// A span that the program named has ended.
     Spanned(TraceText),
 }
 
 impl CommandSummary {
-    /// That command in short.
+    /// Returns the summary of a command.
     pub fn of(lines: &EncodedCommand) -> CommandSummary {
         let mut words = [0; LINE_WORDS + 1];
         words[..LINE_WORDS].copy_from_slice(&lines.words[0]);
@@ -141,7 +141,7 @@ impl CommandSummary {
         CommandSummary(words)
     }
 
-    /// The command; of what its second line says only the second effect is there. `None` if it is none.
+    /// Returns the command; of its second line only the second effect is kept. `None` if the words are no command.
     pub fn command(&self) -> Option<Command> {
         let mut lines = EncodedCommand { words: [[0; LINE_WORDS]; 2] };
         lines.words[0].copy_from_slice(&self.0[..LINE_WORDS]);
@@ -151,7 +151,7 @@ impl CommandSummary {
 }
 
 impl TraceText {
-    /// The beginning of a text, as far as there is room.
+    /// Returns the beginning of a text, up to 72 bytes.
     pub fn of(text: &str) -> TraceText {
         let mut len = text.len().min(TEXT_BYTES);
         while !text.is_char_boundary(len) {
@@ -162,14 +162,14 @@ impl TraceText {
         TraceText { words, len }
     }
 
-    /// The text again.
+    /// Returns the text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&bytemuck::cast_slice(&self.words)[..self.len.min(TEXT_BYTES)]).into_owned()
     }
 }
 
 impl TraceEvent {
-    /// The event as words; the first is not 0.
+    /// Returns the event as words; the first is not 0.
     pub(super) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         (words[1], words[2]) = (self.begin_ns, self.end_ns);
@@ -178,7 +178,7 @@ impl TraceEvent {
         words
     }
 
-    /// The event of such words; `None` if nobody wrote them so.
+    /// Returns the event of such words; `None` if they are no event of this version.
     pub(super) fn of_words(words: &[u64; WORDS]) -> Option<TraceEvent> {
         let [first, begin_ns, end_ns, ..] = *words;
         let what = EventKind::read(words)?;
@@ -193,7 +193,7 @@ impl TraceEvent {
 }
 
 impl EventKind {
-    /// Writes all but the first word's kind, which is the answer.
+    /// Writes all words but the kind in the first, and returns the kind.
     fn write(&self, words: &mut [u64; WORDS]) -> u64 {
         let mut put = |queue: QueueId, one: u64, two: u64| {
             words[3] = u64::from(queue.owner.0) | u64::from(queue.number) << 32;
@@ -231,10 +231,10 @@ impl EventKind {
         if let EventKind::Handled(_, text) = self {
             put_text(words, text);
         }
-        if let EventKind::Posted(_, CommandSummary(brief)) | EventKind::Fired(_, _, CommandSummary(brief)) =
-            self
+        if let EventKind::Posted(_, CommandSummary(summary))
+        | EventKind::Fired(_, _, CommandSummary(summary)) = self
         {
-            words[TEXT_AT..TEXT_AT + brief.len()].copy_from_slice(brief);
+            words[TEXT_AT..TEXT_AT + summary.len()].copy_from_slice(summary);
         }
         self.kind()
     }
@@ -264,13 +264,13 @@ impl EventKind {
         let (owner, number) = (Rank(names as u32), (names >> 32) as u32);
         let queue = QueueId { owner, number, generation: generation as u32 };
         let place = CommandId { queue, number: one };
-        let brief = CommandSummary(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);
+        let summary = CommandSummary(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);
         let text =
             || Some(TraceText { words: words[TEXT_AT..].try_into().ok()?, len: (first >> 32) as usize });
         let (signal, other) = (GlobalAddress::from_bits(one), (two != NONE).then_some(two));
         Some(match first & 0xff {
-            1 => EventKind::Posted(place, brief),
-            2 => EventKind::Fired(place, other, brief),
+            1 => EventKind::Posted(place, summary),
+            2 => EventKind::Fired(place, other, summary),
             3 => EventKind::Ran(place),
             4 => EventKind::Began(place),
             5 => EventKind::Ended(place),
@@ -300,7 +300,7 @@ fn put_text(words: &mut [u64; WORDS], text: &TraceText) {
     words[0] = (text.len as u64) << 32;
 }
 
-/// A raise lies in the first three words of the text.
+/// Writes a raise into the first three words of the text.
 fn put_raise(words: &mut [u64; WORDS], raise: Raise) {
     let value = raise.value.unwrap_or(NONE);
     words[TEXT_AT..TEXT_AT + 3].copy_from_slice(&[raise.signal.bits(), raise.amount, value]);
@@ -316,15 +316,15 @@ pub(super) mod tests {
     use super::*;
     use crate::queue::command::{Action, Effect};
 
-    pub(in crate::engine::trace) fn some_of_each() -> Vec<EventKind> {
+    pub(in crate::engine::trace) fn one_of_each_kind() -> Vec<EventKind> {
         let queue = QueueId { owner: Rank(7), number: 4095, generation: 65_535 };
         let place = CommandId { queue, number: 1 << 40 };
         let signal = GlobalAddress::new(Rank(3), crate::segment::layout::signal_offset(9));
-        let brief = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
+        let summary = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
         vec![
-            EventKind::Posted(place, brief),
-            EventKind::Fired(place, None, brief),
-            EventKind::Fired(place, Some(0), brief),
+            EventKind::Posted(place, summary),
+            EventKind::Fired(place, None, summary),
+            EventKind::Fired(place, Some(0), summary),
             EventKind::Ran(place),
             EventKind::Began(place),
             EventKind::Ended(place),
@@ -359,7 +359,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_event_is_read_as_it_was_written() {
-        for what in some_of_each() {
+        for what in one_of_each_kind() {
             for (thread, failed) in [(0, false), (u16::MAX, true)] {
                 let event = TraceEvent { thread, begin_ns: 5, end_ns: u64::MAX, failed, what };
                 assert_eq!(TraceEvent::of_words(&event.words()), Some(event));

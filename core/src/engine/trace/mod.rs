@@ -1,13 +1,14 @@
-//! EventKind happened on a rank, for a picture of the run: recorded while it runs, written when it ends.
+//! Traces: a rank records events while it runs and writes them to a file when it ends.
 //!
 //! ```text
 //! event      what is recorded: sixteen words
-//! recorder   where: a ring of the rank's, without a lock, that keeps the last events
-//! part       the file that it becomes, one a rank; `tasuki` joins them
+//! recorder   where: a lock-free ring for each rank, which keeps the last events
+//! rank_file  the file of each rank; the `tasuki` command joins the files
 //! ```
 //!
-//! A rank that is not traced has no recorder, and finds that out by one look at a word of its own: where a command
-//! is fired or has its effect, in waits that last, and in puts, gets, copies and raises. Times are those of the host: ranks of a node share its clock, simulated ones have theirs.
+//! A rank without tracing has no recorder. It detects that by one load of its own memory where a command fires or its
+//! effects are applied, in long waits, and in puts, gets, copies and raises. Times come from the platform's clock: ranks of
+//! a node share it; simulated ranks have virtual time.
 
 mod event;
 mod rank_file;

@@ -1,7 +1,8 @@
-//! The file that a rank leaves of what it has recorded, beside the file of the job: FILE.rank0, FILE.rank1, ...
+//! The trace file of a rank, beside the file of the job: FILE.rank0, FILE.rank1, ...
 //!
-//! Words of eight bytes, the lowest byte first: a mark, rank, size, whether time was virtual, events, lost events,
-//! bytes of names; the names of threads, a line each, filled up to whole words; the events.
+//! It consists of little-endian words of eight bytes: a magic number, rank, size, whether time was virtual, number of
+//! events, number of lost events, bytes of names; then the names of threads, a line each, padded to whole words; then
+//! the events.
 
 use super::event::{EVENT_BYTES, TraceEvent, WORDS};
 use crate::base::Rank;
@@ -10,24 +11,24 @@ use std::path::{Path, PathBuf};
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-t");
 const HEAD_WORDS: usize = 7;
 
-/// EventKind one rank has recorded.
+/// The trace of one rank.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankTrace {
-    /// Which rank.
+    /// The rank.
     pub rank: Rank,
-    /// Of how many.
+    /// The number of ranks of the job.
     pub size: usize,
-    /// Whether times are virtual.
+    /// True if times are virtual.
     pub is_virtual: bool,
-    /// Events that later ones have overwritten: those that came first.
+    /// Number of events that were lost, mostly the first ones, which later events have overwritten.
     pub lost: u64,
-    /// Names of its threads, by their number.
+    /// Names of the rank's threads, by their numbers.
     pub threads: Vec<String>,
-    /// EventKind happened, in the order in which it was recorded.
+    /// The events, in the order in which they were recorded.
     pub events: Vec<TraceEvent>,
 }
 
-/// Where that rank's part of a file lies.
+/// Returns the path of a rank's trace file.
 pub fn part_file(file: &Path, rank: Rank) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".rank{rank}"));
@@ -35,7 +36,7 @@ pub fn part_file(file: &Path, rank: Rank) -> PathBuf {
 }
 
 impl RankTrace {
-    /// As the bytes of its file.
+    /// Encodes the trace as the bytes of its file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut names = self.threads.join("\n").into_bytes();
         let named = names.len() as u64;
@@ -50,15 +51,16 @@ impl RankTrace {
         bytes
     }
 
-    /// The part of such bytes; why it is none.
+    /// Decodes the bytes of a file, or returns why they are no trace.
     pub fn of_bytes(bytes: &[u8]) -> Result<RankTrace, &'static str> {
-        let (head, rest) =
-            bytes.split_at_checked(8 * HEAD_WORDS).ok_or("it is shorter than the head of a part")?;
+        let (head, rest) = bytes
+            .split_at_checked(8 * HEAD_WORDS)
+            .ok_or("it is shorter than the header of a rank's trace")?;
         let head: [u64; HEAD_WORDS] = words(head);
         let [magic, rank, size, is_virtual, count, lost, named] = head;
         let is_one = magic == MAGIC && rank < size && size <= u64::from(Rank::MAX.0);
         if !is_one {
-            return Err("it is no part of a trace of this version");
+            return Err("it is no rank's trace of this version");
         }
         let padded = named.checked_next_multiple_of(8).and_then(|bytes| usize::try_from(bytes).ok());
         let (names, events) =
@@ -79,7 +81,7 @@ impl RankTrace {
     }
 }
 
-/// As many words as there are, which is as many as bytes were cut for.
+/// Decodes `N` words from as many bytes.
 fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
@@ -90,7 +92,7 @@ fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::tests::some_of_each;
+    use super::super::event::tests::one_of_each_kind;
     use super::*;
 
     #[test]
@@ -102,7 +104,7 @@ mod tests {
             is_virtual: true,
             lost: 5,
             threads: vec!["program".into(), "helper".into()],
-            events: some_of_each().into_iter().map(event).collect(),
+            events: one_of_each_kind().into_iter().map(event).collect(),
         };
         let bytes = part.bytes();
         assert_eq!(RankTrace::of_bytes(&bytes), Ok(part));
@@ -112,7 +114,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 0xff;
-            let _ = RankTrace::of_bytes(&wrong); // whatever it says, it says something
+            let _ = RankTrace::of_bytes(&wrong); // must not panic
         }
     }
 

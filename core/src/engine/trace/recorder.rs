@@ -1,9 +1,9 @@
-//! Where a rank records: a ring of a fixed number of events. When it is full, the last events replace the first.
+//! The recorder of a rank: a ring of a fixed number of events. When it is full, the last events replace the first.
 //!
-//! Whoever records takes the next number by one addition, and the slot of that number. The slot's stamp says which
-//! event it holds: it is odd while the slot is filled, and even again when it is full (`SYNC trace-event`). Nobody waits
-//! for anybody. An event is lost whose slot is still being filled by a thread that was interrupted for a whole turn of
-//! the ring, and one whose slot is being filled when the ring is read.
+//! A thread that records takes the next number by one addition, and the slot of that number. The slot's stamp says which
+//! event it holds: it is odd while the slot is being filled, and even when it is full (`SYNC trace-event`). No thread waits
+//! for another. An event is lost if its slot is still being filled by a thread that was interrupted for a whole round of
+//! the ring, or if its slot is being filled when the ring is read.
 
 use super::event::{EventKind, TraceEvent, WORDS};
 use super::rank_file::{RankTrace, part_file};
@@ -14,32 +14,32 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Events that a rank keeps, if nothing else is said: 8.5 MiB.
+/// Events that a rank keeps by default: 8.5 MiB.
 pub const EVENTS: usize = 1 << 16;
-/// The most that it may be told to keep: 2.1 GiB.
+/// The most events that a rank may keep: 2.1 GiB.
 pub const EVENTS_MAX: usize = 1 << 24;
 
-/// Where ranks write what happened.
+/// Where and how much ranks record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceTo {
-    /// The file of the whole job; each rank writes its part beside it.
+    /// The file of the whole job; each rank writes its own file beside it.
     pub file: PathBuf,
     /// How many events each rank keeps.
     pub events: usize,
 }
 
-/// EventKind a rank records into.
+/// The recorder of a rank.
 #[derive(Debug)]
 pub struct Recorder {
     file: PathBuf,
     rank: Rank,
     size: usize,
     is_virtual: bool,
-    /// Tells recorders apart, for threads that are in several jobs.
+    /// Distinguishes recorders, for threads that belong to several jobs.
     number: u64,
     next: AtomicU64,
     slots: Box<[Slot]>,
-    /// The threads that have recorded something, by their numbers.
+    /// The threads that have recorded an event, by their numbers.
     threads: Mutex<Vec<(ThreadId, String)>>,
 }
 
@@ -56,7 +56,7 @@ impl Slot {
         Slot { stamp: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Fills it with event `number`, unless it is being filled or holds a later event.
+    /// Stores event `number`, unless the slot is being filled or holds a later event.
     fn fill(&self, number: u64, words: [u64; WORDS]) {
         let (before, full) = (self.stamp.load(Ordering::Relaxed), 2 * number);
         let is_free = before % 2 == 0 && before < full;
@@ -66,14 +66,14 @@ impl Slot {
         if !is_free || !claim(&self.stamp) {
             return;
         }
-        fence(Ordering::Release); // SYNC trace-event: who reads one of these words finds the stamp changed
+        fence(Ordering::Release); // SYNC trace-event: a thread that reads one of these words finds the stamp changed
         for (into, word) in self.words.iter().zip(words) {
             into.store(word, Ordering::Relaxed);
         }
         self.stamp.store(full, Ordering::Release); // SYNC trace-event
     }
 
-    /// The number of its event, and the event, if it is full.
+    /// Returns the event and its number, if the slot is full.
     fn read(&self) -> Option<(u64, TraceEvent)> {
         let stamp = self.stamp.load(Ordering::Acquire); // SYNC trace-event
         let words = std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed));
@@ -84,21 +84,21 @@ impl Slot {
 }
 
 thread_local! {
-    /// The recorder in which this thread was last, and its number there.
-    static RECENT_THREAD: Cell<(u64, u16)> = const { Cell::new((0, 0)) };
+    /// The recorder that this thread used last, and its number there.
+    static CURRENT_THREAD: Cell<(u64, u16)> = const { Cell::new((0, 0)) };
 }
 
 impl Recorder {
-    /// A recorder for `rank` of `size`, made by the thread of its program. Takes 136 bytes an event.
+    /// Creates a recorder for `rank` of `size`; called by the thread of its program. Takes 136 bytes for each event.
     pub fn new(to: &TraceTo, rank: Rank, size: usize, is_virtual: bool) -> Recorder {
-        static MADE: AtomicU64 = AtomicU64::new(1);
+        static RECORDERS_CREATED: AtomicU64 = AtomicU64::new(1);
         let recorder = Recorder {
-            // The program may change its folder.
+            // The program may change its working directory.
             file: std::path::absolute(&to.file).unwrap_or_else(|_| to.file.clone()),
             rank,
             size,
             is_virtual,
-            number: MADE.fetch_add(1, Ordering::Relaxed),
+            number: RECORDERS_CREATED.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),
             slots: (0..to.events).map(|_| Slot::new()).collect(),
             threads: Mutex::default(),
@@ -107,7 +107,7 @@ impl Recorder {
         recorder
     }
 
-    /// EventKind the calling thread is called, if it has recorded nothing yet.
+    /// Names the calling thread, if it has not recorded anything yet.
     pub fn name_thread(&self, name: &str) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let me = thread::current().id();
@@ -116,30 +116,30 @@ impl Recorder {
             threads.push((me, name.to_string()));
             threads.len() - 1
         });
-        RECENT_THREAD.set((self.number, u16::try_from(number).unwrap_or(u16::MAX)));
+        CURRENT_THREAD.set((self.number, u16::try_from(number).unwrap_or(u16::MAX)));
     }
 
     fn thread(&self) -> u16 {
-        let (recorder, number) = RECENT_THREAD.get();
+        let (recorder, number) = CURRENT_THREAD.get();
         if recorder == self.number {
             return number;
         }
         let name = thread::current().name().unwrap_or("thread").to_string();
         self.name_thread(&name);
-        RECENT_THREAD.get().1
+        CURRENT_THREAD.get().1
     }
 
-    /// Records that something happened on the calling thread, between two times of the rank's clock. Neither waits nor
-    /// allocates, but at a thread's first event.
+    /// Records an event of the calling thread between two times of the rank's clock. Does not wait; allocates only at a
+    /// thread's first event.
     pub fn record(&self, begin_ns: u64, end_ns: u64, failed: bool, what: EventKind) {
         let before = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(slot) = self.slots.get((before % self.slots.len().max(1) as u64) as usize) else { return };
         slot.fill(before + 1, TraceEvent { thread: self.thread(), begin_ns, end_ns, failed, what }.words());
     }
 
-    /// The last of what was recorded up to now, in the order in which it was.
+    /// Returns the last events that were recorded up to now, in order.
     pub fn part(&self) -> RankTrace {
-        let begun = self.next.load(Ordering::Relaxed);
+        let recorded = self.next.load(Ordering::Relaxed);
         let mut numbered: Vec<(u64, TraceEvent)> = self.slots.iter().filter_map(Slot::read).collect();
         numbered.sort_by_key(|(number, _)| *number);
         let events: Vec<TraceEvent> = numbered.into_iter().map(|(_, event)| event).collect();
@@ -148,13 +148,13 @@ impl Recorder {
             rank: self.rank,
             size: self.size,
             is_virtual: self.is_virtual,
-            lost: begun.saturating_sub(events.len() as u64),
+            lost: recorded.saturating_sub(events.len() as u64),
             threads: threads.iter().map(|(_, name)| name.clone()).collect(),
             events,
         }
     }
 
-    /// Writes that beside the file of the job; the file that could not be written, and why.
+    /// Writes the trace beside the file of the job. Returns the file that could not be written, and why.
     pub fn write(&self) -> Result<(), (PathBuf, std::io::Error)> {
         let file = part_file(&self.file, self.rank);
         std::fs::write(&file, self.part().bytes()).map_err(|error| (file, error))
@@ -163,7 +163,7 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::tests::some_of_each;
+    use super::super::event::tests::one_of_each_kind;
     use super::*;
 
     fn recorder(events: usize) -> Recorder {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_full_ring_keeps_the_last_events_and_says_how_many_are_lost() {
         let recorder = recorder(10);
-        let all = some_of_each();
+        let all = one_of_each_kind();
         all.iter().for_each(|&what| recorder.record(1, 2, false, what));
         let part = recorder.part();
         let kept: Vec<EventKind> = part.events.iter().map(|event| event.what).collect();
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn threads_have_numbers_in_each_recorder() {
         let (one, other) = (recorder(99), recorder(99));
-        let what = some_of_each()[0];
+        let what = one_of_each_kind()[0];
         thread::scope(|scope| {
             let body = || {
                 for _ in 0..9 {

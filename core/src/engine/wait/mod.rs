@@ -1,4 +1,4 @@
-//! The one function that waits, for everything.
+//! The one function that waits, for all kinds of conditions.
 
 pub(super) mod helper;
 #[cfg(not(loom))]
@@ -19,48 +19,48 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Something that a thread waits for and that only a model knows.
+/// An event of a crate above this one that a thread waits for.
 pub trait WaitEvent: Send + Sync + Debug {
-    /// Whether a wait for it should end: it has happened, or the waiting thread itself can move it on now. What
-    /// other threads of the rank may change without a call is to be looked at last.
+    /// Returns true if a wait for the event should end: it has happened, or the waiting thread itself can make progress.
+    /// State that other threads of the rank may change without a call must be read last.
     fn happened(&self) -> bool;
 
-    /// The one rank that can make it happen, and from which stage of its life on it will not.
+    /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, Stage)>;
 
-    /// The one rank whose program has to send or to receive a message before it can happen, if that is known.
+    /// Returns the only rank whose program must send or receive a message before the event can happen, if that is known.
     fn needs_message_of(&self) -> Option<Rank> {
         None
     }
 }
 
-/// What a thread of a rank waits for.
+/// The condition that a thread of a rank waits for.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// An own signal has reached a value. If only one rank can raise it, its leaving ends the wait.
+    /// An own signal has reached a value. The rank, if given, is the only one that can raise it; its leaving ends the wait.
     Signal(SignalCell, u64, Option<Rank>),
-    /// That operation has ended.
+    /// The operation of that number has ended.
     Finished(u64),
-    /// That operation and all before it have ended.
+    /// The operation of that number and all before it have ended.
     FinishedThrough(u64),
     /// Another operation may be issued.
     Room,
-    /// Nothing will: a pause only.
+    /// Never met: for a pause.
     Never,
     /// All ranks have reached a stage of their lives.
     AllReached(Stage),
-    /// All that this rank sent has arrived.
+    /// Everything that this rank's fabric has accepted has arrived.
     Settled,
-    /// Something has happened that a model knows.
+    /// An event of a crate above this one has happened.
     Event(Arc<dyn WaitEvent>),
 }
 
-/// Waits shorter than this are not published: nobody could read them in time.
+/// Waits shorter than this are not published, because no reader could see them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
 
 impl Worker {
-    /// Waits until the own signal at `cell` has reached `threshold`. `from` is the one rank that can raise it, if
-    /// that is known; `call` names the wait where it is told.
+    /// Waits until the own signal at `cell` has reached `threshold`. `from` is the only rank that can raise it, if that is
+    /// known; `call` names the wait in errors and reports.
     #[inline]
     pub fn wait_signal(
         &self,
@@ -93,8 +93,8 @@ impl Worker {
         self.wait(&Condition::Signal(cell, threshold, from), limit, call)
     }
 
-    /// Waits until `condition` holds. Meanwhile moves this rank's operations on, serves its peers, and tells the
-    /// node state what it waits for. Ends with an error when the time runs out or a rank dies.
+    /// Waits until `condition` is met. Meanwhile makes progress for this rank and its peers, and publishes the wait on the
+    /// node state. Errors: the time limit is reached, a rank has died, or the condition can no longer be met.
     #[cold]
     pub fn wait(
         &self,
@@ -106,13 +106,13 @@ impl Worker {
             return Err(self.fault(self.fork_guard().why_not(), call));
         }
         match self.recorder() {
-            None => self.wait_alive(condition, limit, call),
+            None => self.wait_untraced(condition, limit, call),
             Some(recorder) => self.wait_and_record(recorder, condition, limit, call),
         }
     }
 
-    /// Waits as a rank that has not left.
-    pub(in crate::engine) fn wait_alive(
+    /// Waits; for a rank that has not left.
+    pub(in crate::engine) fn wait_untraced(
         &self,
         condition: &Condition,
         limit: Option<Duration>,
@@ -122,13 +122,13 @@ impl Worker {
         let until_ns = limit.map_or(u64::MAX, |limit| {
             start.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
         });
-        let mut told = PublishedWaitGuard { worker: self, by_us: false };
-        let attendance = QueuePoller::new(self);
-        let mut useful_at = start;
+        let mut published = PublishedWaitGuard { worker: self, by_us: false };
+        let poller = QueuePoller::new(self);
+        let mut last_useful_ns = start;
         loop {
             self.progress();
             if self.commands().are_used() && self.poll_on(&|| self.met(condition)) {
-                useful_at = self.platform().now_ns();
+                last_useful_ns = self.platform().now_ns();
             }
             if self.has_shares() {
                 self.share();
@@ -145,15 +145,15 @@ impl Worker {
                 return Err(self.fault(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
-                told.publish(condition, limit, call, start);
+                published.publish(condition, limit, call, start);
                 if let Some(cause) = self.probe_error() {
                     return Err(self.fault(cause, call));
                 }
             }
             self.end_what_only_the_left_could_run();
             self.replace_helper();
-            let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
-            let until_ns = self.until_asked(self.until_room(until_ns, now), start, now);
+            let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
+            let until_ns = self.publish_deadline(self.until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)
                     || self.poisoned(condition).is_some()
@@ -161,22 +161,22 @@ impl Worker {
                     || self.has_shares()
             };
             let work = || self.has_work();
-            let (rest, rise) = (|| attendance.rest(), || attendance.rise());
+            let (rest, rise) = (|| poller.rest(), || poller.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             self.platform().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });
         }
     }
 
-    /// WaitSpec when a thread pauses: it publishes a wait that has become a long one, though nothing wakes it, and asks a
-    /// watch that is urgent. Where threads do not sleep but are simulated, nobody reads what they wait for before all
-    /// have looked around.
-    fn until_asked(&self, until_ns: u64, start: u64, now: u64) -> u64 {
+    /// Returns when a pause must end so that a wait that has become long is published and an urgent probe is called, though
+    /// nothing wakes the thread. In the simulator published waits are read only when no event is left, so no pause ends for
+    /// them.
+    fn publish_deadline(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
         let is_asked = self.wait_probe_is_urgent() || self.platform().lets_threads_sleep();
         if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
-    /// Who alone can end a wait for that.
+    /// Returns the only rank that can end such a wait.
     fn ended_by(&self, condition: &Condition) -> Option<EndedBy> {
         match condition {
             Condition::Signal(_, _, Some(by)) if *by != self.rank() => Some(EndedBy::Signal(*by)),
@@ -185,14 +185,14 @@ impl Worker {
         }
     }
 
-    /// What goes on in this rank while its program waits for that.
+    /// Returns what is in progress in this rank while its program waits for `condition`.
     fn under_way(&self, condition: &Condition) -> UnderWay {
         let awaited = if let Condition::Event(event) = condition { Some(event) } else { None };
         let own = self.agent().map_or(UnderWay::default(), |agent| agent.under_way(awaited));
         UnderWay { signals: own.signals || self.commands().are_used(), ..own }
     }
 
-    /// Whether `condition` holds, or never will, which is an error. Moves this rank's operations on; never waits.
+    /// Returns true if `condition` is met; an error if it can no longer be. Makes progress; never waits.
     pub fn test(&self, condition: &Condition, call: &dyn Fn() -> String) -> Result<bool> {
         self.progress();
         if self.met(condition) {
@@ -201,7 +201,7 @@ impl Worker {
         self.end_of_job(condition).map_or(Ok(false), |cause| Err(self.fault(cause, call)))
     }
 
-    /// Whether a condition holds now.
+    /// Returns true if a condition is met now.
     pub fn met(&self, condition: &Condition) -> bool {
         match condition {
             Condition::Signal(cell, threshold, _) => {
@@ -221,14 +221,14 @@ impl Worker {
         }
     }
 
-    /// Why a wait cannot end well any more. OperationSet under way are failed by their fabric first, so that no
+    /// Returns why a wait can no longer succeed. After a death, the fabric first fails the operations in flight, so that no
     /// buffer is in use when the wait for them ends.
     fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
         if !self.fork_guard().is_alive() {
-            return Some(self.fork_guard().why_not()); // another thread has left for the rank
+            return Some(self.fork_guard().why_not()); // another thread has made the rank leave
         }
         let Some(cause) = self.death() else {
-            return self.poisoned(condition).or_else(|| self.left(condition));
+            return self.poisoned(condition).or_else(|| self.peers_left(condition));
         };
         match condition {
             Condition::Finished(_) | Condition::FinishedThrough(_) => {
@@ -243,27 +243,27 @@ impl Worker {
         }
     }
 
-    /// Why no call of the rank ends well any more, if so. OperationSet under way are failed then, and use no buffer.
+    /// Returns why no call of the rank can succeed any more, if so. Operations in flight are failed then and use no buffer.
     pub fn end_if_over(&self) -> Option<Cause> {
         let cause = self.death()?;
         self.fail_operations(&cause);
         Some(cause)
     }
 
-    /// That what was to raise the signal failed before it had come that far, if so.
+    /// Returns the cause if the signal was poisoned before it reached the threshold.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
         let Condition::Signal(cell, threshold, _) = condition else { return None };
         let (poison, stood) = self.signal_control_of(cell)?.poison_and_value()?;
         (!reached(stood, *threshold)).then(|| poison.cause())
     }
 
-    /// That the ranks which could raise the signal have left, if so. What they did before is looked at once more.
-    fn left(&self, condition: &Condition) -> Option<Cause> {
+    /// Returns a cause if all ranks that could raise the signal have left. Checks the condition once more after that.
+    fn peers_left(&self, condition: &Condition) -> Option<Cause> {
         let is_past = |rank: Rank, stage: Stage| self.node_state().rank_state(rank).stage() >= stage;
         if let Condition::Event(event) = condition {
             let (peer, stage) = event.impossible_after()?;
-            let vain = peer != self.rank() && is_past(peer, stage) && !self.met(condition);
-            return vain.then_some(Cause::PeerLeft { peer });
+            let is_impossible = peer != self.rank() && is_past(peer, stage) && !self.met(condition);
+            return is_impossible.then_some(Cause::PeerLeft { peer });
         }
         let Condition::Signal(_, _, from) = condition else { return None };
         let is_gone = |rank: Rank| is_past(rank, Stage::Leaving);
@@ -272,27 +272,27 @@ impl Worker {
             Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,
             None => others.clone().next_back().filter(|_| others.all(is_gone))?,
         };
-        // What this rank has under way itself may raise it yet.
+        // An operation or command of this rank may still raise it.
         let is_quiet = self.is_idle() && !self.queues_are_busy();
         (is_quiet && !self.met(condition)).then_some(Cause::PeerLeft { peer })
     }
 
-    /// One step of waiting for something that no condition describes, such as room at a fabric.
+    /// Makes progress and pauses for a moment; for waits that no condition describes, such as for room at a fabric.
     pub fn relax(&self, call: &str) -> Result<()> {
         self.progress();
         self.check().map_err(|cause| self.fault(cause, || call.to_string()))?;
-        self.breathe();
+        self.pause_briefly();
         Ok(())
     }
 
-    /// Lets others run for a moment, moving this rank's operations on: where something is about to be over.
+    /// Makes progress and lets other threads run for a moment; for waits that end soon.
     pub fn pause(&self) {
         self.progress();
-        self.breathe();
+        self.pause_briefly();
     }
 
-    /// A short pause.
-    pub(in crate::engine) fn breathe(&self) {
+    /// Pauses for a moment.
+    pub(in crate::engine) fn pause_briefly(&self) {
         let (now, never) = (self.platform().now_ns(), Condition::Never);
         let (met, work, rest) = (|_: &Condition| false, || true, || ());
         let (met, work, rest, rise) = (&met, &work, &rest, &rest);
@@ -307,7 +307,7 @@ impl Worker {
         });
     }
 
-    /// Whether something other than a condition needs a thread of this rank.
+    /// Returns true if something other than a condition needs a thread of this rank.
     pub(in crate::engine) fn has_work(&self) -> bool {
         self.fabric().has_work()
             || self.agent_has_work()
@@ -316,7 +316,7 @@ impl Worker {
     }
 }
 
-/// Takes the published wait back when the waiting ends, however it ends.
+/// Withdraws the published wait when the waiting ends in any way.
 struct PublishedWaitGuard<'m> {
     worker: &'m Worker,
     by_us: bool,

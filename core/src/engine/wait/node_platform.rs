@@ -15,50 +15,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long to spin before the processor is offered to others. Ranks with a processor each: longer than any
-/// hand-over under load. Ranks that share processors: whoever is to raise the signal may need this very one.
+/// How long to spin before the processor is offered to others. If each rank has a processor: longer than any hand-over
+/// under load. If ranks share processors, the rank that is to raise the signal may need this processor.
 const SPIN_NS: u64 = 20_000;
-/// How long to stay awake, if each rank has a processor, which is offered to others meanwhile. A wake-up costs 5 us,
-/// and 50 where a hypervisor has to bring the processor back: as long as some MiB take to copy.
+/// How long to stay awake if each rank has a processor, which is offered to others meanwhile. A wake-up costs 5 us, and
+/// 50 us if a hypervisor has to resume the processor: as long as the copy of some MiB.
 const AWAKE_NS: u64 = 2_000_000;
-/// The most that a rank stays awake because its last wait took half as long; after a longer one it sleeps as soon as
-/// ever. 64 MiB take 7 ms.
-const AWAKE_MOST_NS: u64 = 20_000_000;
-/// How long to offer the processor before sleeping where ranks share processors: sleeping is what lets the others work.
-const YIELD_CROWDED_NS: u64 = 50_000;
-/// A doze: the most that a wake-up lost between two stores can cost.
+/// The longest time awake, in ns. A rank stays awake for twice its last wait, up to this; after a longer wait it sleeps
+/// as early as usual. A copy of 64 MiB takes 7 ms.
+const AWAKE_NS_MAX: u64 = 20_000_000;
+/// How long to offer the processor before sleeping if ranks share processors: sleeping lets the others work.
+const YIELD_OVERSUBSCRIBED_NS: u64 = 50_000;
+/// The length of a doze: the most that a wake-up lost between two stores can cost.
 const DOZE: Duration = Duration::from_micros(100);
-/// The longest sleep before looking around.
+/// The longest sleep before conditions are checked again.
 const SLEEP: Duration = Duration::from_millis(500);
-/// Looks at a signal before the first pause: about 1 us.
+/// How often to read a signal before the first pause: about 1 us.
 const SPINS: u32 = 100;
-/// The same where ranks share processors.
-const SPINS_CROWDED: u32 = 5;
-/// There, where what is waited for comes from a rank that runs on another processor: about as long as it takes to let
-/// another rank have this one and come back, 1.5 us.
-const SPINS_ACROSS: u32 = 40;
+/// The same if ranks share processors.
+const SPINS_OVERSUBSCRIBED: u32 = 5;
+/// The same if they do, but the signal comes from a rank on another processor: about as long as a switch to another rank
+/// and back, 1.5 us.
+const SPINS_OTHER_PROCESSOR: u32 = 40;
 
-/// The host of a rank that is a process or a thread of this machine.
+/// The platform of a rank that is a process or a thread of this computer.
 #[derive(Debug)]
 pub struct NodePlatform {
     rank: Rank,
     node_state: Arc<NodeState>,
     mode: WakeMode,
-    group: FenceScope,
-    room: Waiters<Condition>,
-    /// How long to stay awake in the next wait.
+    fence_scope: FenceScope,
+    waiters: Waiters<Condition>,
+    /// How long to stay awake in the next wait, in ns.
     awake_ns: AtomicU64,
 }
 
 impl NodePlatform {
-    /// The host of `rank`. `group` is whom its membarrier reaches: all ranks must have registered with it.
-    pub fn new(rank: Rank, node_state: Arc<NodeState>, group: FenceScope) -> NodePlatform {
+    /// Creates the platform of `rank`. All ranks that its membarriers must reach have registered with the scope `fence_scope`.
+    pub fn new(rank: Rank, node_state: Arc<NodeState>, fence_scope: FenceScope) -> NodePlatform {
         NodePlatform {
             rank,
             mode: node_state.wake_mode(),
             node_state,
-            group,
-            room: Waiters::default(),
+            fence_scope,
+            waiters: Waiters::default(),
             awake_ns: AtomicU64::new(AWAKE_NS),
         }
     }
@@ -67,25 +67,25 @@ impl NodePlatform {
         self.node_state.rank_state(self.rank)
     }
 
-    fn is_crowded(&self) -> bool {
+    fn is_oversubscribed(&self) -> bool {
         self.mode == WakeMode::Fence
     }
 
-    /// Sleeps as the rank's parker, or as one of its other threads.
+    /// Sleeps as the rank's parker, or as a follower.
     fn sleep(&self, pause: Pause<'_>) {
         let left = Duration::from_nanos(pause.until_ns.saturating_sub(self.now_ns()));
         let wake = |word: &AtomicU32| futex::wake(word, 1, Scope::Private);
         (pause.rest)();
-        match self.room.enter(pause.condition.clone()) {
+        match self.waiters.enter(pause.condition.clone()) {
             WaiterRole::Follower(waiter) => {
                 if !(pause.met)(pause.condition) && !(pause.work)() {
                     futex::wait(waiter.word(), 0, left.min(SLEEP), Scope::Private);
                 }
-                self.room.leave(&waiter, pause.met, wake);
+                self.waiters.leave(&waiter, pause.met, wake);
             }
             WaiterRole::Parker(waiter) => {
                 self.park(&pause, left);
-                self.room.leave_as_parker(&waiter, pause.met, wake);
+                self.waiters.leave_as_parker(&waiter, pause.met, wake);
             }
         }
         (pause.rise)();
@@ -94,15 +94,15 @@ impl NodePlatform {
     fn park(&self, pause: &Pause<'_>, left: Duration) {
         let line = self.rank_state().park();
         let (epoch, limit) = self.begin_sleep(line);
-        if !(pause.work)() && !self.room.any(pause.met) {
+        if !(pause.work)() && !self.waiters.any(pause.met) {
             futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
-        } else if self.is_crowded() {
-            process::yield_now(); // what is to be done may be another thread's, which needs this processor for it
+        } else if self.is_oversubscribed() {
+            process::yield_now(); // the work may be for another thread, which needs this processor
         }
         line.end_sleep();
     }
 
-    /// Lies down as deep as the wake mode and the node's bucket of barriers allow; for how long at most.
+    /// Begins to sleep as deeply as the wake mode and the node's limit on membarriers allow. Returns the longest sleep, too.
     fn begin_sleep(&self, line: &ParkLine) -> (Epoch, Duration) {
         if self.mode == WakeMode::Fence {
             return (line.begin_sleep(ASLEEP, || ()), SLEEP);
@@ -110,7 +110,7 @@ impl NodePlatform {
         if !self.node_state.take_barrier_token(self.now_ns()) {
             return (line.begin_sleep(DOZING, || ()), DOZE);
         }
-        (line.begin_sleep(ASLEEP, || membarrier::fence(self.group)), SLEEP)
+        (line.begin_sleep(ASLEEP, || membarrier::fence(self.fence_scope)), SLEEP)
     }
 }
 
@@ -120,9 +120,13 @@ impl Platform for NodePlatform {
     }
 
     fn pause(&self, pause: Pause<'_>) {
-        if self.is_crowded() {
+        if self.is_oversubscribed() {
             self.rank_state().park().set_processor(affinity::current());
-            return if pause.waited_ns < YIELD_CROWDED_NS { process::yield_now() } else { self.sleep(pause) };
+            return if pause.waited_ns < YIELD_OVERSUBSCRIBED_NS {
+                process::yield_now()
+            } else {
+                self.sleep(pause)
+            };
         }
         if pause.waited_ns >= self.awake_ns.load(Ordering::Relaxed) {
             return self.sleep(pause);
@@ -130,7 +134,7 @@ impl Platform for NodePlatform {
         if pause.waited_ns >= SPIN_NS {
             process::yield_now();
         }
-        // Mostly spinning, gently: the processor that this rank waits for may be the other half of its core.
+        // Spins with pauses, because the awaited rank may run on the other hardware thread of this core.
         for _ in 0..self.spins() {
             if (pause.met)(pause.condition) {
                 return;
@@ -140,8 +144,8 @@ impl Platform for NodePlatform {
     }
 
     fn pause_helper(&self, pause: Pause<'_>, awake_ns: u64) {
-        if pause.waited_ns < awake_ns && self.is_crowded() {
-            return process::yield_now(); // it may share its processor all the same
+        if pause.waited_ns < awake_ns && self.is_oversubscribed() {
+            return process::yield_now(); // the helper may share its processor, too
         }
         if pause.waited_ns < awake_ns {
             for _ in 0..self.spins() {
@@ -155,7 +159,7 @@ impl Platform for NodePlatform {
         let line = self.rank_state().helper();
         let begin_sleep = |line: &ParkLine| match pause.until_ns {
             u64::MAX => self.begin_sleep(line),
-            // A nap: the most that a wake-up lost between two stores can cost.
+            // A nap: the longest delay that a wake-up lost between two stores can cause.
             until => {
                 (line.begin_sleep(DOZING, || ()), Duration::from_nanos(until.saturating_sub(self.now_ns())))
             }
@@ -168,22 +172,22 @@ impl Platform for NodePlatform {
     }
 
     fn waited(&self, since_ns: u64) {
-        if !self.is_crowded() {
+        if !self.is_oversubscribed() {
             let took = self.now_ns().saturating_sub(since_ns);
-            let next = if 2 * took <= AWAKE_MOST_NS { AWAKE_NS.max(2 * took) } else { AWAKE_NS };
+            let next = if 2 * took <= AWAKE_NS_MAX { AWAKE_NS.max(2 * took) } else { AWAKE_NS };
             self.awake_ns.store(next, Ordering::Relaxed);
         }
     }
 
     fn spins(&self) -> u32 {
-        if self.is_crowded() { SPINS_CROWDED } else { SPINS }
+        if self.is_oversubscribed() { SPINS_OVERSUBSCRIBED } else { SPINS }
     }
 
     fn spins_for(&self, from: Rank) -> u32 {
         match self.rank_state().park().shares_processor_with(self.node_state.rank_state(from).park()) {
             Some(true) => 0,
-            Some(false) => SPINS_ACROSS,
-            None => SPINS_CROWDED,
+            Some(false) => SPINS_OTHER_PROCESSOR,
+            None => SPINS_OVERSUBSCRIBED,
         }
     }
 
@@ -192,7 +196,7 @@ impl Platform for NodePlatform {
     }
 
     fn offer(&self) {
-        if self.is_crowded() {
+        if self.is_oversubscribed() {
             self.rank_state().park().set_processor(affinity::current());
             process::yield_now();
         } else {
@@ -202,12 +206,12 @@ impl Platform for NodePlatform {
 
     fn barrier(&self) {
         if self.mode == WakeMode::Membarrier {
-            membarrier::fence(self.group);
+            membarrier::fence(self.fence_scope);
         }
     }
 
     fn has_processor(&self) -> bool {
-        !self.is_crowded()
+        !self.is_oversubscribed()
     }
 
     fn compute(&self, ns: u64) {

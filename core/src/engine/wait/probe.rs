@@ -1,8 +1,8 @@
-//! What a thread that waits long has looked at: whether what it waits for can come at all.
+//! Probes that long waits call to find out whether they can end at all.
 //!
-//! A model knows more of a call than its waits say: that other ranks are in another call, say, which only a look at all
-//! of them tells. It registers a [`WaitProbe`], and a thread that is in such a call names it. A wait that has lasted a
-//! while asks it now and then, and ends with its probe_error.
+//! A crate above this one knows more of a call than its waits show. For example, only a check of all ranks shows that they
+//! are in different collective calls. The crate registers a [`WaitProbe`], and a thread in such a call selects it. A wait
+//! that has become long calls the probe from time to time, and ends with its error.
 
 use crate::base::Cause;
 use crate::engine::worker::Worker;
@@ -10,56 +10,56 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Something to be asked while a call waits.
+/// A check that is called while a call waits for long.
 pub trait WaitProbe: Send + Sync + Debug {
-    /// Why the call cannot end well.
+    /// Returns why the call cannot succeed.
     fn probe_error(&self) -> Option<Cause>;
 
-    /// Whether it is asked as soon as a wait is a long one, though nothing happens: it has something to tell others
-    /// then, who may be asleep until they hear of it, or has heard of what it complains of before. Always the same.
+    /// Returns true if the probe must be called as soon as a wait is long, though nothing happens: it then informs others,
+    /// which may be asleep, or it has been informed before. Constant.
     fn is_urgent(&self) -> bool {
         false
     }
 }
 
-/// The part of a watch's number that says that it is urgent.
+/// The bit of a probe's number that marks it as urgent.
 const URGENT: u32 = 1 << 31;
 
-/// The wait_probes of a rank: numbers stand for them, from 1 on.
+/// The probes of a rank, by number, from 1 on.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct WaitProbes(RwLock<Vec<Option<Arc<dyn WaitProbe>>>>);
 
 thread_local! {
-    /// Which the thread has named; 0: none.
-    static NAMED: Cell<u32> = const { Cell::new(0) };
+    /// The number of the probe that this thread has selected; 0: none.
+    static CURRENT_PROBE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Waits of this thread's ask that one from now on; 0: none.
+/// Selects the probe that waits of this thread call from now on; 0: none.
 #[inline]
 pub fn set_wait_probe(number: u32) {
-    NAMED.set(number);
+    CURRENT_PROBE.set(number);
 }
 
-/// Waits of this thread's ask that one, as long as the result lasts; then the one that they asked before.
+/// Selects a probe for this thread until the result is dropped; then the previous one is selected again.
 pub(in crate::engine) fn scoped_wait_probe(number: u32) -> impl Drop {
-    struct Before(u32);
-    impl Drop for Before {
+    struct RestoreOnDrop(u32);
+    impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
-            NAMED.set(self.0);
+            CURRENT_PROBE.set(self.0);
         }
     }
-    Before(NAMED.replace(number))
+    RestoreOnDrop(CURRENT_PROBE.replace(number))
 }
 
 impl WaitProbes {
-    fn add(&self, watch: Arc<dyn WaitProbe>) -> u32 {
-        let urgent = if watch.is_urgent() { URGENT } else { 0 };
+    fn add(&self, probe: Arc<dyn WaitProbe>) -> u32 {
+        let urgent = if probe.is_urgent() { URGENT } else { 0 };
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let free = all.iter().position(Option::is_none).unwrap_or(all.len());
         if free == all.len() {
             all.push(None);
         }
-        all[free] = Some(watch);
+        all[free] = Some(probe);
         (free + 1) as u32 | urgent
     }
 
@@ -68,7 +68,7 @@ impl WaitProbes {
         let place = (number & !URGENT).checked_sub(1).and_then(|at| all.get_mut(at as usize));
         let removed = place.and_then(Option::take);
         drop(all);
-        drop(removed); // what it holds is not dropped under the lock
+        drop(removed); // not under the lock, because a destructor may take it
     }
 
     fn get(&self, number: u32) -> Option<Arc<dyn WaitProbe>> {
@@ -79,30 +79,30 @@ impl WaitProbes {
 }
 
 impl Worker {
-    /// Registers a watch, until it is removed: its number, which others may have had before.
-    pub fn add_wait_probe(&self, watch: Arc<dyn WaitProbe>) -> u32 {
-        self.wait_probes().add(watch)
+    /// Registers a probe and returns its number. Numbers are used again after removal.
+    pub fn add_wait_probe(&self, probe: Arc<dyn WaitProbe>) -> u32 {
+        self.wait_probes().add(probe)
     }
 
-    /// No call names it any more.
-    pub fn remove_wait_probe(&self, watch: u32) {
-        self.wait_probes().remove(watch);
+    /// Removes a probe that no call selects any more.
+    pub fn remove_wait_probe(&self, probe: u32) {
+        self.wait_probes().remove(probe);
     }
 
-    /// Whether the watch that this thread has named is to be asked as soon as a wait is long.
+    /// Returns true if the probe that this thread has selected is urgent.
     #[inline]
     pub(in crate::engine) fn wait_probe_is_urgent(&self) -> bool {
-        NAMED.get() & URGENT != 0
+        CURRENT_PROBE.get() & URGENT != 0
     }
 
-    /// What the watch complains about that this thread has named.
+    /// Returns the error of the probe that this thread has selected.
     pub(in crate::engine) fn probe_error(&self) -> Option<Cause> {
-        self.probe_error_of(NAMED.get())
+        self.probe_error_of(CURRENT_PROBE.get())
     }
 
-    /// What the watch of that number complains about.
-    pub fn probe_error_of(&self, watch: u32) -> Option<Cause> {
-        self.wait_probes().get(watch)?.probe_error()
+    /// Returns the error of the probe of that number.
+    pub fn probe_error_of(&self, probe: u32) -> Option<Cause> {
+        self.wait_probes().get(probe)?.probe_error()
     }
 }
 
@@ -111,9 +111,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Complains(bool);
+    struct TestProbe(bool);
 
-    impl WaitProbe for Complains {
+    impl WaitProbe for TestProbe {
         fn probe_error(&self) -> Option<Cause> {
             Some(Cause::Argument(self.0.to_string()))
         }
@@ -126,12 +126,12 @@ mod tests {
     #[test]
     fn a_number_is_given_again_when_its_watch_is_gone() {
         let wait_probes = WaitProbes::default();
-        let [first, second] = [true, false].map(|urgent| wait_probes.add(Arc::new(Complains(urgent))));
+        let [first, second] = [true, false].map(|urgent| wait_probes.add(Arc::new(TestProbe(urgent))));
         assert_eq!((first & URGENT, second & URGENT), (URGENT, 0));
         wait_probes.remove(first);
         wait_probes.remove(0);
         assert!(wait_probes.get(first).is_none() && wait_probes.get(0).is_none());
-        let third = wait_probes.add(Arc::new(Complains(false)));
+        let third = wait_probes.add(Arc::new(TestProbe(false)));
         assert_eq!((third, second), (1, 2));
         assert!([second, third].map(|number| wait_probes.get(number).is_some()) == [true, true]);
     }

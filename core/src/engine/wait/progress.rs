@@ -1,4 +1,4 @@
-//! Moving operations on: what every waiting call does between two looks.
+//! Progress: what every waiting call does between two checks of its condition.
 
 use crate::base::Cause;
 use crate::engine::operation::kind::{FabricStep, Operation};
@@ -7,53 +7,53 @@ use crate::engine::operation::table::StepResult;
 use crate::engine::worker::Worker;
 use crate::fabric::{Posted, Refused, check_same_rank};
 
-/// Completions taken from the fabric in one go.
+/// Completions expected in one poll of the fabric.
 const BATCH: usize = 64;
 
-/// Refusals after which no further operation is tried in one go. Others than the refused may go to other peers.
+/// Refusals after which no further operation is tried in one call. Operations for other peers may be accepted.
 const REFUSALS_MAX: usize = 16;
 
-/// OperationSet whose steps the fabric has not taken: they are put back when this is dropped. Also where the call of the
-/// fabric unwinds, as those of a simulated rank do that is killed: what keeps their buffers is waited for.
-struct Tried<'o> {
+/// Operations whose steps the fabric has refused: they are put back when this is dropped. Also if the call of the fabric
+/// unwinds, as in a simulated rank that is killed, because threads wait for the buffers of these operations.
+struct RefusedSteps<'o> {
     operations: &'o OperationSet,
     numbers: [u64; REFUSALS_MAX],
     count: usize,
 }
 
-impl Drop for Tried<'_> {
+impl Drop for RefusedSteps<'_> {
     fn drop(&mut self) {
         self.numbers[..self.count].iter().for_each(|&number| self.operations.put_back(number));
     }
 }
 
 impl Worker {
-    /// Takes completions, serves peers, and starts whatever may start now.
+    /// Takes completions, handles requests of peers, and starts operations that may start now.
     pub fn progress(&self) {
-        let Some(turn) = self.polling().take() else {
-            return; // another thread of this rank is at it
+        let Some(guard) = self.polling().take() else {
+            return; // another thread of this rank polls
         };
-        let tells = self.poll();
-        drop(turn);
+        let has_callbacks = self.poll();
+        drop(guard);
         self.run_calls();
         self.forward_taken();
-        if tells && let Some(agent) = self.agent() {
+        if has_callbacks && let Some(agent) = self.agent() {
             agent.run_callbacks();
         }
     }
 
-    /// Serves peers for the last time: nobody polls after it.
+    /// Polls for the last time: keeps the lock, so that no thread polls after it.
     pub(in crate::engine) fn progress_last(&self) {
         loop {
-            if let Some(turn) = self.polling().take() {
+            if let Some(guard) = self.polling().take() {
                 self.poll();
-                return std::mem::forget(turn);
+                return std::mem::forget(guard);
             }
-            self.breathe();
+            self.pause_briefly();
         }
     }
 
-    /// Whether the agent has something to tell when this is over.
+    /// Polls once. Returns true if the agent has callbacks to run afterwards.
     fn poll(&self) -> bool {
         let mut ended = Vec::new();
         self.fabric().poll(&mut |token, outcome| {
@@ -76,17 +76,18 @@ impl Worker {
 
     pub(in crate::engine) fn start_ready(&self) {
         let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
-        let mut tried = Tried { operations: self.operations(), numbers: [0; REFUSALS_MAX], count: 0 };
-        while tried.count < REFUSALS_MAX
+        let mut refused =
+            RefusedSteps { operations: self.operations(), numbers: [0; REFUSALS_MAX], count: 0 };
+        while refused.count < REFUSALS_MAX
             && let Some((number, step)) = self.operations().next_step(&can, &limits)
         {
-            tried.numbers[tried.count] = number;
-            tried.count += 1;
-            let taken = self.take_step(step, &|| number);
+            refused.numbers[refused.count] = number;
+            refused.count += 1;
+            let taken = self.post_step(step, &|| number);
             if matches!(taken, Err(Refused::Again)) {
                 continue;
             }
-            tried.count -= 1;
+            refused.count -= 1;
             match taken {
                 Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
                 Ok(Posted::Started) | Err(Refused::Again) => {}
@@ -104,7 +105,7 @@ impl Worker {
                 self.operations().finish(number, stored);
             }
             StepResult::Finished { number, action, fetched } => {
-                self.note_arrived(number); // before anybody knows, so that it comes before what follows
+                self.note_arrived(number); // before any thread knows, so that the event precedes what follows
                 self.operations().finish(number, Ok(fetched));
                 if let Operation::Raise { signal, .. } | Operation::PutSignal { signal, .. } = action {
                     self.notify_waiting_queues(signal, fetched);
@@ -114,8 +115,8 @@ impl Worker {
         }
     }
 
-    /// One call of the fabric.
-    pub(in crate::engine) fn take_step(
+    /// Posts a step to the fabric.
+    pub(in crate::engine) fn post_step(
         &self,
         step: FabricStep,
         accept: crate::fabric::Accept<'_>,
@@ -131,7 +132,7 @@ impl Worker {
                 ends.into_iter().try_for_each(|end| fabric.check(end, len))?;
                 if let Some(signal) = signal {
                     check_same_rank(ends[0], signal)?;
-                    fabric.line(signal)?; // there is such a signal
+                    fabric.line(signal)?; // fails if there is no such signal
                 }
                 Ok(Posted::Done(0))
             }
@@ -141,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// A rank has died: the fabric fails what it has, we fail what it has not.
+    /// Fails all operations after a death: the fabric fails those in flight, the table the others.
     pub(in crate::engine) fn fail_operations(&self, cause: &Cause) {
         self.fabric().fail_all(cause);
         self.operations().fail_idle(cause);

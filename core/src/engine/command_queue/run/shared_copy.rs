@@ -99,10 +99,10 @@ impl Worker {
     #[cold]
     fn copy_chunk_and_record(&self, recorder: &Recorder, chunk: &SharedChunk) -> bool {
         let place = SharedCopyRequest::of(chunk.words).place;
-        let begin = self.platform().glance_ns();
+        let begin = self.platform().observer_now_ns();
         let is_ok = self.copy_chunk(chunk);
         let what = EventKind::Shared(place, u64::from(chunk.index));
-        recorder.record(begin, self.platform().glance_ns(), !is_ok, what);
+        recorder.record(begin, self.platform().observer_now_ns(), !is_ok, what);
         is_ok
     }
 

@@ -29,11 +29,11 @@ pub struct Origin {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
     /// Ranges that the program has written before the start.
-    pub gives: Vec<Span>,
+    pub inputs: Vec<Span>,
     /// Ranges that the program reads after the start, each with its origin.
-    pub gets: Vec<(Span, Origin)>,
+    pub outputs: Vec<(Span, Origin)>,
     /// True if values must be combined in the order of ranks.
     pub in_order: bool,
     /// True if no rank's start may end before all ranks have started.
-    pub meets: bool,
+    pub synchronizes: bool,
 }

@@ -242,10 +242,10 @@ fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
         }
         Ok(())
     };
-    for span in &contract.gives {
+    for span in &contract.inputs {
         inside(span, "gives")?;
     }
-    for (span, origin) in &contract.gets {
+    for (span, origin) in &contract.outputs {
         inside(span, "gets")?;
         for &source in &origin.ranks {
             let place = Location { rank: source, buffer: origin.buffer, offset: origin.offset };
@@ -349,11 +349,13 @@ mod tests {
         refused("more than", &|parts| parts[1].steps[0].effects = vec![START.on(0, u64::MAX)]);
         refused("more than", &|parts| parts[1].counters[1].per_start = u64::MAX);
         refused("the start 4294967295 before", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
-        refused("what it gets ends beyond buffer \"data\"", &|parts| parts[2].contract.gets[0].0.bytes = 65);
+        refused("what it gets ends beyond buffer \"data\"", &|parts| {
+            parts[2].contract.outputs[0].0.bytes = 65
+        });
         refused("\"data\", which is not the program's", &|parts| {
             parts[2].rooms[0].used = BufferKind::Turns(2);
         });
-        refused("there is no rank 3", &|parts| parts[2].contract.gets[0].1.ranks = vec![3]);
+        refused("there is no rank 3", &|parts| parts[2].contract.outputs[0].1.ranks = vec![3]);
         refused("\"start\"", &|parts| parts[0].counters.clear());
     }
 }

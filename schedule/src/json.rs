@@ -214,12 +214,12 @@ fn step_json(step: &ExplicitStep) -> StepJson {
 }
 
 fn contract_json(contract: &Contract) -> ContractJson {
-    let gives = contract.gives.iter().map(|span| SpanJson {
+    let gives = contract.inputs.iter().map(|span| SpanJson {
         buffer: span.buffer.index(),
         offset: span.offset,
         bytes: span.bytes,
     });
-    let gets = contract.gets.iter().map(|(span, origin)| GetsJson {
+    let gets = contract.outputs.iter().map(|(span, origin)| GetsJson {
         buffer: span.buffer.index(),
         offset: span.offset,
         bytes: span.bytes,
@@ -233,7 +233,7 @@ fn contract_json(contract: &Contract) -> ContractJson {
         gives: gives.collect(),
         gets: gets.collect(),
         in_order: contract.in_order,
-        meets: contract.meets,
+        meets: contract.synchronizes,
     }
 }
 
@@ -344,10 +344,10 @@ fn contract(contract: ContractJson) -> Result<Contract, String> {
         Ok((span(one.buffer, one.offset, one.bytes)?, origin))
     });
     Ok(Contract {
-        gives: gives.collect::<Result<_, _>>()?,
-        gets: gets.collect::<Result<_, String>>()?,
+        inputs: gives.collect::<Result<_, _>>()?,
+        outputs: gets.collect::<Result<_, String>>()?,
         in_order: contract.in_order,
-        meets: contract.meets,
+        synchronizes: contract.meets,
     })
 }
 
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn plan_files_are_written_and_read() {
         for algorithm in ALGORITHMS {
             for ranks in [1, 2, 5, 8] {
                 let shape = Shape::new(algorithm.operation, ranks, ranks - 1, 64);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_takes_turns_or_is_swapped() {
+    fn a_buffer_has_copies_or_is_swapped() {
         let laid =
             |one: &&Algorithm| one.name == "copy in copy out" && one.operation == CollectiveKind::Allgather;
         let shape = Shape::new(CollectiveKind::Allgather, 2, 0, 64);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn each_beginning_of_a_file_is_an_error_with_its_place() {
+    fn each_truncated_file_is_an_error_with_its_position() {
         let shape = Shape::new(ALGORITHMS[1].operation, 3, 0, 64);
         let whole = text(&ALGORITHMS[1].schedule(&shape, 1));
         for end in 0..whole.trim_end().len() {

@@ -269,7 +269,7 @@ impl Shape {
         let own = |at: usize| span(self.offset_of(at), self.bytes_of(at));
         // A rank that has only its own block has it at the beginning of the buffer.
         let alone = span(0, self.bytes_of(rank));
-        let (gives, gets) = match self.operation {
+        let (inputs, outputs) = match self.operation {
             Barrier => (vec![], vec![]),
             Bcast => {
                 let root = self.root;
@@ -289,8 +289,8 @@ impl Shape {
             }
             Scatter => {
                 let at = if rank == self.root { own(rank) } else { alone };
-                let gives = if rank == self.root { vec![span(0, self.bytes_of_all())] } else { vec![] };
-                (gives, vec![(at, from(self.root..self.root + 1, self.offset_of(rank)))])
+                let inputs = if rank == self.root { vec![span(0, self.bytes_of_all())] } else { vec![] };
+                (inputs, vec![(at, from(self.root..self.root + 1, self.offset_of(rank)))])
             }
             Allgather => {
                 let block = |of: usize| (own(of), from(of..of + 1, self.offset_of(of)));
@@ -304,26 +304,26 @@ impl Shape {
                     let Got { from: of, there, at, bytes, .. } = got;
                     (Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
                 };
-                let gets = match &self.counts {
+                let outputs = match &self.counts {
                     Counts::Graph(neighbours) => neighbours.got(rank).map(got).collect(),
                     _ => vec![],
                 };
-                (vec![span(0, self.rooms(rank)[0])], gets)
+                (vec![span(0, self.rooms(rank)[0])], outputs)
             }
             Alltoall => {
                 let [out, _] = self.rooms(rank);
                 let mut at = 0;
-                let mut gets = Vec::new();
+                let mut outputs = Vec::new();
                 for of in everybody {
                     let bytes = self.block(of, rank);
                     let sent_before = (0..rank).map(|to| self.block(of, to)).sum();
-                    gets.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, sent_before)));
+                    outputs.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, sent_before)));
                     at += bytes;
                 }
-                (vec![span(0, out)], gets)
+                (vec![span(0, out)], outputs)
             }
         };
-        Contract { gives, gets, in_order: self.in_order, meets: self.operation == Barrier }
+        Contract { inputs, outputs, in_order: self.in_order, synchronizes: self.operation == Barrier }
     }
 
     /// Offset where segment `segment` of `segments` equal segments of `bytes` bytes begins. Cuts lie between values.

@@ -304,7 +304,7 @@ fn chain(ranks: usize, ready: Ready) -> Schedule {
         let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: LEN as u64 };
         let origin = Origin { ranks: vec![0], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == 0 { vec![span] } else { Vec::new() };
-        Contract { gives, gets: vec![(span, origin)], ..Contract::default() }
+        Contract { inputs: gives, outputs: vec![(span, origin)], ..Contract::default() }
     };
     Schedule::new("chain", ranks, part, contract)
 }

@@ -27,9 +27,9 @@ fn listed(
     let contract = move |rank: usize| {
         let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: BYTES };
         let origin = Origin { ranks: vec![members[0] as u32], buffer: BufferId::FIRST, offset: 0 };
-        let gives = if rank == members[0] { vec![span] } else { Vec::new() };
-        let gets = if members.contains(&rank) { vec![(span, origin)] } else { Vec::new() };
-        Contract { gives, gets, ..Contract::default() }
+        let inputs = if rank == members[0] { vec![span] } else { Vec::new() };
+        let outputs = if members.contains(&rank) { vec![(span, origin)] } else { Vec::new() };
+        Contract { inputs, outputs, ..Contract::default() }
     };
     Schedule::build("list", (ranks, 0, BYTES), write, contract)
 }
@@ -89,7 +89,7 @@ fn j9_a_rank_outside_of_the_group_runs_the_list() {
             let members: Vec<usize> = (0..ranks).rev().filter(|&rank| rank != by).collect();
             let schedule = listed(ranks, by, members, tree);
             schedule.check().unwrap_or_else(|fault| panic!("{ranks} ranks, by {by}: {fault}"));
-            assert!(schedule.contract(by) == Contract::default(), "it neither gives nor gets");
+            assert!(schedule.contract(by) == Contract::default(), "it neither inputs nor outputs");
             assert_eq!(list(&schedule.part(by)).len(), ranks - 2);
         }
     }

@@ -98,7 +98,7 @@ impl CommandList {
             let is_touched = |rank: usize| touched[rank].last > 0;
             // A contract may be as long as the number of ranks, so only a few are read.
             let mut asked = (0..ranks).filter(|&rank| rank == by || !is_touched(rank));
-            let all_meet = asked.any(|rank| original.contract(rank).meets);
+            let all_meet = asked.any(|rank| original.contract(rank).synchronizes);
             list.takes_part = (0..ranks).map(|rank| rank != by && (all_meet || is_touched(rank))).collect();
             list.others = list.takes_part.iter().filter(|takes| **takes).count();
             list.assign_signals(&touched);

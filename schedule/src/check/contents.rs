@@ -84,7 +84,7 @@ pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> 
         match world.event(event) {
             Event::Begin(rank) => give(world, &mut memories, rank),
             Event::End(rank) => {
-                for (span, origin) in &world.contracts[rank].gets {
+                for (span, origin) in &world.contracts[rank].outputs {
                     let memory = memories.entry((rank as u32, span.buffer)).or_default();
                     look_at(memory, rank, span, origin, world.contracts[rank].in_order)?;
                 }
@@ -104,7 +104,7 @@ fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize) {
             memories.remove(&(rank as u32, BufferId(buffer as u32)));
         }
     }
-    for span in &world.contracts[rank].gives {
+    for span in &world.contracts[rank].inputs {
         let given = Provenance { rank: rank as u32, buffer: span.buffer, shift: 0 };
         let memory = memories.entry((rank as u32, span.buffer)).or_default();
         memory.write(span.offset, span.bytes, Some(Rc::new(vec![given])));

@@ -140,8 +140,8 @@ impl HappensBefore {
     }
 
     /// Checks that starts end only after all ranks have started, where the contract demands it.
-    pub(super) fn meets(&self, world: &Unrolled) -> Result<(), Box<Fault>> {
-        for rank in (0..world.ranks()).filter(|&rank| world.contracts[rank].meets) {
+    pub(super) fn check_synchronization(&self, world: &Unrolled) -> Result<(), Box<Fault>> {
+        for rank in (0..world.ranks()).filter(|&rank| world.contracts[rank].synchronizes) {
             let end = world.number(Event::End(rank));
             for begin in (0..world.ranks()).map(|other| world.number(Event::Begin(other))) {
                 if self.has_begun(begin, end) != Some(0) {
@@ -395,7 +395,7 @@ mod tests {
     use super::implied_until;
 
     #[test]
-    fn the_first_place_that_is_not_implied_is_found_from_wherever_one_looks() {
+    fn the_first_position_not_implied_is_found_from_any_start() {
         for end in 0..40 {
             for (from, first) in (0..=end).flat_map(|first| (0..=first).map(move |from| (from, first))) {
                 let asked = |place: usize| {

@@ -44,7 +44,7 @@ pub(super) fn check(schedule: &Schedule) -> Result<CheckReport, Box<Fault>> {
     let world = Unrolled::lay_out(schedule)?;
     let run = dry_run::run(&world)?;
     let order = happens_before::find(&world, &run)?;
-    order.meets(&world)?;
+    order.check_synchronization(&world)?;
     races::find(&world, &run, &order)?;
     contents::compare(&world, &run)?;
     Ok(world.numbers(order.depth))

@@ -74,8 +74,8 @@ fn accesses(world: &Unrolled, event: usize) -> Vec<(Location, u64, bool)> {
             own.map(|(buffer, room)| (buffer.on(rank, 0), room.bytes, true)).collect()
         }
         Event::End(rank) => {
-            let gets = world.contracts[rank].gets.iter();
-            gets.map(|(span, _)| (span.buffer.on(rank, span.offset), span.bytes, false)).collect()
+            let outputs = world.contracts[rank].outputs.iter();
+            outputs.map(|(span, _)| (span.buffer.on(rank, span.offset), span.bytes, false)).collect()
         }
         Event::Step(rank, step) => match world.parts[rank].steps()[step].action {
             StepKind::Nothing => Vec::new(),
@@ -166,7 +166,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn the_nearest_number_is_that_of_a_look_at_all() {
+    fn the_nearest_number_matches_a_full_search() {
         for (low, high) in (-9..9).flat_map(|low| (low - 2..9).map(move |high| (low, high))) {
             for (period, but_zero) in (1..6).flat_map(|period| [(period, false), (period, true)]) {
                 for rest in 0..period.min(2) {

@@ -11,8 +11,8 @@ fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut RankPart) + Send + Syn
         let buffer = crate::BufferId(0);
         let span = Span { buffer, offset: 0, bytes: BYTES };
         let origin = Origin { ranks: vec![0], buffer, offset: 0 };
-        let gives = if rank == 0 { vec![span] } else { Vec::new() };
-        Contract { gives, gets: vec![(span, origin)], ..Contract::default() }
+        let inputs = if rank == 0 { vec![span] } else { Vec::new() };
+        Contract { inputs, outputs: vec![(span, origin)], ..Contract::default() }
     };
     Schedule::new(name, ranks, part, contract)
 }
@@ -111,7 +111,7 @@ fn fault_of(schedule: &Schedule) -> Fault {
 }
 
 #[test]
-fn a_chain_is_right() {
+fn a_chain_is_proven() {
     for (ranks, segments) in [(1, 1), (2, 1), (2, 4), (3, 1), (5, 3), (9, 7)] {
         let checked = chain(ranks, segments, Slip::None).check();
         let checked = checked.unwrap_or_else(|fault| panic!("{ranks} ranks, {segments} segments: {fault}"));
@@ -205,8 +205,8 @@ fn exchange(swap: Swap) -> Schedule {
         let buffer = crate::BufferId(0);
         let origin = Origin { ranks: vec![(rank as u32 + 1) % 2], buffer, offset: 0 };
         let got = Span { buffer, offset: BYTES, bytes: BYTES };
-        let gets = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
-        Contract { gives: vec![Span { buffer, offset: 0, bytes: BYTES }], gets, ..Contract::default() }
+        let outputs = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
+        Contract { inputs: vec![Span { buffer, offset: 0, bytes: BYTES }], outputs, ..Contract::default() }
     };
     Schedule::new("exchange", ranks, part, contract)
 }
@@ -228,7 +228,7 @@ fn swapped_places_are_free_when_their_next_writer_has_read_there() {
 }
 
 #[test]
-fn each_slip_is_seen_as_what_it_is() {
+fn each_mistake_gives_the_right_fault() {
     use Slip::*;
     let slips = [
         (ForwardsTooEarly, "race"),
@@ -259,7 +259,7 @@ fn each_slip_is_seen_as_what_it_is() {
 }
 
 #[test]
-fn what_is_to_be_given_and_gotten_has_a_place() {
+fn inputs_and_outputs_must_lie_within_buffers() {
     for bytes in [None, Some(BYTES - 1)] {
         let fault = fault_of(&broadcast("nowhere", 3, move |part| {
             part.join(started());
@@ -271,7 +271,7 @@ fn what_is_to_be_given_and_gotten_has_a_place() {
 }
 
 #[test]
-fn a_program_gives_and_gets_nothing_in_buffers_that_are_not_its_own() {
+fn inputs_and_outputs_must_lie_in_program_buffers() {
     let fault = fault_of(&broadcast("own", 1, |part| {
         part.scratch("data", BYTES, 1);
     }));
@@ -279,7 +279,7 @@ fn a_program_gives_and_gets_nothing_in_buffers_that_are_not_its_own() {
 }
 
 #[test]
-fn the_graph_is_as_deep_as_what_was_proven() {
+fn the_graph_has_the_depth_of_the_report() {
     for (ranks, segments) in [(1, 1), (2, 4), (5, 3), (9, 7)] {
         let schedule = chain(ranks, segments, Slip::None);
         let graph = schedule.graph().unwrap_or_else(|fault| panic!("{fault}"));
@@ -303,7 +303,7 @@ fn the_graph_is_as_deep_as_what_was_proven() {
 }
 
 #[test]
-fn memory_of_the_proof_is_foreseen() {
+fn the_memory_of_a_proof_is_estimated() {
     let schedule = chain(9, 4, Slip::None);
     let bytes = schedule.check_bytes(u64::MAX);
     let events: u64 = (0..9).map(|rank| 2 + schedule.part(rank).steps().len() as u64).sum();
@@ -354,7 +354,7 @@ fn starts_that_share_a_copy_of_a_buffer_are_compared_however_many_turns_there_ar
 }
 
 /// Rank 0 waits for the sum of the signals of two other ranks, one of which adds much more at once.
-fn weighed(amounts: [u64; 2], meets: bool) -> Schedule {
+fn weighed(amounts: [u64; 2], synchronizes: bool) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank();
         let told = part.signal("told", if me == 0 { amounts[0] + amounts[1] } else { 0 });
@@ -367,17 +367,17 @@ fn weighed(amounts: [u64; 2], meets: bool) -> Schedule {
         }
     };
     Schedule::new("weighed", 3, part, move |rank| Contract {
-        meets: meets && rank == 0,
+        synchronizes: synchronizes && rank == 0,
         ..Contract::default()
     })
 }
 
 /// A rank that adds 1 in each start need only be ten starts ahead to count for one that adds 10.
 #[test]
-fn many_starts_ahead_stand_for_one_that_tells_much() {
+fn a_rank_many_starts_ahead_may_count_for_another() {
     for amounts in [[1, 1], [1, 2], [1, 10], [1000, 1]] {
-        for meets in [false, true] {
-            let fault = fault_of(&weighed(amounts, meets));
+        for synchronizes in [false, true] {
+            let fault = fault_of(&weighed(amounts, synchronizes));
             assert!(matches!(fault, Fault::Overtaken { .. }), "{amounts:?}: {fault}");
         }
     }
@@ -385,7 +385,7 @@ fn many_starts_ahead_stand_for_one_that_tells_much() {
 
 /// A copy within a buffer between overlapping ranges: the result depends on the order of the pieces.
 #[test]
-fn a_step_whose_places_overlap_is_a_race_with_itself() {
+fn a_step_with_overlapping_operands_races_with_itself() {
     let shift = |by: u64| {
         let part = move |part: &mut RankPart| {
             let data = part.buffer("data", 3 * BYTES);

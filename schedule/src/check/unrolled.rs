@@ -214,9 +214,9 @@ impl Unrolled {
     /// Checks that inputs and outputs lie within buffers.
     fn check_contracts(&self) -> Result<(), Box<Fault>> {
         for (rank, contract) in self.contracts.iter().enumerate() {
-            let gives = contract.gives.iter().map(|span| (span, false));
-            let gets = contract.gets.iter().map(|(span, _)| (span, true));
-            for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
+            let inputs = contract.inputs.iter().map(|span| (span, false));
+            let outputs = contract.outputs.iter().map(|(span, _)| (span, true));
+            for (&Span { buffer, offset, bytes }, is_end) in inputs.chain(outputs) {
                 let place = Location { rank: rank as u32, buffer, offset };
                 // Only the program's own buffers hold inputs and outputs.
                 if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.used(&place) == BufferKind::User)

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_the_line() {
         let wrong = [
             ("", "num_ranks"),
             ("rank 0 {\n}", "line 1: \"num_ranks N\" stands before"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_options_are_passed_over() {
+    fn comments_and_options_are_ignored() {
         let text =
             "// a /* b\nnum_ranks 1 // one\nrank 0 { /* c\n */\nl1:calc 7 cpu 1\nsend 8b to 0 tag 3 nic 1\n}";
         let goal = parse(text).unwrap();

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_takes_what_loggops_says() {
+    fn a_message_takes_the_time_of_loggops() {
         // o + 2 L + m G + o, with m = 8, and a calc after it.
         let text =
             "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\nb: calc 7\nb requires a\n}";
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn mismatched_operations_are_reported() {
         let said =
             |text: &str, nodes| parse(text).unwrap().simulate(&network(nodes)).unwrap_err().to_string();
         let lost = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}";
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn exported_schedules_take_about_as_long_as_themselves() {
+    fn exported_schedules_take_about_the_time_of_their_source() {
         // Without o, and with all steps of a rank in one engine, the two models differ in the signals, which are
         // messages here, and in calculations.
         let mut network = network(16);

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_who_comes_first_is_refused() {
+    fn dependencies_on_arrival_order_are_refused() {
         let schedule = |count: u64, said: u64| {
             let part = move |part: &mut RankPart| {
                 let told = part.signal("told", if part.rank() == 0 { said } else { 0 });
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn mismatched_operations_are_reported() {
         let wrong = [
             ("a: send 8b to 0 tag 1", "a of rank 0: rank 0 does not receive this message of tag 1"),
             ("a: recv 8b from 0 tag 1", "a of rank 0: rank 0 sends rank 0 no message of tag 1"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_of_all_nodes_meets_nobody() {
+    fn a_shift_of_all_nodes_has_no_contention() {
         let tree = FatTree::new(4, 64);
         for shift in 1..64 {
             let mut links = Vec::new();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_second_waits_and_so_does_its_engine() {
+    fn a_second_transfer_waits_with_its_engine() {
         let network = network();
         let mut links = Links::new(&network);
         let at = Time::nanoseconds;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_last_link_alone_does_not_hold_its_engine() {
+    fn a_wait_for_the_last_link_frees_the_engine() {
         let network = network();
         let mut links = Links::new(&network);
         let at = Time::nanoseconds;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn of_links_used_alike_the_first_is_named() {
+    fn among_equally_used_links_the_first_is_reported() {
         let network = network();
         let mut links = Links::new(&network);
         assert_eq!(links.busiest(&network), None);

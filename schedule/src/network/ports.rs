@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten_and_what_touches_is_one() {
+    fn past_intervals_are_removed_and_adjacent_ones_merged() {
         let mut port = Port::default();
         for number in 0..1000 {
             assert_eq!(port.take(ns(0), ns(0), ns(2)), ns(2 * number));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn times_neither_wrap_nor_fall_below_nothing() {
+    fn times_saturate_at_both_ends() {
         let (one, most) = (Time::nanoseconds(1), Time::femtoseconds(u64::MAX));
         assert_eq!((most + one, most * 2, Time::ZERO - one), (most, most, Time::ZERO));
         assert_eq!(Time::of_seconds(-1.0), Time::ZERO);

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read() {
+    fn topologies_are_formatted_and_parsed() {
         for text in
             ["crossbar", "fat-tree:4", "torus:2x2x3", "mesh:12", "torus:2x1x2x1x3x1", "dragonfly:3x2x2"]
         {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_topologies_are_reported() {
         let wrong = |text| Topology::parse(text, 12).map(|topology| topology.to_string()).unwrap_err();
         assert_eq!(wrong("trous"), WrongTopology::Kind("trous".into()));
         assert_eq!(wrong("torus:2x2"), WrongTopology::TooSmall { has: 4, needs: 12 });

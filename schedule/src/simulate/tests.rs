@@ -57,7 +57,7 @@ fn relay(ranks: usize) -> Schedule {
 }
 
 #[test]
-fn a_relay_takes_what_its_parts_take() {
+fn a_relay_takes_the_sum_of_its_parts() {
     // Rank 2: a join from 0, the report from 5, at rank 1 at 15. Its report is at rank 0 at 25, where the join takes 5:
     // the copy is at rank 1 from 30 + 10 + 100 on, and at rank 2 110 later. News that it was is at rank 1 at 260.
     let network = row(3, 1);
@@ -77,7 +77,7 @@ fn a_relay_takes_what_its_parts_take() {
 }
 
 #[test]
-fn equal_questions_get_equal_answers() {
+fn simulations_are_deterministic() {
     let network = row(40, 2);
     let once = || Simulation::new(&relay(77), &network).starts(3).run();
     assert_eq!(once(), once());
@@ -114,7 +114,7 @@ fn copies(queues: u16) -> Schedule {
 }
 
 #[test]
-fn an_engine_does_one_command_at_a_time_and_a_link_too() {
+fn engines_and_links_carry_one_transfer_at_a_time() {
     // Two engines begin two copies at once: the link lets the second one go 100 later. The first engine is free at 105,
     // and its copy finds the link taken until 200.
     let network = row(2, 1);
@@ -158,14 +158,14 @@ fn transfers_from_many_senders_queue_at_the_receiver() {
 }
 
 #[test]
-fn parts_say_about_how_much_memory_their_ranks_take() {
+fn the_memory_of_a_simulation_is_estimated() {
     let few = relay(3).part(1).simulation_bytes();
     let many = copies(40).part(0).simulation_bytes();
     assert!(few > 3 * size_of::<crate::Step>() as u64 && many > 5 * few, "{few} {many}");
 }
 
 #[test]
-fn what_is_combined_takes_its_time_and_third_parties_ask() {
+fn reductions_take_time_and_third_parties_send_requests() {
     let sum = schedule(3, |part| {
         part.buffer("data", BYTES);
         let arrived = part.signal("arrived", u64::from(part.rank() == 2));
@@ -179,7 +179,7 @@ fn what_is_combined_takes_its_time_and_third_parties_ask() {
 }
 
 #[test]
-fn what_one_queue_raises_at_one_signal_comes_in_order() {
+fn effects_of_one_queue_on_one_signal_arrive_in_order() {
     // The join is over at once, but what it raises comes after what the copy before it raises.
     let ordered = schedule(2, |part| {
         part.buffer("data", BYTES);
@@ -194,7 +194,7 @@ fn what_one_queue_raises_at_one_signal_comes_in_order() {
 }
 
 #[test]
-fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
+fn computing_hosts_delay_only_their_own_steps() {
     let network = row(3, 1);
     let time = |compute, offloaded| {
         let host = HostModel { compute: ns(compute), varies: Time::ZERO, offloaded };
@@ -208,7 +208,7 @@ fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
 }
 
 #[test]
-fn hosts_that_vary_compute_between_the_bounds_and_the_same_each_time() {
+fn varying_host_times_are_bounded_and_deterministic() {
     let host = HostModel { compute: ns(1000), varies: ns(500), offloaded: true };
     let times: Vec<Time> = (0..200).map(|rank| host.computes(rank, rank % 7)).collect();
     assert!(times.iter().all(|time| (ns(1000)..ns(1500)).contains(time)));
@@ -219,7 +219,7 @@ fn hosts_that_vary_compute_between_the_bounds_and_the_same_each_time() {
 }
 
 #[test]
-fn what_gets_stuck_is_told() {
+fn deadlocks_are_reported() {
     let stuck = schedule(3, |part| {
         let never = part.signal("never", 1);
         part.join(started());

@@ -84,13 +84,13 @@ pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
             }
             let mut plan = world.plan_unchecked(&algorithm.schedule(&shape, 3))?;
             for start in 0..effort(job, 3, 2) as u64 {
-                for span in shape.contract(me).gives {
+                for span in shape.contract(me).inputs {
                     let byte = |at: u64| (me as u64 * 7 + start + (span.offset + at) % 251) as u8;
                     plan.write(span.offset as usize, &(0..span.bytes).map(byte).collect::<Vec<u8>>())?;
                 }
                 plan.start()?;
                 plan.wait()?;
-                for (span, origin) in shape.contract(me).gets {
+                for (span, origin) in shape.contract(me).outputs {
                     let from = u64::from(origin.ranks[0]);
                     let byte = |at: u64| (from * 7 + start + (origin.offset + at) % 251) as u8;
                     let mut got = vec![0; span.bytes as usize];
@@ -325,7 +325,7 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
         let origin = Origin { ranks: vec![root as u32], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == root { vec![span] } else { vec![] };
         let gets = if rank == by { vec![] } else { vec![(span, origin)] };
-        Contract { gives, gets, ..Contract::default() }
+        Contract { inputs: gives, outputs: gets, ..Contract::default() }
     };
     Schedule::build("list of an outsider", (ranks, 0, bytes), write, contract)
 }

@@ -91,8 +91,8 @@ fn signals(part: &RankPart, names: &Names<'_>) -> Vec<String> {
 }
 
 fn contract(contract: &Contract, names: &Names<'_>) -> (Vec<String>, Vec<String>) {
-    let gives = contract.gives.iter().map(|span| names.span(span)).collect();
-    let gets = contract.gets.iter().map(|(span, origin)| {
+    let gives = contract.inputs.iter().map(|span| names.span(span)).collect();
+    let gets = contract.outputs.iter().map(|(span, origin)| {
         let end = origin.offset + span.bytes;
         let whose: Vec<String> = origin.ranks.iter().map(ToString::to_string).collect();
         let (count, whose) = (whose.len(), few(whose, SPANS_MAX).join(" + "));

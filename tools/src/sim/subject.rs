@@ -52,7 +52,7 @@ impl Subject {
 
     /// The plan of a file.
     pub(super) fn plan(schedule: &Schedule, file: &str) -> Subject {
-        let given = |rank| schedule.contract(rank).gives.iter().map(|span| span.bytes).sum();
+        let given = |rank| schedule.contract(rank).inputs.iter().map(|span| span.bytes).sum();
         let bytes = (0..schedule.ranks()).map(given).max().unwrap_or(0);
         let what = format!("the plan of {file}, {} of a rank at most", size::show(bytes));
         Subject { name: "plan".into(), what, ranks: schedule.ranks(), root: None, bytes }

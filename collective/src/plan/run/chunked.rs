@@ -40,11 +40,11 @@ impl ChunkShape {
         let blocks = |offset: u64, len: u64| (offset / bytes) as usize..((offset + len) / bytes) as usize;
         let contract = shape.contract(member);
         let [own, apart] = shape.rooms(member).map(|all| blocks(0, all).len());
-        let result = contract.gets.iter().map(|(span, _)| span.buffer).find(|&buffer| buffer != DATA);
+        let result = contract.outputs.iter().map(|(span, _)| span.buffer).find(|&buffer| buffer != DATA);
         Some(ChunkShape {
             room,
-            given: contract.gives.iter().flat_map(|span| blocks(span.offset, span.bytes)).collect(),
-            gotten: contract.gets.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
+            given: contract.inputs.iter().flat_map(|span| blocks(span.offset, span.bytes)).collect(),
+            gotten: contract.outputs.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
             result: result.unwrap_or(DATA),
             count: if result.is_some() { [own, apart] } else { [own, own] },
             combines: matches!(shape.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan),

@@ -95,12 +95,12 @@ impl CallSequence {
         let mut part = RankPart::new(rank);
         for call in &self.calls {
             let data = part.buffer("data", 0);
-            let Contract { gives, gets, .. } = call.contract(rank);
-            all.gives.extend(gives.into_iter().map(|mut span| {
+            let Contract { inputs, outputs, .. } = call.contract(rank);
+            all.inputs.extend(inputs.into_iter().map(|mut span| {
                 span.buffer = data;
                 span
             }));
-            all.gets.extend(gets.into_iter().map(|(mut span, mut origin)| {
+            all.outputs.extend(outputs.into_iter().map(|(mut span, mut origin)| {
                 (span.buffer, origin.buffer) = (data, data);
                 (span, origin)
             }));

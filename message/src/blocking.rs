@@ -25,9 +25,9 @@ impl Context {
         let call = self.to("send", to, slot);
         let (bank, index) = self.bank(call)?;
         if bytes.len() <= SHORT_MAX {
-            let mut looks = self.worker.spins(Some(bank.peer));
-            while looks > 0 && !bank.is_recv_posted(index) {
-                looks -= 1;
+            let mut attempts = self.worker.spins(Some(bank.peer));
+            while attempts > 0 && !bank.is_recv_posted(index) {
+                attempts -= 1;
                 std::hint::spin_loop();
             }
             if bank.send_short(index, bytes) {
@@ -41,7 +41,7 @@ impl Context {
             return Ok(());
         }
         RevocableBuffer::lend(bytes, &|| self.worker.pause(), |buffer| {
-            self.send_place(SendProtocol::new(MessageBuffer::Own(buffer.clone())), &bank, index, call)
+            self.send_occupied(SendProtocol::new(MessageBuffer::Own(buffer.clone())), &bank, index, call)
         })
     }
 
@@ -54,7 +54,7 @@ impl Context {
         let (bank, index) = self.bank(call)?;
         self.check_job(from, len, call)?;
         self.occupy_send(&bank, index, call)?;
-        self.send_place(SendProtocol::new(MessageBuffer::Job(from, len)), &bank, index, call)
+        self.send_occupied(SendProtocol::new(MessageBuffer::Job(from, len)), &bank, index, call)
     }
 
     /// Reads a short message from job memory into `line`; `None` if it is not short.
@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// Sends on a slot that is already occupied.
-    fn send_place(
+    fn send_occupied(
         &self,
         sending: SendProtocol,
         bank: &Arc<SlotBank>,
@@ -96,7 +96,7 @@ impl Context {
             Some(_) => Ok(()),
             None => {
                 let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, predecessor);
-                let _bound = self.bind(&operation);
+                let _guard = self.guard(&operation);
                 self.finish_send(&operation, self.buffers_after(), call)
             }
         };
@@ -191,7 +191,7 @@ impl Context {
                 Some(consumer) => Ok(RecvProtocol::posted(into, consumer)),
                 None => self.receiving(into, &bank, index, call),
             };
-            self.recv_place(receiving, &bank, index, limit, call)
+            self.recv_occupied(receiving, &bank, index, limit, call)
         })
     }
 
@@ -202,11 +202,11 @@ impl Context {
         self.check_job(into, len, call)?;
         self.occupy_receive(&bank, index, None, call)?;
         let receiving = self.receiving(MessageBuffer::Job(into, len), &bank, index, call);
-        self.recv_place(receiving, &bank, index, None, call)
+        self.recv_occupied(receiving, &bank, index, None, call)
     }
 
     /// Receives on a slot that is already occupied.
-    fn recv_place(
+    fn recv_occupied(
         &self,
         receiving: Result<RecvProtocol>,
         bank: &Arc<SlotBank>,
@@ -261,7 +261,7 @@ impl Context {
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
-        let _bound = self.bind(operation);
+        let _guard = self.guard(operation);
         let mut waited = self.finish(operation, limit, call);
         if let Err(error) = &waited
             && error.is_timeout()
@@ -297,8 +297,8 @@ impl Context {
     }
 
     /// Returns a guard that abandons the operation if the calling thread unwinds.
-    pub(crate) fn bind<'c>(&'c self, operation: &'c Arc<MessageOp>) -> Bound<'c> {
-        Bound { context: self, operation }
+    pub(crate) fn guard<'c>(&'c self, operation: &'c Arc<MessageOp>) -> OperationGuard<'c> {
+        OperationGuard { context: self, operation }
     }
 
     /// Waits for the end of an operation. On return it is no longer in the progress engine, and no thread steps it.
@@ -423,12 +423,12 @@ pub(crate) fn deadline_ns(now_ns: u64, limit: Duration) -> u64 {
 /// Guards a message that a call waits for. If the call unwinds, the message is removed from the progress engine and
 /// no longer uses the call's buffer; the owner of the buffer waits for that.
 #[derive(Debug)]
-pub(crate) struct Bound<'c> {
+pub(crate) struct OperationGuard<'c> {
     context: &'c Context,
     operation: &'c Arc<MessageOp>,
 }
 
-impl Drop for Bound<'_> {
+impl Drop for OperationGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.context.progress.remove(&self.context.worker, self.operation);

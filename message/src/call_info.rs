@@ -13,7 +13,7 @@ pub trait CallNames: Send + Sync + Debug {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallInfo {
     name: &'static str,
-    word: &'static str,
+    direction: &'static str,
     /// The peer's rank, as the call names it.
     pub(crate) peer: Rank,
     /// The peer's rank in the job, if the call names it by another number.
@@ -28,12 +28,12 @@ impl CallInfo {
 
     /// Describes a send by a call of that name.
     pub(crate) fn to(name: &'static str, peer: Rank, slot: u32) -> CallInfo {
-        CallInfo { name, word: "to", peer, rank: None, slot }
+        CallInfo { name, direction: "to", peer, rank: None, slot }
     }
 
     /// Describes a receive by a call of that name.
     pub(crate) fn from(name: &'static str, peer: Rank, slot: u32) -> CallInfo {
-        CallInfo { name, word: "from", peer, rank: None, slot }
+        CallInfo { name, direction: "from", peer, rank: None, slot }
     }
 
     /// Adds the peer's rank in the job, if the call names the peer by its rank in a smaller communicator.
@@ -43,7 +43,7 @@ impl CallInfo {
 
     /// Returns true for a send.
     pub(crate) fn is_send(&self) -> bool {
-        self.word == "to"
+        self.direction == "to"
     }
 
     /// Returns the name of the call.
@@ -54,10 +54,10 @@ impl CallInfo {
 
 impl fmt::Display for CallInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallInfo { name, word, peer, rank, slot } = self;
+        let CallInfo { name, direction, peer, rank, slot } = self;
         match *slot {
-            CallInfo::ANY => write!(f, "{name}(any slot {word} ")?,
-            slot => write!(f, "{name}(slot {slot} {word} ")?,
+            CallInfo::ANY => write!(f, "{name}(any slot {direction} ")?,
+            slot => write!(f, "{name}(slot {slot} {direction} ")?,
         }
         match rank {
             Some(rank) => write!(f, "rank {rank}, member {peer})"),

@@ -29,7 +29,7 @@ pub struct Received {
 
 /// How often a withdrawal of a short receive is tried while the fabric has no resources. If it still fails, the
 /// sender may use the receive later; the message then goes to the next receive, as for a late match.
-const WITHDRAWALS: usize = 100;
+const WITHDRAW_ATTEMPTS: usize = 100;
 
 /// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::discard_posted`].
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +124,7 @@ pub struct Context {
     /// True if sends that wait too long are buffered.
     pub(crate) buffers: bool,
     pub(crate) late_matches: Arc<LateMatches>,
-    /// Names the calls of the program that its messages are steps of, if they are.
+    /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
     call_names: Option<Weak<dyn CallNames>>,
 }
 
@@ -298,7 +298,7 @@ impl Context {
     #[cold]
     pub(crate) fn withdraw_short(&self, bank: &Arc<SlotBank>, index: SlotIndex, number: u32) {
         let withdrawn = encoding::withdrawn_posting(number, bank.next_version(index));
-        for _ in 0..WITHDRAWALS {
+        for _ in 0..WITHDRAW_ATTEMPTS {
             if bank.has_data(index, number) || self.worker.check().is_err() {
                 break;
             }

@@ -68,9 +68,9 @@ impl Context {
         let call = self.to("isend", to, slot);
         let (bank, index) = self.bank(call)?;
         let state = bank.state(index);
-        let went = state.sending.is_idle() && bank.send_short(index, bytes);
+        let is_sent = state.sending.is_idle() && bank.send_short(index, bytes);
         self.occupy_send(&bank, index, call)?;
-        if went || self.send_by_ring(BufferView::of(bytes), &bank, index) {
+        if is_sent || self.send_by_ring(BufferView::of(bytes), &bank, index) {
             return Ok(Some(self.pending_send(call, (bank, index), None)));
         }
         state.sending.set_idle();
@@ -298,7 +298,7 @@ impl PendingSend {
     pub fn cancel(mut self) {
         self.waited = true;
         if let Some(operation) = &self.operation {
-            let _bound = self.context.bind(operation);
+            let _guard = self.context.guard(operation);
             self.context.progress.remove(&self.context.worker, operation);
             let is_matched = || !operation.is_unmatched_send(&self.context.worker);
             if !operation.is_over() && !std::thread::panicking() && is_matched() {
@@ -395,9 +395,9 @@ impl PendingRecv {
     pub fn is_finished(&self) -> bool {
         self.context.worker.progress();
         match &self.kind {
-            // `take` reports errors of `renew`.
+            // `take` reports errors of `repost_if_too_long`.
             RecvKind::Short { number, room } => {
-                !matches!(self.renew(number, *room), Ok(true))
+                !matches!(self.repost_if_too_long(number, *room), Ok(true))
                     && self.bank.has_data(self.index, number.load(Relaxed))
             }
             RecvKind::Long(operation) => operation.is_over(),
@@ -406,7 +406,7 @@ impl PendingRecv {
 
     /// Reposts a short receive if the message that arrived did not fit in an earlier, withdrawn receive. Returns true
     /// if it did.
-    fn renew(&self, number: &AtomicU32, room: usize) -> Result<bool> {
+    fn repost_if_too_long(&self, number: &AtomicU32, room: usize) -> Result<bool> {
         let (bank, index, old) = (&*self.bank, self.index, number.load(Relaxed));
         let now = encoding::version(bank.state(index).version.load(Relaxed));
         match encoding::read_data(bank.data(index), old) {
@@ -454,7 +454,7 @@ impl PendingRecv {
             RecvKind::Long(operation) => return Ok(operation.clone()),
             RecvKind::Short { number, room } => (number, *room),
         };
-        if self.renew(number, room)? {
+        if self.repost_if_too_long(number, room)? {
             self.forget_watch();
         }
         Ok(self.watch(number.load(Relaxed)))
@@ -487,7 +487,7 @@ impl PendingRecv {
             if std::thread::panicking() {
                 self.context.progress.remove(&self.context.worker, operation);
             } else {
-                let _bound = self.context.bind(operation);
+                let _guard = self.context.guard(operation);
                 let _ = self.context.finish(operation, None, self.call); // the result does not matter
             }
         }

@@ -29,10 +29,10 @@ pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {
         promises[place].2 = promises[place].2.wrapping_add(1);
     }
     for (bank, index, last) in promises {
-        write(worker, bank, index, encoding::promise(last));
+        write_promise(worker, bank, index, encoding::promise(last));
     }
     for pair in pairs(&unfinished) {
-        write(worker, &pair, ANY, encoding::promise_of_any(true));
+        write_promise(worker, &pair, ANY, encoding::promise_of_any(true));
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()>
             worker.settle(&call)?; // no promised message may arrive after the end of the promise
         }
         for pair in receivers.iter().filter(|pair| !is_among(&remaining, pair)) {
-            write(worker, pair, ANY, encoding::promise_of_any(false));
+            write_promise(worker, pair, ANY, encoding::promise_of_any(false));
         }
         receivers = remaining;
         let Some(other) = left.iter().find(|operation| !operation.cannot_complete(worker)) else {
@@ -66,7 +66,7 @@ pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()>
 }
 
 /// Writes a promise. If it cannot be written, the peer no longer waits for it.
-fn write(worker: &Worker, bank: &SlotBank, index: SlotIndex, promise: u64) {
+fn write_promise(worker: &Worker, bank: &SlotBank, index: SlotIndex, promise: u64) {
     while let Err(Refused::Again | Refused::Relay) = bank.promise(index, promise) {
         if worker.relax("leave()").is_err() {
             return;

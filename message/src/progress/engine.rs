@@ -140,19 +140,19 @@ impl ProgressEngine {
     pub(crate) fn give_up(
         &self,
         worker: &Worker,
-        hopeless: &[Arc<MessageOp>],
+        discarded: &[Arc<MessageOp>],
         call: impl Fn() -> String,
     ) -> Error {
-        for operation in hopeless {
+        for operation in discarded {
             self.remove(worker, operation);
             self.buffered.give_back(operation);
             if operation.buffered_bytes().is_none() {
                 operation.free_slot(); // the slot of a buffered message may be in use again
             }
         }
-        let first = hopeless.first().map(|first| (first.bank.peer, first.bank.slot(first.index)));
+        let first = discarded.first().map(|first| (first.bank.peer, first.bank.slot(first.index)));
         let (peer, slot) = first.unwrap_or_default();
-        worker.fault(Cause::Untaken { messages: hopeless.len(), peer, slot }, call)
+        worker.fault(Cause::Untaken { messages: discarded.len(), peer, slot }, call)
     }
 
     fn to_wake(&self) -> MutexGuard<'_, Vec<Waker>> {

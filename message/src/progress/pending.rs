@@ -15,7 +15,7 @@ pub(crate) struct PendingOps {
     /// All operations by ticket, in the order in which they were added.
     all: BTreeMap<u64, Arc<MessageOp>>,
     /// How many were ever added.
-    came: u64,
+    added: u64,
     /// Those without a predecessor.
     first: Vec<Arc<MessageOp>>,
     /// Index in `first` of the next one to step.
@@ -30,9 +30,9 @@ impl PendingOps {
         if operation.ticket.load(Relaxed) != 0 {
             return;
         }
-        self.came += 1;
-        operation.ticket.store(self.came, Relaxed);
-        self.all.insert(self.came, operation.clone());
+        self.added += 1;
+        operation.ticket.store(self.added, Relaxed);
+        self.all.insert(self.added, operation.clone());
         if operation.has_predecessor() {
             self.blocked.entry(place(operation)).or_default().push_back(operation.clone());
         } else {
@@ -44,10 +44,10 @@ impl PendingOps {
     pub(crate) fn remove(&mut self, operation: &Arc<MessageOp>) -> bool {
         let ticket = operation.ticket.swap(0, Relaxed);
         let was_in = self.all.remove(&ticket).is_some();
-        let known = self.first.len();
+        let before = self.first.len();
         self.first.retain(|other| !Arc::ptr_eq(other, operation));
         if let Some(others) = self.blocked.get_mut(&place(operation)) {
-            if known == self.first.len() {
+            if before == self.first.len() {
                 others.retain(|other| !Arc::ptr_eq(other, operation));
             }
             let next = others.pop_front_if(|next| !next.has_predecessor());

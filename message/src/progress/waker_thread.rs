@@ -51,7 +51,7 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
             }
             continue;
         }
-        let event = WatchedOps { worker: worker.clone(), progress: progress.clone(), known: watched.len() };
+        let event = WatchedOps { worker: worker.clone(), progress: progress.clone(), count: watched.len() };
         let now_ns = worker.platform().now_ns();
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
         let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
@@ -86,7 +86,7 @@ fn awaited(messages: &[Arc<MessageOp>]) -> String {
 struct WatchedOps {
     worker: Arc<Worker>,
     progress: Arc<ProgressEngine>,
-    known: usize,
+    count: usize,
 }
 
 impl WaitEvent for WatchedOps {
@@ -94,7 +94,7 @@ impl WaitEvent for WatchedOps {
         let watched = self.progress.watched();
         let concerns =
             |operation: &Arc<MessageOp>| operation.happened() || operation.cannot_finish(&self.worker);
-        watched.len() != self.known || watched.iter().any(concerns)
+        watched.len() != self.count || watched.iter().any(concerns)
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {

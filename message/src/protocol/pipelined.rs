@@ -80,7 +80,7 @@ impl PipelinedSend {
                 }
             }
             if self.is_over() {
-                self.ring.leave(Unconsumed::new(bank, index, number, chunks));
+                self.ring.set_unconsumed(Unconsumed::new(bank, index, number, chunks));
                 return Ok(FillResult::Over);
             }
             if !self.fill(worker, bank.taken(index, number, chunks), &copy)? {

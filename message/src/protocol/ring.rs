@@ -68,7 +68,7 @@ pub(crate) struct HeldRing {
     /// Where the message lies in it: behind the last one.
     pub(crate) span: RingSpan,
     /// The message that the next one has to wait for.
-    left: Option<Unconsumed>,
+    unconsumed: Option<Unconsumed>,
 }
 
 /// A message in a ring whose send has completed.
@@ -170,16 +170,16 @@ impl WaitEvent for Unconsumed {
 
 impl HeldRing {
     /// The send is over. The ring is free for others when that message is taken.
-    pub(crate) fn leave(&mut self, message: Unconsumed) {
-        self.left = Some(message);
+    pub(crate) fn set_unconsumed(&mut self, message: Unconsumed) {
+        self.unconsumed = Some(message);
     }
 }
 
 impl Drop for HeldRing {
     fn drop(&mut self) {
         let mut state = lock(&self.ring.state);
-        if self.left.is_some() {
-            state.unconsumed = self.left.take();
+        if self.unconsumed.is_some() {
+            state.unconsumed = self.unconsumed.take();
         }
         state.is_held = false;
     }
@@ -245,7 +245,7 @@ impl Ring {
     fn held(self: &Arc<Ring>, state: &mut RingState, len: u64) -> HeldRing {
         let span = self.span(state, len);
         *state = RingState { is_held: true, next: span.end(), unconsumed: None, generation_query: None };
-        HeldRing { ring: self.clone(), span, left: None }
+        HeldRing { ring: self.clone(), span, unconsumed: None }
     }
 
     /// Returns the message that lies in it; `None` while a message holds the ring.

@@ -5,7 +5,7 @@ use crate::slot::bank::{SlotBank, SlotIndex};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a chunk, for messages of at most twice this length.
-const HALF: u64 = 2 << 10;
+const SMALL_CHUNK: u64 = 2 << 10;
 /// Bytes of the smallest and the largest chunk of all other messages. From 4 KiB on the C library uses the copy
 /// instruction that does not fetch lines it overwrites completely.
 const CHUNK_MIN: u64 = 4 << 10;
@@ -24,7 +24,7 @@ impl Chunking {
     /// that announcing costs more than copying, nor so large that the ring holds only a few.
     pub(crate) fn of(len: u64) -> Chunking {
         let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
-        Chunking { len, chunk: if len <= 2 * HALF { HALF } else { quarter } }
+        Chunking { len, chunk: if len <= 2 * SMALL_CHUNK { SMALL_CHUNK } else { quarter } }
     }
 
     /// Returns the bytes of the message.

@@ -139,12 +139,16 @@ impl SendProtocol {
                 _ => true,
             },
             SendStage::PipelinedSend(pipelined) => {
-                let (at, meets) = self.matched_slot(bank, index);
-                pipelined.can_step(at.taken(meets, at.next_number(meets), pipelined.span.chunking.chunks()))
+                let (at, matched_index) = self.matched_slot(bank, index);
+                pipelined.can_step(at.taken(
+                    matched_index,
+                    at.next_number(matched_index),
+                    pipelined.span.chunking.chunks(),
+                ))
             }
             SendStage::SplitCopy(split) => {
-                let (at, meets) = self.matched_slot(bank, index);
-                split.can_step(at, meets, at.next_number(meets))
+                let (at, matched_index) = self.matched_slot(bank, index);
+                split.can_step(at, matched_index, at.next_number(matched_index))
             }
             SendStage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
             SendStage::Notifying { .. } => true,
@@ -169,9 +173,9 @@ impl SendProtocol {
         let slot = bank.slot(index);
         let mut moved = false;
         loop {
-            let (place, meets) = self.matched_slot(bank, index);
-            let number = place.next_number(meets);
-            let at = MatchedSlot { bank: place, index: meets, number, slot };
+            let (matched_bank, matched_index) = self.matched_slot(bank, index);
+            let number = matched_bank.next_number(matched_index);
+            let at = MatchedSlot { bank: matched_bank, index: matched_index, number, slot };
             let next = match &self.stage {
                 SendStage::Looking => self.find_receive(worker, bank, index, rings),
                 SendStage::Claiming { receive, operation } => {
@@ -184,7 +188,7 @@ impl SendProtocol {
                 }
                 SendStage::PipelinedSend(_) => self.fill(worker, at),
                 SendStage::SplitCopy(_) => self.copy_parts(worker, at),
-                SendStage::Notifying(notice) => write_notice(place, meets, notice),
+                SendStage::Notifying(notice) => write_notice(matched_bank, matched_index, notice),
                 SendStage::Over => SendNext::Waits,
             };
             match next {
@@ -198,11 +202,11 @@ impl SendProtocol {
                 SendNext::Failed(cause) if self.is_matched() && !is_reported_to_receiver(&cause) => {
                     self.stage = SendStage::Notifying(failed(number, cause))
                 }
-                SendNext::Failed(cause) => return self.over(Outcome::Failed(cause)),
+                SendNext::Failed(cause) => return self.end_with(Outcome::Failed(cause)),
                 SendNext::Ended(failed) => {
-                    place.state(meets).sent.store(number, Relaxed);
+                    matched_bank.state(matched_index).sent.store(number, Relaxed);
                     let done = Done { len: self.from.len(), slot };
-                    return self.over(failed.map_or(Outcome::Done(done), Outcome::Failed));
+                    return self.end_with(failed.map_or(Outcome::Done(done), Outcome::Failed));
                 }
             }
         }
@@ -213,7 +217,7 @@ impl SendProtocol {
         !matches!(self.stage, SendStage::Looking | SendStage::Claiming { .. })
     }
 
-    fn over(&mut self, end: Outcome) -> StepResult {
+    fn end_with(&mut self, end: Outcome) -> StepResult {
         self.stage = SendStage::Over;
         self.end = Some(end);
         StepResult::Ended

@@ -16,7 +16,7 @@ use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
 
 /// Smallest message for a split copy. A shorter one is complete before the other rank notices it.
-const LEAST: u64 = 64 << 10;
+const SPLIT_BYTES_MIN: u64 = 64 << 10;
 /// Bytes of the smallest and the largest part; in between, a part is an eighth of the message. At the end one side
 /// may wait while the other copies one part.
 const PART_MIN: u64 = 16 << 10;
@@ -77,7 +77,7 @@ impl SplitCopy {
         to: GlobalAddress,
     ) -> Option<SplitCopy> {
         let MessageBuffer::Job(from, len) = *from else { return None };
-        let can = len >= LEAST
+        let can = len >= SPLIT_BYTES_MIN
             && worker.platform().has_processor()
             && bank.is_directly_readable()
             && bank.peer != worker.rank()
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_in_one_part() {
-        for len in [LEAST, LEAST + 1, (1 << 20) - 1, 1 << 20, (64 << 20) + 5] {
+        for len in [SPLIT_BYTES_MIN, SPLIT_BYTES_MIN + 1, (1 << 20) - 1, 1 << 20, (64 << 20) + 5] {
             let (parts, mut next) = (CopyParts::of(len), 0);
             for part in 0..parts.count() {
                 let (start, bytes) = parts.part(part);

@@ -39,7 +39,7 @@ pub(crate) struct SlotBank {
     pair: Option<Arc<SlotBank>>,
     bank_state: BankState,
     states: [LocalSlot; UNIT_SLOTS],
-    /// Names the calls of the program that its messages are steps of.
+    /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
     call_names: Option<Weak<dyn CallNames>>,
 }
 

@@ -83,21 +83,21 @@ pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Resu
     let head = at(pair.lower, HEADS + key.hash() % HEADS_MAX * 4);
     let mut first = worker.get_word(head, Width::W4)? as u32;
     let (number, mut own) = match search(pair, first, 0, key)? {
-        Some(entry) => return pair.place(entry).open(),
+        Some(entry) => return pair.entry_ref(entry).open(),
         None => make(pair, key)?,
     };
     loop {
         own.next = first;
-        worker.put(pair.place(number).address(), &own.bytes())?;
-        let hang = AtomicKind::Cas { expected: u64::from(first) };
-        let hang = Atomic { kind: hang, operand: u64::from(number), width: Width::W4 };
-        let found = worker.atomic(head, hang)? as u32;
+        worker.put(pair.entry_ref(number).address(), &own.bytes())?;
+        let insert = AtomicKind::Cas { expected: u64::from(first) };
+        let insert = Atomic { kind: insert, operand: u64::from(number), width: Width::W4 };
+        let found = worker.atomic(head, insert)? as u32;
         if found == first {
-            return Ok(pair.place(number).opened(own.ref_count));
+            return Ok(pair.entry_ref(number).opened(own.ref_count));
         }
         if let Some(entry) = search(pair, found, first, key)? {
-            ref_count::give_back(&pair.place(entry), own.ref_count.units())?;
-            return pair.place(entry).open();
+            ref_count::give_back(&pair.entry_ref(entry), own.ref_count.units())?;
+            return pair.entry_ref(entry).open();
         }
         first = found;
     }
@@ -105,13 +105,13 @@ pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Resu
 
 /// Closes the bank with that entry for this rank. Frees its memory at both ranks if the peer has closed it, too.
 pub(crate) fn close(worker: &Worker, peer: Rank, entry: u32) -> Result<()> {
-    let place = RankPair::with(worker, peer).place(entry);
+    let place = RankPair::with(worker, peer).entry_ref(entry);
     ref_count::close(&place, place.pair.side())
 }
 
 /// Starts to read the generation of a bank. [`read_generation`] decodes the result.
 pub(crate) fn query_generation(worker: &Worker, peer: Rank, entry: u32) -> Result<Started, Cause> {
-    let at = RankPair::with(worker, peer).place(entry).address().add(REF_COUNT);
+    let at = RankPair::with(worker, peer).entry_ref(entry).address().add(REF_COUNT);
     worker.start_atomic(at, atomic8(AtomicKind::Add, 0))
 }
 
@@ -126,7 +126,7 @@ fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Resul
     let mut number = from;
     while number != until {
         let mut bytes = [0; ENTRY as usize];
-        pair.worker.get(pair.place(number).address(), &mut bytes)?;
+        pair.worker.get(pair.entry_ref(number).address(), &mut bytes)?;
         let entry = DirectoryEntry::read(&bytes);
         if entry.key == key {
             return Ok(Some(number));
@@ -143,7 +143,7 @@ fn make(pair: RankPair<'_>, key: DirectoryKey) -> Result<(u32, DirectoryEntry)> 
         return Err(Cause::Full { what: DIRECTORY_OF_MESSAGES, capacity: ENTRIES_MAX as usize }.into());
     }
     let number = number as u32 + 1;
-    let units = ref_count::take(&pair.place(number))?;
+    let units = ref_count::take(&pair.entry_ref(number))?;
     let ref_count = RefCount::default().opened(pair.side(), units);
     Ok((number, DirectoryEntry { key, ref_count, next: 0 }))
 }
@@ -166,7 +166,7 @@ impl<'m> RankPair<'m> {
         }
     }
 
-    fn place(self, entry: u32) -> EntryRef<'m> {
+    fn entry_ref(self, entry: u32) -> EntryRef<'m> {
         EntryRef { pair: self, entry }
     }
 }

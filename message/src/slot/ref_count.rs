@@ -234,7 +234,7 @@ mod tests {
                 last = Some((time, opened));
                 let before = self.results.get().len();
                 if close(self, side).is_err() {
-                    return (last, before == 0); // it stands at least until close has begun
+                    return (last, before == 0); // open at least until close has begun
                 }
             }
             (last, false)
@@ -306,14 +306,14 @@ mod tests {
             let run = |model: &Model| {
                 let results = Cell::new(&model.results[rank][..]);
                 let this = Rank { results, pending: Cell::new(None), sides };
-                let (last, stands) = this.run(sides[rank], times);
-                (this.pending.get(), last, stands)
+                let (last, is_open) = this.run(sides[rank], times);
+                (this.pending.get(), last, is_open)
             };
             let Some(access) = run(self).0 else { return false };
             let result = self.result(access);
             self.results[rank].push(result);
-            let (_, last, stands) = run(self);
-            if let Some((time, ref_count)) = last.filter(|_| stands) {
+            let (_, last, is_open) = run(self);
+            if let Some((time, ref_count)) = last.filter(|_| is_open) {
                 self.check(rank, time, ref_count, sides);
             }
             true

@@ -455,8 +455,8 @@ impl Context {
     pub fn partial_value(&self, got: Received, size: u64) -> Error {
         let Received { slot, source, len } = got;
         let text = format!(
-            "the message of {len} bytes is no whole number of values of {size} bytes: receive values of the type \
-             that was sent, or bytes; the buffer holds what came"
+            "the message has {len} bytes, which is not a multiple of the {size} bytes of a value: receive values of \
+             the type that was sent, or bytes; the buffer holds the data"
         );
         self.fault(Cause::Argument(text), self.from("recv", source, slot))
     }

@@ -480,7 +480,7 @@ impl PendingRecv {
     }
 
     /// Withdraws the receive, or waits for its end if its message is being transferred. Never waits during a panic.
-    fn take_back(&self) {
+    fn withdraw_or_wait(&self) {
         if let RecvKind::Long(operation) = &self.kind {
             operation.set_waker(None);
             operation.withdraw();
@@ -530,7 +530,7 @@ impl Drop for PendingRecv {
             RecvKind::Short { number, .. } => {
                 self.context.withdraw_short(&self.bank, self.index, number.load(Relaxed));
             }
-            RecvKind::Long(_) => self.take_back(),
+            RecvKind::Long(_) => self.withdraw_or_wait(),
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! Looking --a short message, or one too long for a short receive------------> Notifying --> ended
-//!  |   ^                                                                        ^
-//!  v   | the receiver was quicker and has withdrawn it                          |
-//! Claiming --> Claimed --the posting has an address--> Putting -----------------+
-//!                   |      or, copied by both ranks -> SplitCopy ---------------+
+//!  |   ^                                                                      ^
+//!  v   | the receiver was quicker and has withdrawn it                        |
+//! Claiming --> Claimed --the posting has an address--> Putting ---------------+
+//!                   |      or, copied by both ranks -> SplitCopy -------------+
 //!                   +----it has none----------------> PipelinedSend, chunk by chunk --> ended
 //! ```
 //!

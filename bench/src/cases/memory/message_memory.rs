@@ -16,7 +16,7 @@ const ENTRY: u64 = 32;
 /// Bytes of a head of a list of entries, by the number of the peer.
 const HEAD: u64 = 4;
 /// Private bytes for 64 slots of a pair.
-const PRIVATE: u64 = 1184;
+const PRIVATE: u64 = 1200;
 /// Slots on which messages are exchanged: so that all pages of memory are touched in which a pair's slots lie.
 const SLOTS: [Slot; 3] = [Slot(0), Slot(32), Slot(63)];
 

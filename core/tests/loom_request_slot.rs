@@ -5,15 +5,21 @@ use loom::sync::Arc;
 use loom::thread;
 use tasuki_core::node::request_slot::{OwnerReply, OwnerRequest, PostedCount, RequestSlot};
 
-fn question(of: u32) -> OwnerRequest {
-    OwnerRequest { asker: of, kind: of, offset: u64::from(of), len: u64::from(of), ..OwnerRequest::default() }
+fn request(of: u32) -> OwnerRequest {
+    OwnerRequest {
+        requester: of,
+        kind: of,
+        offset: u64::from(of),
+        len: u64::from(of),
+        ..OwnerRequest::default()
+    }
 }
 
 /// The owner's one check: answers the request that it finds.
 fn answer_request(slot: &RequestSlot) {
-    if let Some(asked) = slot.question() {
-        assert_eq!(asked, question(5), "not the request that was posted");
-        slot.answer(OwnerReply { status: 5, value: 5 });
+    if let Some(asked) = slot.request() {
+        assert_eq!(asked, request(5), "not the request that was posted");
+        slot.complete(OwnerReply { status: 5, value: 5 });
     }
 }
 
@@ -26,9 +32,9 @@ fn a_request_is_answered_as_it_was_posted() {
             let shared = shared.clone();
             thread::spawn(move || answer_request(&shared.0))
         };
-        let asker = thread::spawn(move || {
+        let requester = thread::spawn(move || {
             assert!(shared.0.claim());
-            shared.0.post(question(5), &shared.1);
+            shared.0.post(request(5), &shared.1);
             thread::yield_now(); // loom tries the owner's reply before and after
             let reply = shared.0.reply();
             assert!(
@@ -37,7 +43,7 @@ fn a_request_is_answered_as_it_was_posted() {
             );
         });
         owner.join().unwrap();
-        asker.join().unwrap();
+        requester.join().unwrap();
     });
 }
 
@@ -47,10 +53,10 @@ fn a_counted_request_is_visible() {
         let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
         let owner = {
             let shared = shared.clone();
-            thread::spawn(move || assert!(shared.1.count() == 0 || shared.0.question().is_some()))
+            thread::spawn(move || assert!(shared.1.count() == 0 || shared.0.request().is_some()))
         };
         assert!(shared.0.claim());
-        shared.0.post(question(5), &shared.1);
+        shared.0.post(request(5), &shared.1);
         owner.join().unwrap();
     });
 }

@@ -43,7 +43,7 @@ impl Rank {
                     return Sleep::OnLine(epoch);
                 }
                 self.line.end_sleep();
-                self.waiters.hand_on(&waiter, |other| self.met(other), |_| ());
+                self.waiters.leave_as_parker(&waiter, |other| self.met(other), |_| ());
                 Sleep::Over
             }
         }

@@ -188,8 +188,8 @@ pub mod schedule {
         ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Got, Graph, HostModel, InvalidSchedule,
         LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin, Placement, QueueId,
         RESULT, RankPart, Region, START, Schedule, Selection, Shape, SignalDecl, SignalId, Simulation,
-        SimulationError, SimulationProgress, SimulationReport, Span, Step, StepEffect, StepId, StepKind,
-        StepTrigger, started,
+        SimulationError, SimulationProgress, SimulationReport, Span as BufferSpan, Step, StepEffect, StepId,
+        StepKind, StepTrigger, started,
     };
 }
 

@@ -10,7 +10,7 @@ use crate::pattern;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
 use std::time::Duration;
-use tasuki::schedule::{BufferId, Contract, Origin, RankPart, Schedule, Span, started};
+use tasuki::schedule::{BufferId, BufferSpan, Contract, Origin, RankPart, Schedule, started};
 use tasuki::{After, Array, AtomicOp, Command, Handle, Job, Request, Result, Sim};
 
 /// A program in two forms: in the order that makes it right, and without. How often it found something stale.
@@ -301,7 +301,7 @@ fn chain(ranks: usize, ready: Ready) -> Schedule {
         }
     };
     let contract = |rank| {
-        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: LEN as u64 };
+        let span = BufferSpan { buffer: BufferId::FIRST, offset: 0, bytes: LEN as u64 };
         let origin = Origin { ranks: vec![0], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == 0 { vec![span] } else { Vec::new() };
         Contract { inputs: gives, outputs: vec![(span, origin)], ..Contract::default() }

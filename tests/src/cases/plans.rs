@@ -6,7 +6,7 @@ use crate::refusal::{misused, refused};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tasuki::schedule::{
-    ALGORITHMS, BufferId, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape, Span,
+    ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
 use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
 
@@ -321,7 +321,7 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     };
     let contract = move |rank: usize| {
         let root = usize::from(by == 0);
-        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes };
+        let span = BufferSpan { buffer: BufferId::FIRST, offset: 0, bytes };
         let origin = Origin { ranks: vec![root as u32], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == root { vec![span] } else { vec![] };
         let gets = if rank == by { vec![] } else { vec![(span, origin)] };

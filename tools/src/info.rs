@@ -1,6 +1,6 @@
 //! `tasuki info`: what this machine offers, which variables are set, and which algorithms would be chosen.
 
-use crate::choices::{self, Choices};
+use crate::algorithm_choices::{self, Choices};
 use serde::Serialize;
 use std::fmt::Write;
 use tasuki_command::{print, warn};
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "env")]
     collectives: bool,
     /// Of how many ranks [default: one for each processor]
-    #[arg(short = 'n', long, value_name = "N", value_parser = choices::ranks, requires = "collectives")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = algorithm_choices::ranks, requires = "collectives")]
     ranks: Option<usize>,
     /// Print JSON
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! The `tasuki` command: one file, or folder, for each of its subcommands.
 
-mod asked;
-mod choices;
+mod algorithm_choices;
+mod arguments;
 mod demo;
 mod info;
 mod plan;
@@ -14,7 +14,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tasuki_bench as bench;
-use tasuki_command as say;
+use tasuki_command::{MISUSE, outcome};
 use tasuki_core::bootstrap::did_you_mean::nearest;
 
 /// Programs of many processes: start them, see what they wait for.
@@ -52,19 +52,19 @@ enum Command {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return say::outcome(show(&with_suggestion(error))),
+        Err(error) => return outcome(show(&with_suggestion(error))),
     };
     match cli.command {
-        Command::Demo(args) => say::outcome(demo::command(&args)),
+        Command::Demo(args) => outcome(demo::command(&args)),
         Command::DemoRank(args) => demo::rank(&args),
-        Command::Bench(args) => say::outcome(bench::command(&args)),
+        Command::Bench(args) => outcome(bench::command(&args)),
         Command::BenchPart(args) => bench::play(&args),
-        Command::Run(args) => say::outcome(run::command(args)),
-        Command::Ps(args) => say::outcome(ps::command(&args)),
-        Command::Trace(args) => say::outcome(trace::command(&args)),
-        Command::Plan(args) => say::outcome(plan::command(&args)),
-        Command::Sim(args) => say::outcome(sim::command(&args)),
-        Command::Info(args) => say::outcome(info::command(&args)),
+        Command::Run(args) => outcome(run::command(args)),
+        Command::Ps(args) => outcome(ps::command(&args)),
+        Command::Trace(args) => outcome(trace::command(&args)),
+        Command::Plan(args) => outcome(plan::command(&args)),
+        Command::Sim(args) => outcome(sim::command(&args)),
+        Command::Info(args) => outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }
 }
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 /// Prints what the command line asks for, such as help, or what is wrong with it.
 fn show(answer: &clap::Error) -> anyhow::Result<u8> {
     answer.print()?;
-    Ok(answer.exit_code().try_into().unwrap_or(say::MISUSE))
+    Ok(answer.exit_code().try_into().unwrap_or(MISUSE))
 }
 
 /// Names the nearest subcommand for a wrong one where clap finds none near enough.

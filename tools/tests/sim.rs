@@ -99,14 +99,14 @@ fn the_algorithm_is_the_one_that_plans_take() {
 #[test]
 fn one_rank_runs_the_commands_of_all() {
     let args = ["bcast", "-n", "33", "--bytes", "8192", "--algorithm", "binary"];
-    let rooted = [&args[..], &["--rooted", "32"]].concat();
-    let (spread, by_one) = (figures(&args), figures(&rooted));
+    let one_driver = [&args[..], &["--driven-by", "32"]].concat();
+    let (spread, by_one) = (figures(&args), figures(&one_driver));
     assert_eq!((&spread["run_by"], &by_one["run_by"]), (&json!(null), &json!(32)));
     assert_eq!(by_one["bytes_delivered"], spread["bytes_delivered"]);
     assert!(by_one["seconds"].as_f64() > spread["seconds"].as_f64());
     assert!(by_one["commands_max"].as_u64().unwrap() >= 32 && spread["commands_max"] == 3);
-    assert!(sim(&rooted).expect(0).out.contains("rank 32, which has the commands of all"));
-    assert!(misuse(&[&args[..], &["--rooted", "33"]].concat()).contains("the last of 33 ranks is 32"));
+    assert!(sim(&one_driver).expect(0).out.contains("rank 32, which has the commands of all"));
+    assert!(misuse(&[&args[..], &["--driven-by", "33"]].concat()).contains("the last of 33 ranks is 32"));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn goal_text_is_simulated() {
     );
     assert!(sim(&[&file]).expect(0).out.contains("the messages of "));
     assert!(misuse(&[&file, "--ranks", "8"]).contains("--ranks is not for GOAL text"));
-    assert!(misuse(&[&file, "--rooted", "0"]).contains("--rooted is not for GOAL text"));
+    assert!(misuse(&[&file, "--driven-by", "0"]).contains("--driven-by is not for GOAL text"));
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replacen(" 65536b ", " 65535b ", 1)).unwrap();
     assert!(sim(&[&file]).expect(1).err.contains("receives 65"), "{}", sim(&[&file]).err);
@@ -334,7 +334,7 @@ fn misuse_is_told_with_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.json");
     std::fs::write(&file, "of yesterday").unwrap();
-    misuse(&["bcast", "--ranks", "4", "--rooted", "4", "--json", file.to_str().unwrap()]);
+    misuse(&["bcast", "--ranks", "4", "--driven-by", "4", "--json", file.to_str().unwrap()]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "of yesterday");
 }
 

@@ -15,12 +15,12 @@ mod screen;
 pub(crate) use rank::{RankArgs, SUBCOMMAND, main as rank};
 
 use crate::run::{self, Options, Output, Stream, Way};
-use crate::say;
 use anyhow::{Context, bail};
 use screen::Screen;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use tasuki_command::warn;
 use tasuki_examples::heat::check_writable;
 
 /// Cells computed in all, by the ranks together and once more by one processor for the comparison: what takes an

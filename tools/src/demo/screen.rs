@@ -4,9 +4,9 @@
 use super::news::News;
 use super::report::Report;
 use crate::run::Stream;
-use crate::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
+use tasuki_command::warn;
 
 /// Indicatif fills the line, so that what others write meanwhile begins in the next.
 const BAR: &str = "{msg} [{bar:44}] {pos} of {len} iterations, {elapsed}";

@@ -1,10 +1,10 @@
 //! Proves plans, and shows what the first fault is about.
 
-use super::ask::{Ask, Plan};
+use super::arguments::{Ask, Plan};
 use super::names::{self, Everybody};
 use super::show::wrap;
-use crate::asked::proof::{self, Outcome, prove, too_large};
-use crate::asked::{text, words};
+use crate::arguments::proof::{self, Outcome, prove, too_large};
+use crate::arguments::{text, words};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -254,7 +254,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["algorithm", "steps", "depth", "busiest rank", "longest queue", ""]);
     for (plan, outcome) in plans.iter().zip(outcomes) {
-        let name = words::typed(plan.schedule.name());
+        let name = operation_names::typed(plan.schedule.name());
         table.add_row(match outcome {
             Outcome::Right(checked) => vec![
                 name,
@@ -280,7 +280,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
     for (plan, outcome) in plans.iter().zip(outcomes) {
         if let Outcome::Wrong(fault) = outcome {
-            let word = format!("\n{}: ", words::typed(plan.schedule.name()));
+            let word = format!("\n{}: ", operation_names::typed(plan.schedule.name()));
             text += &wrap(&word, &fault.to_string(), " ", 2);
             text += "\n";
             text += &commands(&plan.schedule, fault);

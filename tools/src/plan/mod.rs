@@ -1,19 +1,19 @@
 //! `tasuki plan`: collectives as data, shown, proven, drawn, and handed to others.
 //!
 //! ```text
-//! ask    what is asked for          names   what things are called
+//! arguments    the command line      names   names of steps, buffers and signals
 //! show   as text                    check   proven
 //! ```
 //!
 //! Files and pictures are made by `tasuki-plans`.
 
-mod ask;
+mod arguments;
 mod check;
 mod names;
 mod show;
 
-use crate::asked::proof::warn_of_unproven;
-use ask::{Ask, Plan};
+use crate::arguments::proof::warn_of_unproven;
+use arguments::{Ask, Plan};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -69,14 +69,14 @@ enum What {
     Show {
         #[command(flatten)]
         ask: Ask,
-        /// Only those of this rank, which is all that is made then
+        /// Build and print the commands of this rank only
         #[arg(long, value_name = "R")]
         rank: Option<usize>,
         /// What helpers or the network run, also where the ranks of a job would run their steps in their own calls
         #[arg(long)]
         engine: bool,
     },
-    /// Prove that every rank gets the right bytes, whatever the order in which commands happen
+    /// Prove that every rank gets the right bytes in every possible order of commands
     #[command(after_help = CHECK)]
     Check {
         #[command(flatten)]
@@ -90,10 +90,10 @@ enum What {
     Draw {
         #[command(flatten)]
         ask: Ask,
-        /// The picture
+        /// The SVG file to write
         #[arg(short, long, value_name = "SVG")]
         output: PathBuf,
-        /// What it shows
+        /// The kind of picture
         #[arg(long = "as", value_enum, default_value_t = View::Time)]
         view: View,
     },
@@ -113,7 +113,7 @@ enum What {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// All there is; `tasuki plan` reads it
+    /// The whole plan; `tasuki plan` reads it
     Json,
     /// Messages and computations of one start, for the simulator LogGOPSim
     Goal,
@@ -122,7 +122,7 @@ enum Format {
 /// Which picture.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum View {
-    /// Steps as nodes, what waits for what as arrows
+    /// Steps as nodes, dependencies as arrows
     Graph,
     /// Ranks as lanes, transfers as arrows between them, time in rounds
     Time,

@@ -1,8 +1,8 @@
 //! A plan as text: the commands of each rank, with what they wait for and what they raise.
 
-use super::ask::Ask;
+use super::arguments::Ask;
 use super::names::{self, Everybody, Names};
-use crate::asked::words;
+use crate::arguments::operation_names;
 use std::fmt::Write;
 use tasuki_command::{misuse, print};
 use tasuki_schedule::{BufferKind, Contract, RankPart, Schedule};
@@ -20,7 +20,11 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>, is_engine: bool) -> anyhow
     let plan = ask.plan_of_job(is_engine)?;
     let ranks = plan.schedule.ranks();
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
-        return Err(misuse(format!("--rank {rank}: the last of {} is {}", words::ranks(ranks), ranks - 1)));
+        return Err(misuse(format!(
+            "--rank {rank}: the last of {} is {}",
+            operation_names::ranks(ranks),
+            ranks - 1
+        )));
     }
     let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ", 3) + ")\n");
     print(&format!("{}\n{remark}", plan.title))?;

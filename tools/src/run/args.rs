@@ -1,4 +1,4 @@
-//! The options of `tasuki run` as they are typed.
+//! The command line of `tasuki run`.
 
 use super::binding::Bind;
 use super::options::{GRACE, Options, Output, Way};
@@ -18,28 +18,29 @@ Examples:
   tasuki run -n 2 --label --timeout 30s --env TASUKI_LOG=info ./prog
   tasuki run -n 4 --threads ./prog                  the same program, its ranks as threads
   tasuki run -n 4 --fabric sim --seed 7 ./prog      the same, simulated
-  tasuki run -n 4 --trace run.json ./prog           what happened, see `tasuki trace`
+  tasuki run -n 4 --trace run.json ./prog           record a trace, see `tasuki trace`
 
-Standard input goes to rank 0. EncodedCommand of different ranks never mix; a line longer than 64 KiB, or whose \
-end does not come within 100 ms (a prompt), goes out in pieces, each a line of its own where several \
-ranks write. What ends with a carriage return goes out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. \
+Standard input goes to rank 0. Lines of different ranks never mix. A line longer than 64 KiB, or one whose \
+end does not come within 100 ms (a prompt), is printed in pieces; if several ranks write, each piece becomes a \
+line. Text that ends with a carriage return is printed at once. If standard error is a terminal, TASUKI_TERMINAL \
+gives the ranks its width. \
 The exit code is that of the first rank that failed, 128 + the signal's number if a signal ended it, \
 124 after --timeout, 2 for misuse.
 
-Signals: Ctrl-C and SIGTERM are handed on to the ranks, which then have --grace to end; a second one, \
-half a second later or more, leaves them one second. SIGHUP, SIGUSR1 and SIGUSR2 are handed on, and the \
-job goes on if its ranks do. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
+Signals: Ctrl-C and SIGTERM are forwarded to the ranks, which then have the time of --grace to end; a second \
+signal, at least half a second later, leaves them one second. SIGHUP, SIGUSR1 and SIGUSR2 are forwarded, and the \
+job continues if its ranks do. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
 
 /// Start a program on several ranks of this machine.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// How many ranks
+    /// Number of ranks
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = count)]
     ranks: usize,
-    /// Where ranks run: none, core (one processor each, in turn), or the processor of each rank, as in 0,1,0. All
-    /// threads of a rank stay where it is bound [default: none, so that ranks with several threads have processors
-    /// for them]
+    /// Bind ranks to processors: none, core (one processor for each rank, round robin), or a list with the processor of
+    /// each rank, as in 0,1,0. All threads of a rank are bound to its processor [default: none, so that the threads of a
+    /// rank can use several processors]
     #[arg(long, value_name = "none|core|LIST")]
     bind: Option<Bind>,
     /// Begin each line of output with its rank
@@ -48,32 +49,32 @@ pub(crate) struct Args {
     /// End the job after this time: 90, 90s, 1.5m, 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
-    /// How long ranks that are asked to end (SIGTERM, Ctrl-C, --timeout, the death of a rank) may take before they are
-    /// killed [default: 10s]
+    /// Time from SIGTERM to SIGKILL when the job is ended (SIGTERM, Ctrl-C, --timeout, death of a rank)
+    /// [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     grace: Option<Duration>,
-    /// Threads that move work on while ranks compute: off, node (one for all), rank (one each) or auto, each perhaps
-    /// with :PROCESSOR [default: auto, which is off where the ranks fill all processors, else node]
+    /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank (one for each) or
+    /// auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy all processors, otherwise node]
     #[arg(long, value_name = "WHICH", value_parser = helper)]
     helper: Option<String>,
-    /// Algorithms that plans take wherever they fit, as in bcast=binomial,allreduce=ring [default: the quickest, as
+    /// Algorithms that plans use wherever they fit, as in bcast=binomial,allreduce=ring [default: the fastest, as
     /// `tasuki info --collectives` shows]
     #[arg(long, value_name = "OP=ALG,..", value_parser = collectives)]
     collectives: Option<String>,
-    /// Write what happened on the ranks, as Trace Event JSON for https://ui.perfetto.dev and `tasuki trace draw`;
-    /// compressed if the name ends in .gz
+    /// Write a trace of all ranks as Trace Event JSON, for https://ui.perfetto.dev and `tasuki trace draw`; compressed if
+    /// the name ends in .gz
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Set a variable for the ranks (may be given several times)
+    /// Set an environment variable for the ranks (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
     /// Run the ranks as threads of one process
     #[arg(long)]
     threads: bool,
-    /// What carries the bytes
+    /// The transport between ranks
     #[arg(long, value_enum, default_value = "shm")]
     fabric: Fabric,
-    /// QueueKind run of the simulation [default: 0]
+    /// Seed of the simulation [default: 0]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// The program and its arguments
@@ -81,7 +82,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// What carries the bytes.
+/// The transport between ranks.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Fabric {
     /// Shared memory
@@ -91,7 +92,7 @@ enum Fabric {
 }
 
 impl Args {
-    /// What to start; checks what clap cannot.
+    /// The options of the job. Makes the checks that clap cannot make.
     pub(super) fn options(mut self) -> anyhow::Result<Options> {
         let way = self.way()?;
         let args = self.command.split_off(1);
@@ -112,7 +113,7 @@ impl Args {
                  --fabric sim for ranks in virtual time, which are threads of one process, too",
             )),
             (Fabric::Sim, false, seed) => Ok(Way::Simulated { seed: seed.unwrap_or(0) }),
-            (Fabric::Shm, _, Some(_)) => Err(misuse("--seed has a meaning with --fabric sim only")),
+            (Fabric::Shm, _, Some(_)) => Err(misuse("--seed works with --fabric sim only")),
             (Fabric::Shm, true, None) => Ok(Way::Threads),
             (Fabric::Shm, false, None) => Ok(Way::Processes),
         }
@@ -153,7 +154,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
     let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero());
-    time.ok_or_else(|| "the time must be above zero, and some day end".to_string())
+    time.ok_or_else(|| "the time must be positive and finite".to_string())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
+    fn durations_are_parsed() {
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn assignments_are_read() {
+    fn assignments_are_parsed() {
         assert_eq!(assignment("A=b=c"), Ok(("A".into(), "b=c".into())));
         assert_eq!(assignment("A="), Ok(("A".into(), String::new())));
         assert!(assignment("A").is_err() && assignment("=b").is_err());

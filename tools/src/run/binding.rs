@@ -1,7 +1,7 @@
-//! QueueKind processor each rank's process runs on.
+//! The processor that each rank's process runs on.
 //!
-//! Nothing is bound unasked. A mask is inherited by all threads that a program makes, and it is what OpenMP, rayon and
-//! others count processors by: a rank that was bound to one processor would run all its threads there.
+//! Ranks are bound only on request. All threads of a program inherit its mask, and OpenMP, rayon and others count the
+//! processors in it: a rank bound to one processor would run all its threads there.
 
 use super::options::Way;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use tasuki_command::misuse;
 /// What `--bind` asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Bind {
-    /// Wherever the system likes.
+    /// The system chooses.
     Free,
     /// Each rank on one processor, in turn.
     Core,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_bound_unasked() {
+    fn ranks_are_not_bound_by_default() {
         for ranks in [1, 2, 4] {
             assert!(placed(None, ranks, &[3, 5]).unwrap().is_empty(), "{ranks} ranks");
         }

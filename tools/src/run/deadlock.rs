@@ -1,7 +1,7 @@
-//! Ranks that wait for each other, and will for ever.
+//! Finds ranks that wait for each other for ever.
 //!
-//! A rank says who alone can end its wait, where that is one rank and the wait has no limit. Where following that from
-//! rank to rank leads back to the first, none of them goes on, unless
+//! If a wait has no time limit and only one rank can end it, the waiting rank publishes that rank. A cycle of such waits
+//! is a deadlock, unless
 //!
 //! - what was to end a wait has happened already, and its rank has not looked yet: so all must be asleep, found so twice,
 //!   some ms apart, in the same waits, and woken by nobody between;
@@ -27,35 +27,35 @@ use tasuki_core::engine::node_state::{EndedBy, NodeState, PublishedWait, Stage, 
 pub(crate) struct Deadlock {
     /// In the order in which they wait.
     pub(crate) ranks: Vec<usize>,
-    /// ChildSelector the last one waits for, if that one has left the job.
+    /// Rank that the last one waits for, if that one has left the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<usize>,
     /// Whether these ranks have no other threads, which could end it.
     pub(crate) is_certain: bool,
 }
 
-/// Of a circle of ranks, so many are named with what they wait in.
+/// A report names at most this number of ranks of a cycle, each with its call.
 const NAMED_MAX: usize = 8;
-/// How far apart two looks are.
+/// Time between two samples.
 const APART: Duration = Duration::from_millis(5);
 /// How often ranks that have just got up to look around, as sleepers do now and then, are looked at again.
 const LOOKS_MAX: usize = 20;
 
-/// How a rank was found.
+/// The state of a rank at one moment.
 #[derive(Clone, PartialEq, Debug)]
-struct ChildStatus {
+struct WaitSample {
     by: Option<EndedBy>,
     under_way: UnderWay,
     since_ns: u64,
     thread: u32,
-    /// How often it was woken, ever.
+    /// The rank's total number of wake-ups.
     wakes: u32,
     is_asleep: bool,
     has_left: bool,
 }
 
-impl ChildStatus {
-    fn at(node_state: &NodeState, rank: Rank) -> ChildStatus {
+impl WaitSample {
+    fn at(node_state: &NodeState, rank: Rank) -> WaitSample {
         let rank_state = node_state.rank_state(rank);
         let wait = rank_state.published_wait();
         let by = wait.as_ref().and_then(|wait| wait.ended_by);
@@ -65,15 +65,15 @@ impl ChildStatus {
         let (wakes, is_asleep) =
             (rank_state.park().futex().load(Ordering::Acquire), rank_state.park().is_asleep());
         let has_left = rank_state.stage() == Stage::Left;
-        ChildStatus { by, under_way, since_ns, thread, wakes, is_asleep, has_left }
+        WaitSample { by, under_way, since_ns, thread, wakes, is_asleep, has_left }
     }
 }
 
-/// ChildSelector a rank waits for, if nothing but that one's program can end the wait.
-fn awaited(looks: &[ChildStatus], rank: usize) -> Option<usize> {
-    let by = looks[rank].by?;
+/// Rank that a rank waits for, if nothing but that one's program can end the wait.
+fn awaited(samples: &[WaitSample], rank: usize) -> Option<usize> {
+    let by = samples[rank].by?;
     let other = by.rank().index();
-    let look = looks.get(other)?;
+    let look = samples.get(other)?;
     let may_go_on = match by {
         EndedBy::Message(_) => look.under_way.sends,
         EndedBy::Signal(_) => look.under_way.signals,
@@ -81,15 +81,15 @@ fn awaited(looks: &[ChildStatus], rank: usize) -> Option<usize> {
     (look.has_left || !may_go_on).then_some(other)
 }
 
-/// All circles, each once, from its lowest rank on; and who waits for one that has left.
-fn deadlocks(looks: &[ChildStatus]) -> Vec<Deadlock> {
+/// All cycles, each once and beginning with its lowest rank; and ranks that wait for one that has left.
+fn deadlocks(samples: &[WaitSample]) -> Vec<Deadlock> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    for first in 0..looks.len() {
+    for first in 0..samples.len() {
         let (mut path, mut at) = (Vec::new(), first);
         while seen.insert(at) {
             path.push(at);
-            let Some(next) = awaited(looks, at) else { break };
-            if looks[next].has_left {
+            let Some(next) = awaited(samples, at) else { break };
+            if samples[next].has_left {
                 found.push(Deadlock { ranks: vec![at], left: Some(next), is_certain: true });
                 break;
             }
@@ -109,7 +109,7 @@ fn deadlocks(looks: &[ChildStatus]) -> Vec<Deadlock> {
 
 impl Deadlock {
     /// `deadlock: rank 0 waits for rank 1 (recv(slot 1 from rank 1)), rank 1 waits for rank 0 (...)`
-    pub(crate) fn text(&self, seats: &[RankState]) -> String {
+    pub(crate) fn text(&self, ranks: &[RankState]) -> String {
         let mut text = String::from(match self.is_certain {
             true => "deadlock: ",
             false => "perhaps a deadlock (other threads of these ranks sleep): ",
@@ -118,7 +118,7 @@ impl Deadlock {
             let next = self.ranks.get(place + 1).copied();
             let next = next.or(self.left).unwrap_or(self.ranks[0]);
             let call =
-                seats.get(rank).and_then(|rank_state| rank_state.waits_in.as_deref()).unwrap_or("a call");
+                ranks.get(rank).and_then(|rank_state| rank_state.waits_in.as_deref()).unwrap_or("a call");
             let comma = if place > 0 { ", " } else { "" };
             let left = if self.left == Some(next) { ", which has left" } else { "" };
             let _ = write!(text, "{comma}rank {rank} waits for rank {next}{left} ({call})");
@@ -131,16 +131,15 @@ impl Deadlock {
 }
 
 impl Job {
-    /// Ranks that wait for each other for ever. Takes some ms if there may be any.
+    /// All deadlocks. Takes a few ms if there are candidates.
     pub(super) fn deadlocks(&self) -> Vec<Deadlock> {
         let Some(node_state) =
-            self.door.node_state().filter(|_| !matches!(self.options.way, Way::Simulated { .. }))
+            self.server.node_state().filter(|_| !matches!(self.options.way, Way::Simulated { .. }))
         else {
             return Vec::new();
         };
-        let look = || {
-            Rank::all(self.options.ranks).map(|rank| ChildStatus::at(node_state, rank)).collect::<Vec<_>>()
-        };
+        let look =
+            || Rank::all(self.options.ranks).map(|rank| WaitSample::at(node_state, rank)).collect::<Vec<_>>();
         let mut before = look();
         let mut candidates = deadlocks(&before);
         let mut certain = Vec::new();
@@ -170,14 +169,14 @@ impl Job {
     }
 
     /// The threads of a rank beside the one that waits. Where a process has all ranks, those that may be of this one.
-    fn others(&self, rank: usize, looks: &[ChildStatus]) -> Vec<Thread> {
+    fn others(&self, rank: usize, samples: &[WaitSample]) -> Vec<Thread> {
         let (pid, name) = (self.pid(rank), self.thread_name(rank));
         let is_another_ranks = |thread: &Thread| {
             let named =
                 name.as_ref().is_some_and(|name| thread.name.starts_with("rank ") && thread.name != *name);
             named || name.is_some() && thread.id == pid
         };
-        let is_other = |thread: &Thread| thread.id != looks[rank].thread && !is_another_ranks(thread);
+        let is_other = |thread: &Thread| thread.id != samples[rank].thread && !is_another_ranks(thread);
         threads_of(pid).into_iter().filter(is_other).collect()
     }
 }
@@ -186,9 +185,9 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn runs() -> ChildStatus {
+    fn runs() -> WaitSample {
         let under_way = UnderWay::default();
-        ChildStatus {
+        WaitSample {
             by: None,
             under_way,
             since_ns: 0,
@@ -199,11 +198,11 @@ mod tests {
         }
     }
 
-    fn waits(by: EndedBy) -> ChildStatus {
-        ChildStatus { by: Some(by), is_asleep: true, ..runs() }
+    fn waits(by: EndedBy) -> WaitSample {
+        WaitSample { by: Some(by), is_asleep: true, ..runs() }
     }
 
-    fn message(rank: u32) -> ChildStatus {
+    fn message(rank: u32) -> WaitSample {
         waits(EndedBy::Message(Rank(rank)))
     }
 
@@ -212,20 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_once_each() {
-        let looks =
+    fn each_cycle_is_found_once() {
+        let samples =
             [message(2), message(4), message(5), message(3), message(1), message(0), message(0), runs()];
-        assert_eq!(deadlocks(&looks), [circle(&[0, 2, 5]), circle(&[1, 4]), circle(&[3])]);
+        assert_eq!(deadlocks(&samples), [circle(&[0, 2, 5]), circle(&[1, 4]), circle(&[3])]);
         assert_eq!(deadlocks(&[message(1), message(2), runs()]), []);
     }
 
     #[test]
-    fn who_may_go_on_ends_no_circle() {
+    fn a_rank_with_work_under_way_is_not_in_a_cycle() {
         let signal = |rank| waits(EndedBy::Signal(Rank(rank)));
-        let busy = |look: ChildStatus, sends, signals| ChildStatus {
-            under_way: UnderWay { sends, signals },
-            ..look
-        };
+        let busy =
+            |look: WaitSample, sends, signals| WaitSample { under_way: UnderWay { sends, signals }, ..look };
         assert_eq!(deadlocks(&[signal(1), message(0)]), [circle(&[0, 1])]);
         assert_eq!(deadlocks(&[signal(1), busy(message(0), true, false)]), [circle(&[0, 1])]);
         assert_eq!(deadlocks(&[signal(1), busy(message(0), false, true)]), []);
@@ -234,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_one_that_has_left_waits_for_ever() {
-        let gone = ChildStatus { has_left: true, ..runs() };
+    fn a_wait_for_a_rank_that_left_is_a_deadlock() {
+        let gone = WaitSample { has_left: true, ..runs() };
         let found = deadlocks(&[message(1), message(2), gone]);
         assert_eq!(found, [Deadlock { left: Some(2), ..circle(&[1]) }]);
-        let seats = [None, Some("recv(slot 3 from rank 2)"), None].map(|call| RankState {
+        let ranks = [None, Some("recv(slot 3 from rank 2)"), None].map(|call| RankState {
             rank: 0,
             pid: 1,
             stage: "waiting".into(),
@@ -248,10 +245,10 @@ mod tests {
             queues: Vec::new(),
         });
         let expected = "deadlock: rank 1 waits for rank 2, which has left (recv(slot 3 from rank 2))";
-        assert_eq!(found[0].text(&seats), expected);
-        let many = circle(&(0..20).collect::<Vec<_>>()).text(&seats);
+        assert_eq!(found[0].text(&ranks), expected);
+        let many = circle(&(0..20).collect::<Vec<_>>()).text(&ranks);
         assert!(many.ends_with("rank 7 waits for rank 8 (a call), and so on through 20 ranks"), "{many}");
-        let perhaps = Deadlock { is_certain: false, ..circle(&[0]) }.text(&seats);
+        let perhaps = Deadlock { is_certain: false, ..circle(&[0]) }.text(&ranks);
         assert!(perhaps.starts_with("perhaps a deadlock "), "{perhaps}");
     }
 }

@@ -1,4 +1,4 @@
-//! The environment that ranks are given: ours, what `--env` adds, and what tells them who they are.
+//! The environment of the ranks: the launcher's, the variables of `--env`, and those that identify job and rank.
 
 use super::options::{Options, Way};
 use std::ffi::{OsStr, OsString};
@@ -9,24 +9,24 @@ use tasuki_core::bootstrap::environment_variables::{self as names, Environment, 
 use tasuki_core::bootstrap::settings::ServerAddress;
 use tasuki_schedule::Forced;
 
-/// What all ranks are given, and what it means for the launcher.
+/// The common part of the ranks' environment, and its settings.
 pub(crate) struct ForRanks {
     base: Vec<(OsString, OsString)>,
     /// The users' variables, as the ranks will read them.
     pub(crate) settings: Settings,
-    /// What was measured on this machine.
+    /// The tuned values of this machine.
     pub(crate) tuning: Tuning,
-    /// Remarks on variables that look like ours and are not.
+    /// Warnings about unknown variables whose names begin like Tasuki's.
     pub(crate) remarks: Vec<String>,
 }
 
 impl ForRanks {
-    /// Checks everything once, before the first rank is started.
+    /// Checks all variables once, before the first rank is started.
     pub(crate) fn new(added: &[(String, String)]) -> anyhow::Result<ForRanks> {
         if let Some((name, _)) = added.iter().find(|(name, _)| is_the_launcher_s(name)) {
             return Err(misuse(format!("--env {name}: this variable is set by `tasuki run` itself")));
         }
-        // The trace of a job that we are part of is not ours to write.
+        // If this launcher is itself a rank of a job, that job's trace is not for it to write.
         let is_within = std::env::var_os(names::JOB).is_some();
         let mut base: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| !(is_within && name == names::TRACE))
@@ -39,7 +39,7 @@ impl ForRanks {
         let mut remarks = environment.unknown();
         let tuning = Tuning::of(&environment)?;
         remarks.extend(tuning.remark());
-        // Whatever started us several times: the ranks are ours.
+        // A foreign launcher may have started this process several times: the ranks are this launcher's.
         environment.set(names::THREADS, "1");
         let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;
         if let Err(why) = settings.collectives.parse::<Forced>() {
@@ -59,13 +59,13 @@ impl ForRanks {
         &self,
         index: usize,
         options: &Options,
-        door: &ServerAddress,
+        server: &ServerAddress,
         columns: Option<u16>,
     ) -> Vec<(OsString, OsString)> {
         let mut all = self.base.clone();
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
-        set(names::JOB, door.socket.clone());
-        set(names::KEY, door.key.to_string());
+        set(names::JOB, server.socket.clone());
+        set(names::KEY, server.key.to_string());
         self.tuning.told().into_iter().for_each(|(name, value)| set(name, value));
         if let Some(columns) = columns {
             set(names::TERMINAL, columns.to_string());

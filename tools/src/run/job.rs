@@ -1,18 +1,18 @@
-//! A running job: its processes, its door, its output, and the one loop over what happens to them.
+//! A running job: its processes, its server, its output, and the one loop over what happens to them.
 
 use super::binding;
-use super::ending::{Ending, Step};
 use super::environment::ForRanks;
-use super::inlet::Inlet;
-use super::judge::Verdict;
+use super::exit_report::Verdict;
 use super::keeper::Keeper;
+use super::oom_kills::OomKills;
 use super::options::{Options, Way};
+use super::poll_sources::{PollSet, Source};
 use super::printer::Printer;
 use super::process::{Process, Start};
 use super::program;
-use super::shortage::Shortage;
 use super::signals::Signals;
-use super::watch::{PollSet, Source};
+use super::stdin::StdinForwarder;
+use super::termination::{Step, Termination};
 use crate::trace::Trace;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
@@ -47,12 +47,12 @@ pub(super) struct Job {
     pub(super) options: Options,
     pub(super) started: Instant,
     pub(super) processes: Vec<Process>,
-    pub(super) door: RendezvousServer,
+    pub(super) server: RendezvousServer,
     pub(super) printer: Printer,
-    pub(super) ending: Option<Ending>,
+    pub(super) termination: Option<Termination>,
     pub(super) verdict: Option<Verdict>,
-    pub(super) inlet: Option<Inlet>,
-    pub(super) shortage: Shortage,
+    pub(super) stdin: Option<StdinForwarder>,
+    pub(super) oom_kills: OomKills,
     signals: Signals,
     keeper: Keeper,
     /// System facilities to do without.
@@ -64,7 +64,7 @@ pub(super) struct Job {
     /// Set by a second Ctrl-C while the last lines go out.
     pub(super) hurried: bool,
     /// Signals that were handed on to ranks that go on.
-    pub(super) handed_on: Vec<Signal>,
+    pub(super) forwarded: Vec<Signal>,
 }
 
 /// What is found out before anything is started.
@@ -112,8 +112,9 @@ impl Job {
             Way::Threads | Way::Simulated { .. } => Expected::Host(options.ranks),
         };
         let wake = environment.settings.wake;
-        let mut door = RendezvousServer::open(&prefix(effective_user()), expected, wake, affinity::usable())?;
-        door.keep_files(); // for `tasuki ps`
+        let mut server =
+            RendezvousServer::open(&prefix(effective_user()), expected, wake, affinity::usable())?;
+        server.keep_files(); // for `tasuki ps`
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
         if let Some(error) = binding::refusal(&plan.processors) {
@@ -124,7 +125,7 @@ impl Job {
         }
         // Orphans of our processes come to us, so that we know when the last of them is gone.
         set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
-        let (keeper, refused) = Keeper::start(door.job()).context("a pipe could not be made")?;
+        let (keeper, refused) = Keeper::start(server.job()).context("a pipe could not be made")?;
         if let Some(error) = refused {
             let why =
                 "the process that ends what ranks leave behind if tasuki run is killed could not be started";
@@ -133,24 +134,24 @@ impl Job {
             ));
         }
         let limit = options.timeout.and_then(|time| started.checked_add(time));
-        let (processes, inlet, ending, verdict) = (Vec::with_capacity(count), None, None, None);
+        let (processes, stdin, termination, verdict) = (Vec::with_capacity(count), None, None, None);
         let mut job = Job {
             options,
             started,
             processes,
-            door,
+            server,
             printer,
-            ending,
+            termination,
             verdict,
-            inlet,
-            shortage: Shortage::begin(),
+            stdin,
+            oom_kills: OomKills::begin(),
             signals,
             keeper,
             denied: environment.settings.denied,
             trace,
             limit,
             hurried: false,
-            handed_on: Vec::new(),
+            forwarded: Vec::new(),
         };
         if let Err(error) = job.start_processes(&plan, &environment, files) {
             job.abandon();
@@ -161,13 +162,14 @@ impl Job {
 
     fn start_processes(&mut self, plan: &Plan, environment: &ForRanks, files: Rlimit) -> anyhow::Result<()> {
         for index in 0..self.options.processes() {
-            let carried = index == 0 && self.options.input && Inlet::is_needed();
+            let carried = index == 0 && self.options.input && StdinForwarder::is_needed();
             let input = match (carried, index == 0 && self.options.input) {
                 (true, _) => Stdio::piped(),
                 (false, true) => Stdio::inherit(),
                 (false, false) => no_input().context("a pipe could not be made")?,
             };
-            let env = environment.of(index, &self.options, self.door.address(), self.printer.columns(index));
+            let env =
+                environment.of(index, &self.options, self.server.address(), self.printer.columns(index));
             let (keeper, denied) = (&self.keeper, self.denied);
             let (program, processor) = (plan.program.as_path(), plan.processors.get(index).copied());
             let start = Start { index, program, processor, env, input, keeper, files, denied };
@@ -175,7 +177,7 @@ impl Job {
                 Process::start(&self.options, start).map_err(|error| plan.refused(index, &error))?;
             self.processes.push(process);
             if let Some(input) = input {
-                self.inlet = Some(Inlet::new(input)?);
+                self.stdin = Some(StdinForwarder::new(input)?);
             }
         }
         Ok(())
@@ -183,9 +185,9 @@ impl Job {
 
     /// Ends what has been started, without a word.
     fn abandon(mut self) {
-        self.ending = Some(Ending::kill(Instant::now()));
+        self.termination = Some(Termination::kill(Instant::now()));
         while !self.is_over() {
-            self.turn();
+            self.poll_once();
         }
         self.keeper.release();
     }
@@ -193,7 +195,7 @@ impl Job {
     /// Runs the job to its end; its exit code.
     pub(super) fn run(mut self) -> anyhow::Result<u8> {
         while !self.is_over() {
-            self.turn();
+            self.poll_once();
         }
         self.join_trace();
         self.flush();
@@ -218,27 +220,27 @@ impl Job {
     }
 
     /// Sleeps until something happens, and deals with it.
-    fn turn(&mut self) {
+    fn poll_once(&mut self) {
         for source in self.watch().wait(self.deadline()) {
-            self.deal_with(source);
+            self.handle(source);
         }
-        self.keep_time(Instant::now());
+        self.run_timers(Instant::now());
     }
 
     fn watch(&self) -> PollSet<'_> {
         let mut watch = PollSet::default();
         watch.read(Source::Signals, self.signals.descriptor());
         self.printer.watch(&mut watch);
-        self.door.watch(&mut watch, Source::RendezvousServer);
+        self.server.watch(&mut watch, Source::RendezvousServer);
         self.processes.iter().for_each(|process| process.watch(&mut watch, &self.printer));
-        self.inlet.iter().for_each(|inlet| inlet.watch(&mut watch));
+        self.stdin.iter().for_each(|stdin| stdin.watch(&mut watch));
         watch
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let ending = self.ending.as_ref().map_or(self.limit, Ending::deadline);
+        let termination = self.termination.as_ref().map_or(self.limit, Termination::deadline);
         let lost = self.processes.iter().filter_map(|process| process.lost).min();
-        [ending, lost, self.door.deadline(), self.unfinished_until()].into_iter().flatten().min()
+        [termination, lost, self.server.deadline(), self.unfinished_until()].into_iter().flatten().min()
     }
 
     /// When the beginning of a line that some rank wrote should be let out.
@@ -247,24 +249,24 @@ impl Job {
         lines.filter_map(Process::unfinished_until).min()
     }
 
-    fn deal_with(&mut self, source: Source) {
+    fn handle(&mut self, source: Source) {
         match source {
             Source::Signals => self.take_signals(),
             Source::RendezvousServer(caller) => self.serve(caller),
-            Source::Spout(index, stream) => self.processes[index].read(stream, &mut self.printer),
-            Source::End => self.look_at_all(),
-            Source::Outlet(stream) => {
+            Source::Pipe(index, stream) => self.processes[index].read(stream, &mut self.printer),
+            Source::End => self.check_processes(),
+            Source::OutputReady(stream) => {
                 if let Err(error) = self.printer.write(stream) {
                     self.output_failed(error);
                 }
             }
-            Source::Input => self.inlet.iter_mut().for_each(Inlet::read),
-            Source::Feed => self.inlet.iter_mut().for_each(Inlet::feed),
+            Source::Input => self.stdin.iter_mut().for_each(StdinForwarder::read),
+            Source::RankInput => self.stdin.iter_mut().for_each(StdinForwarder::feed),
         }
     }
 
     fn serve(&mut self, caller: Caller) {
-        for event in self.door.deal_with(caller) {
+        for event in self.server.deal_with(caller) {
             match event {
                 JoinEvent::Came(rank) => {
                     self.keep_rank(rank);
@@ -281,12 +283,12 @@ impl Job {
                 }
             }
         }
-        self.door.send_memberships();
+        self.server.send_memberships();
     }
 
     /// A rank has come. Its process may be a descendant of the one that we started.
     fn keep_rank(&mut self, rank: Rank) {
-        let Some(pid) = self.door.node_state().map(|node_state| node_state.rank_state(rank).pid()) else {
+        let Some(pid) = self.server.node_state().map(|node_state| node_state.rank_state(rank).pid()) else {
             return;
         };
         self.processes[rank.index()].has_joined(pid, &self.keeper, self.denied);
@@ -296,20 +298,20 @@ impl Job {
         for signal in self.signals.take() {
             match signal {
                 Signal::CHILD => {
-                    self.look_at_keeper();
-                    self.look_at_all();
+                    self.check_keeper();
+                    self.check_processes();
                 }
                 Signal::CONT => self.resume(),
                 Signal::TSTP => self.pause(),
-                Signal::QUIT => self.say_waits(),
-                Signal::HUP | Signal::USR1 | Signal::USR2 => self.hand_on(signal),
+                Signal::QUIT => self.report_waits(),
+                Signal::HUP | Signal::USR1 | Signal::USR2 => self.forward_signal(signal),
                 signal => self.interrupted(signal),
             }
         }
     }
 
     /// A keeper that was killed is replaced: without one, ranks would outlive a launcher that is killed next.
-    fn look_at_keeper(&mut self) {
+    fn check_keeper(&mut self) {
         let living = self.processes.iter().filter(|process| !process.gone);
         let groups = living.filter_map(|process| Pid::from_raw(process.pid() as i32));
         let ranks = self.processes.iter().filter_map(Process::rank);
@@ -321,7 +323,7 @@ impl Job {
     }
 
     /// Looks who has ended. Until it is known how, nobody's end is judged: a death explains others.
-    fn look_at_all(&mut self) {
+    fn check_processes(&mut self) {
         for index in 0..self.processes.len() {
             if let Some(exit) = self.processes[index].look(&self.keeper, &mut self.printer) {
                 self.process_ended(index, exit);
@@ -330,35 +332,35 @@ impl Job {
     }
 
     /// Does what is due.
-    fn keep_time(&mut self, now: Instant) {
-        if self.door.deadline().is_some_and(|when| when <= now) {
-            self.door.send_memberships();
+    fn run_timers(&mut self, now: Instant) {
+        if self.server.deadline().is_some_and(|when| when <= now) {
+            self.server.send_memberships();
         }
         if self.unfinished_until().is_some_and(|when| when <= now) {
-            self.processes.iter_mut().for_each(|process| process.let_out(now, &mut self.printer));
+            self.processes.iter_mut().for_each(|process| process.flush_partial(now, &mut self.printer));
         }
         if let Some(index) = self.processes.iter().position(|p| p.lost.is_some_and(|when| when <= now)) {
             self.program_ended(index);
         }
-        if self.ending.is_none() && self.limit.is_some_and(|when| when <= now) {
-            self.time_is_up();
+        if self.termination.is_none() && self.limit.is_some_and(|when| when <= now) {
+            self.timed_out();
         }
-        while let Some(step) = self.ending.as_mut().and_then(|ending| ending.due(now)) {
-            self.take_step(step);
+        while let Some(step) = self.termination.as_mut().and_then(|termination| termination.due(now)) {
+            self.run_step(step);
         }
     }
 
-    fn take_step(&mut self, step: Step) {
+    fn run_step(&mut self, step: Step) {
         match step {
-            Step::AskStrangers => {
+            Step::TerminateUnjoined => {
                 let strangers =
                     self.processes.iter().enumerate().filter(|(index, _)| !self.has_joined(*index));
                 strangers.for_each(|(_, process)| process.signal(Signal::TERM));
             }
-            Step::Ask => self.ask_all(Signal::TERM),
-            Step::Remind(kill) => self.say_who_is_waited_for(kill),
+            Step::Terminate => self.request_exit(Signal::TERM),
+            Step::Remind(kill) => self.report_unfinished(kill),
             Step::Kill => {
-                self.say_who_is_killed();
+                self.report_killed();
                 self.signal_all(Signal::KILL);
             }
             Step::GiveUp => {
@@ -373,7 +375,7 @@ impl Job {
     }
 
     /// Asks every process to end by a signal. One that is stopped goes on: it could not take the signal otherwise.
-    pub(super) fn ask_all(&self, signal: Signal) {
+    pub(super) fn request_exit(&self, signal: Signal) {
         self.signal_all(signal);
         self.signal_all(Signal::CONT);
     }
@@ -383,12 +385,12 @@ impl Job {
         self.processes.iter().for_each(|process| process.signal(signal));
     }
 
-    /// Whether the process has come to the door, or holds all ranks.
+    /// Whether the process has come to the server, or holds all ranks.
     fn has_joined(&self, index: usize) -> bool {
-        match (self.options.way, self.door.node_state()) {
+        match (self.options.way, self.server.node_state()) {
             (Way::Processes, Some(node_state)) => {
                 let rank = Rank(index as u32);
-                self.door.is_joining(rank) || node_state.rank_state(rank).stage() != Stage::Absent
+                self.server.is_joining(rank) || node_state.rank_state(rank).stage() != Stage::Absent
             }
             (_, node_state) => node_state.is_some(),
         }
@@ -402,7 +404,7 @@ impl Job {
             watch.read(Source::Signals, self.signals.descriptor());
             self.printer.watch(&mut watch);
             for source in watch.wait(patience) {
-                self.deal_with(source);
+                self.handle(source);
             }
         }
     }

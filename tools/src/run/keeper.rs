@@ -46,7 +46,7 @@ impl Keeper {
     /// started: the job runs without that protection.
     pub(crate) fn start(job: &str) -> std::io::Result<(Keeper, Option<std::io::Error>)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (child, refused) = match hire(job, &read) {
+        let (child, refused) = match start_process(job, &read) {
             Ok(child) => (Some(child), None),
             Err(error) => (None, Some(error)),
         };
@@ -67,10 +67,10 @@ impl Keeper {
         let groups = groups.map(|group| group.as_raw_nonzero().get());
         let mut records = groups.chain(ranks.map(|rank| RANK + rank.as_raw_nonzero().get()));
         // Told before it runs: if the launcher is killed as soon as it does, it finds them in the pipe.
-        records.by_ref().take(PIPE_HOLDS).for_each(|record| self.tell(record));
+        records.by_ref().take(PIPE_HOLDS).for_each(|record| self.send(record));
         self.child = None;
-        self.child = Some(hire(&self.job, &self.read)?);
-        records.for_each(|record| self.tell(record));
+        self.child = Some(start_process(&self.job, &self.read)?);
+        records.for_each(|record| self.send(record));
         Ok(())
     }
 
@@ -81,28 +81,28 @@ impl Keeper {
 
     /// The launcher has ended this group: its number may soon belong to somebody else.
     pub(crate) fn forget(&self, group: Pid) {
-        self.tell(-group.as_raw_nonzero().get());
+        self.send(-group.as_raw_nonzero().get());
     }
 
     /// A rank's process is another one than that which the launcher started.
     pub(crate) fn keep_rank(&self, process: Pid) {
-        self.tell(RANK + process.as_raw_nonzero().get());
+        self.send(RANK + process.as_raw_nonzero().get());
     }
 
     /// A rank's process has ended: its number may soon belong to somebody else.
     pub(crate) fn forget_rank(&self, process: Pid) {
-        self.tell(-(RANK + process.as_raw_nonzero().get()));
+        self.send(-(RANK + process.as_raw_nonzero().get()));
     }
 
     /// All have ended. Waits until the keeper has, too.
     pub(crate) fn release(mut self) {
-        self.tell(0);
+        self.send(0);
         drop(self.pipe);
         self.child.iter_mut().for_each(|child| drop(child.wait()));
     }
 
     /// A keeper that somebody killed is no reason to fail.
-    fn tell(&self, record: i32) {
+    fn send(&self, record: i32) {
         if self.child.is_some() {
             let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
         }
@@ -111,13 +111,13 @@ impl Keeper {
 
 /// Starts the process, with the pipe as its standard input. Where /proc is not mounted, by the path by which this
 /// process was started.
-fn hire(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
+fn start_process(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
     let started_as = OsStr::from_bytes(linux_execfn().to_bytes());
-    hire_as(Path::new("/proc/self/exe"), job, pipe)
-        .or_else(|_| hire_as(&std::path::absolute(started_as)?, job, pipe))
+    start_from(Path::new("/proc/self/exe"), job, pipe)
+        .or_else(|_| start_from(&std::path::absolute(started_as)?, job, pipe))
 }
 
-fn hire_as(program: &Path, job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
+fn start_from(program: &Path, job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
     let mut command = Command::new(program);
     command.arg0("tasuki").args([SUBCOMMAND, job]).current_dir("/");
     // It writes nothing; the pipe's reading end stands for /dev/null, which may be missing.

@@ -1,39 +1,40 @@
-//! `tasuki run`, and how other subcommands start jobs: processes are started, joined to one job, heard, and ended.
+//! `tasuki run`: starts the processes of a job, joins them, prints their output and ends them. Other subcommands start
+//! jobs by [`launch`].
 //!
 //! ```text
 //! job        one loop over everything that can happen (watch), with no clock but deadlines
 //! judge      what an event means: who died, what is said, with which code the job ends
 //! process    a process and its descendants (rank_process)    spawn     what it begins with
-//! keeper     ends the processes if the launcher is killed    ending    what is sent to them, and when
+//! keeper     ends the processes if the launcher is killed    termination    what is sent to them, and when
 //! snapshot   how the job is now, for `tasuki ps`             deadlock  who waits for each other for ever
-//! printer    lines out (lines, outlet)                       inlet     the terminal's lines in
+//! printer    lines out (lines, output)                       stdin     the terminal's lines in
 //! ```
 //!
-//! The socket to which ranks and `tasuki ps` come is `tasuki_core::bootstrap::door`.
+//! The socket to which ranks and `tasuki ps` come is `tasuki_core::bootstrap::server`.
 
 pub(crate) mod args;
 mod binding;
 mod deadlock;
-mod ending;
 mod environment;
-mod inlet;
+mod exit_report;
 mod job;
-mod judge;
 pub(crate) mod keeper;
-mod lines;
+mod line_buffer;
+mod oom_kills;
 mod options;
-mod outlet;
+mod output;
+mod poll_sources;
 mod printer;
 mod process;
 mod program;
-mod queues;
 mod rank_process;
-mod shortage;
+mod rank_queues;
 mod signals;
 mod snapshot;
 pub(crate) mod spawn;
+mod stdin;
+mod termination;
 mod threads;
-mod watch;
 
 pub(crate) use options::{GRACE, Options, Output, Stream, Way};
 pub(crate) use snapshot::{RankState, Snapshot, names};

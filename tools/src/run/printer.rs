@@ -1,8 +1,8 @@
 //! What the job prints: the ranks' lines, and the launcher's own.
 
 use super::options::{Capture, Options, Output, Stream, Way};
-use super::outlet::Outlet;
-use super::watch::{PollSet, Source};
+use super::output::OutputStream;
+use super::poll_sources::{PollSet, Source};
 use rustix::io::Errno;
 use std::io::{Stderr, Stdout};
 use std::os::fd::BorrowedFd;
@@ -12,8 +12,8 @@ const LAUNCHER: usize = usize::MAX;
 
 /// Both of our streams, and who is given the ranks' lines instead, if somebody is.
 pub(crate) struct Printer {
-    out: Outlet<Stdout>,
-    err: Outlet<Stderr>,
+    out: OutputStream<Stdout>,
+    err: OutputStream<Stderr>,
     /// Both are one terminal, pipe or file: all goes through `out`, which knows who is amid of a line.
     is_joined: bool,
     capture: Option<Capture>,
@@ -31,7 +31,7 @@ impl Printer {
             Output::Pass { label } => (None, label),
             Output::Capture(capture) => (Some(capture), false),
         };
-        let (out, err) = (Outlet::new(std::io::stdout()), Outlet::new(std::io::stderr()));
+        let (out, err) = (OutputStream::new(std::io::stdout()), OutputStream::new(std::io::stderr()));
         let is_joined = is_same(out.target(), err.target());
         Printer { out, err, is_joined, capture, labels: label.then_some(labels) }
     }
@@ -90,10 +90,10 @@ impl Printer {
     /// Says what it waits for.
     pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>) {
         if self.out.has_waiting() {
-            watch.write(Source::Outlet(Stream::Out), self.out.target());
+            watch.write(Source::OutputReady(Stream::Out), self.out.target());
         }
         if self.err.has_waiting() {
-            watch.write(Source::Outlet(Stream::Err), self.err.target());
+            watch.write(Source::OutputReady(Stream::Err), self.err.target());
         }
     }
 

@@ -1,12 +1,12 @@
 //! A process of the job: started, heard, seen to its end together with its descendants.
 
 use super::keeper::Keeper;
-use super::lines::EncodedCommand;
+use super::line_buffer::LineBuffer;
 use super::options::{Options, Stream};
+use super::poll_sources::{PollSet, Source, never_wait};
 use super::printer::Printer;
 use super::rank_process::RankProcess;
-use super::spawn::{self, Beginning};
-use super::watch::{PollSet, Source, never_wait};
+use super::spawn::{self, SpawnOptions};
 use rustix::process::{
     Pid, Rlimit, Signal, getpgid, kill_process, kill_process_group, test_kill_process_group,
 };
@@ -30,8 +30,8 @@ pub(crate) struct Process {
     index: usize,
     pid: Pid,
     pidfd: Option<OwnedFd>,
-    out: Spout,
-    err: Spout,
+    out: OutputPipe,
+    err: OutputPipe,
     /// How it ended.
     pub(crate) exit: Option<Exit>,
     /// Neither it nor any of its group is left.
@@ -43,9 +43,9 @@ pub(crate) struct Process {
 }
 
 /// One of its two streams, until it ends.
-struct Spout {
+struct OutputPipe {
     pipe: Option<OwnedFd>,
-    lines: EncodedCommand,
+    lines: LineBuffer,
 }
 
 /// What a process is started with.
@@ -75,10 +75,10 @@ impl Process {
         let mut command = Command::new(program);
         command.arg0(&options.program).args(&options.args).env_clear().envs(env);
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = spawn::rank(command, Beginning { keeper: keeper.pipe(), processor, files })?;
+        let mut child = spawn::rank(command, SpawnOptions { keeper: keeper.pipe(), processor, files })?;
         let pid = Pid::from_child(&child);
-        let out = Spout::new(child.stdout.take().map(OwnedFd::from))?;
-        let err = Spout::new(child.stderr.take().map(OwnedFd::from))?;
+        let out = OutputPipe::new(child.stdout.take().map(OwnedFd::from))?;
+        let err = OutputPipe::new(child.stderr.take().map(OwnedFd::from))?;
         let pidfd = pidfd(child.id(), denied);
         let (exit, gone, lost, rank) = (None, false, None, None);
         Ok((Process { index, pid, pidfd, out, err, exit, gone, lost, rank }, child.stdin.take()))
@@ -104,10 +104,10 @@ impl Process {
 
     /// Says what it waits for: output where there is room for it, and the end.
     pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>, printer: &Printer) {
-        for (stream, spout) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
-            match &spout.pipe {
+        for (stream, output_pipe) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
+            match &output_pipe.pipe {
                 Some(pipe) if printer.takes(stream) => {
-                    watch.read(Source::Spout(self.index, stream), pipe.as_fd())
+                    watch.read(Source::Pipe(self.index, stream), pipe.as_fd())
                 }
                 _ => {}
             }
@@ -124,11 +124,11 @@ impl Process {
     /// Takes what it wrote.
     pub(crate) fn read(&mut self, stream: Stream, printer: &mut Printer) {
         let index = self.index;
-        self.spout(stream).read(|lines| printer.put(index, stream, lines));
+        self.output_pipe(stream).read(|lines| printer.put(index, stream, lines));
     }
 
     /// Takes all that it has written to standard error by now.
-    pub(crate) fn hear_out(&mut self, printer: &mut Printer) {
+    pub(crate) fn read_all_stderr(&mut self, printer: &mut Printer) {
         let index = self.index;
         for _ in 0..LAST_READS_MAX {
             if !self.err.read(|lines| printer.put(index, Stream::Err, lines)) {
@@ -139,21 +139,21 @@ impl Process {
 
     /// When the beginning of a line should be let out.
     pub(crate) fn unfinished_until(&self) -> Option<Instant> {
-        [&self.out, &self.err].into_iter().filter_map(|spout| spout.lines.deadline()).min()
+        [&self.out, &self.err].into_iter().filter_map(|output_pipe| output_pipe.lines.deadline()).min()
     }
 
     /// Lets out the beginnings of lines that have waited long enough for the rest.
-    pub(crate) fn let_out(&mut self, now: Instant, printer: &mut Printer) {
+    pub(crate) fn flush_partial(&mut self, now: Instant, printer: &mut Printer) {
         let index = self.index;
         for stream in [Stream::Out, Stream::Err] {
-            let lines = &mut self.spout(stream).lines;
+            let lines = &mut self.output_pipe(stream).lines;
             if lines.deadline().is_some_and(|when| when <= now) {
-                lines.let_out(|part| printer.put(index, stream, part));
+                lines.flush_partial(|part| printer.put(index, stream, part));
             }
         }
     }
 
-    fn spout(&mut self, stream: Stream) -> &mut Spout {
+    fn output_pipe(&mut self, stream: Stream) -> &mut OutputPipe {
         match stream {
             Stream::Out => &mut self.out,
             Stream::Err => &mut self.err,
@@ -221,21 +221,21 @@ impl Process {
     fn read_rest(&mut self, printer: &mut Printer) {
         let index = self.index;
         for stream in [Stream::Out, Stream::Err] {
-            let spout = self.spout(stream);
+            let output_pipe = self.output_pipe(stream);
             for _ in 0..LAST_READS_MAX {
-                if !spout.read(|lines| printer.put(index, stream, lines)) {
+                if !output_pipe.read(|lines| printer.put(index, stream, lines)) {
                     break;
                 }
             }
-            spout.close(|lines| printer.put(index, stream, lines));
+            output_pipe.close(|lines| printer.put(index, stream, lines));
         }
     }
 }
 
-impl Spout {
-    fn new(pipe: Option<OwnedFd>) -> io::Result<Spout> {
+impl OutputPipe {
+    fn new(pipe: Option<OwnedFd>) -> io::Result<OutputPipe> {
         pipe.as_ref().map_or(Ok(()), |pipe| never_wait(pipe.as_fd()))?;
-        Ok(Spout { pipe, lines: EncodedCommand::default() })
+        Ok(OutputPipe { pipe, lines: LineBuffer::default() })
     }
 
     /// Reads once; whether there may be more at once.
@@ -257,6 +257,6 @@ impl Spout {
 
     fn close(&mut self, out: impl FnOnce(&[u8])) {
         self.pipe = None;
-        self.lines.let_out(out);
+        self.lines.flush_partial(out);
     }
 }

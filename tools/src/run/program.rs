@@ -1,4 +1,4 @@
-//! The program to start: found before anything is started, so that a slip of the pen is one message.
+//! Finds the program before any process is started, so that a misspelt name gives one message.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_told_with_the_nearest() {
+    fn an_unknown_program_is_reported_with_the_nearest_name() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path();
         fs::write(folder.join("heat"), "").unwrap();

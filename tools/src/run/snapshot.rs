@@ -1,7 +1,7 @@
 //! How a job is at one moment: what `tasuki ps` shows of it, and what is said when it ends badly.
 
 use super::deadlock::Deadlock;
-use super::queues::SeatQueue;
+use super::rank_queues::RankQueue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,7 +53,7 @@ pub(crate) struct RankState {
     pub(crate) waits_for: Option<usize>,
     /// Its command queues that have something in them, as far as its memory can be looked into.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) queues: Vec<SeatQueue>,
+    pub(crate) queues: Vec<RankQueue>,
 }
 
 impl RankState {
@@ -64,31 +64,31 @@ impl RankState {
 }
 
 /// A line for all ranks that do the same, in the order of their first.
-pub(crate) fn report(seats: &[RankState]) -> String {
+pub(crate) fn report(ranks: &[RankState]) -> String {
     let mut groups: BTreeMap<(&str, &str), Vec<&RankState>> = BTreeMap::new();
-    for rank_state in seats {
+    for rank_state in ranks {
         groups
             .entry((&rank_state.stage, rank_state.waits_in.as_deref().unwrap_or("")))
             .or_default()
             .push(rank_state);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, seats)| seats[0].rank);
+    groups.sort_by_key(|(_, ranks)| ranks[0].rank);
     let mut text = String::new();
-    for ((stage, call), seats) in groups {
-        let who = names(&seats.iter().map(|rank_state| rank_state.rank).collect::<Vec<_>>());
+    for ((stage, call), ranks) in groups {
+        let who = names(&ranks.iter().map(|rank_state| rank_state.rank).collect::<Vec<_>>());
         let _ = if call.is_empty() {
             write!(text, "\n  {who}: {stage}")
         } else {
-            write!(text, "\n  {who}: {stage} {}in {call}", waited(&seats))
+            write!(text, "\n  {who}: {stage} {}in {call}", waited(&ranks))
         };
     }
     text
 }
 
 /// `for 4.1 s ` or `for 0.2 to 4.1 s `.
-fn waited(seats: &[&RankState]) -> String {
-    let times = || seats.iter().filter_map(|rank_state| rank_state.waited_s);
+fn waited(ranks: &[&RankState]) -> String {
+    let times = || ranks.iter().filter_map(|rank_state| rank_state.waited_s);
     let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
     match (format!("{least:.1}"), format!("{most:.1}")) {
         (least, most) if least == most => format!("for {most} s "),
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn ranks_that_do_the_same_share_a_line() {
         let wait = |time| Some(("barrier(world)", time));
-        let seats = [
+        let ranks = [
             rank_state(0, "waiting", wait(4.13)),
             rank_state(1, "running", None),
             rank_state(2, "waiting", wait(4.11)),
@@ -144,7 +144,7 @@ mod tests {
             rank_state(4, "waiting", wait(0.2)),
         ];
         assert_eq!(
-            report(&seats),
+            report(&ranks),
             "\n  ranks 0, 2, 4: waiting for 0.2 to 4.1 s in barrier(world)\n  rank 1: running\n  \
              rank 3: waiting for 0.2 s in wait(signal 7 >= 4)"
         );

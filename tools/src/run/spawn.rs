@@ -26,7 +26,7 @@ const OOM_SCORE_MAX: i32 = 1000;
 const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 
 /// What a rank's process begins with.
-pub(crate) struct Beginning {
+pub(crate) struct SpawnOptions {
     /// The keeper's pipe. It closes in the new process when the program starts; until then the keeper waits for us.
     pub(crate) keeper: Option<Arc<OwnedFd>>,
     /// The processor it is bound to.
@@ -36,21 +36,21 @@ pub(crate) struct Beginning {
 }
 
 /// Starts a rank's process in a group of its own.
-pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Child> {
+pub(crate) fn rank(mut command: Command, options: SpawnOptions) -> io::Result<Child> {
     command.process_group(0);
-    let processors = beginning.processor.map(only);
+    let processors = options.processor.map(only);
     let launcher = getpid();
     let score = oom_score().to_string();
     let begin = move || {
         end_with(launcher, Signal::KILL)?;
-        if let Some(keeper) = &beginning.keeper {
+        if let Some(keeper) = &options.keeper {
             rustix::io::write(&**keeper, &getpid().as_raw_nonzero().get().to_le_bytes())?;
         }
         // Where /proc cannot be written, the kernel chooses as it likes.
         if let Ok(file) = open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
             let _ = rustix::io::write(&file, score.as_bytes());
         }
-        setrlimit(Resource::Nofile, beginning.files)?;
+        setrlimit(Resource::Nofile, options.files)?;
         if let Some(set) = &processors {
             // The launcher has tried it on itself, and has warned where it is refused: no reason to end the job.
             let _ = sched_setaffinity(None, set);

@@ -1,20 +1,20 @@
-//! What the kernel says of the threads of a rank: for a rank that says nothing of itself, and to know whether it has
-//! others than the one that waits.
+//! Reads the threads of a rank from /proc: for a rank that publishes no wait, and to find threads other than the one that
+//! waits.
 
 use tasuki_core::engine::HELPER_THREAD;
 
-/// A thread of the program's.
+/// A thread of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Thread {
     /// The kernel's number of it.
     pub(super) id: u32,
     /// As the kernel shows it: 15 bytes at most, and those of the thread that started it, if nobody named it.
     pub(super) name: String,
-    /// Whether it sleeps, for whatever reason.
+    /// True if the thread sleeps, for any reason.
     pub(super) sleeps: bool,
 }
 
-/// The threads of a process, without the helper that Tasuki runs. None where the kernel does not say.
+/// The threads of a process, without Tasuki's helper thread. Empty if /proc is not readable.
 pub(super) fn threads_of(pid: u32) -> Vec<Thread> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks.filter_map(|task| thread_of(&std::fs::read_to_string(task.path().join("stat")).ok()?)).collect()

@@ -3,26 +3,25 @@
 //! ```text
 //! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
 //! report   the table and the line of JSON        bar      how far it is
-//! subject  what is simulated, in words           costs    what the network's parts cost, as they are typed
+//! workload  what is simulated, in words           costs    what the network's parts cost, as they are typed
 //! figure/  a study's broadcasts beside its formulas   lists    one rank's list beside lists of all
 //! ```
 
-mod bar;
-mod choice;
-mod costs;
-mod figure;
-mod lists;
+mod algorithm_choice;
+mod broadcast_figure;
+mod network_costs;
+mod progress_bar;
 mod report;
-mod size;
-mod subject;
+mod single_driver_figure;
+mod units;
+mod workload;
 
-use crate::asked::proof::warn_of_unproven;
-use crate::asked::{Asked, is_file, read, segments_to_simulate, text};
+use crate::arguments::proof::warn_of_unproven;
+use crate::arguments::{CollectiveArgs, is_file, read, segments_to_simulate, text};
 use anyhow::Context;
 use choice::{Choice, Wanted};
-use costs::Costs;
+use network_costs::Costs;
 use std::path::PathBuf;
-use subject::Subject;
 use tasuki_command::Sink;
 use tasuki_command::{misuse, print};
 use tasuki_core::bootstrap::did_you_mean::nearest;
@@ -31,6 +30,7 @@ use tasuki_schedule::goal;
 use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
 use tasuki_schedule::shape::Shape;
 use tasuki_schedule::{HostModel, Simulation};
+use workload::Workload;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -43,7 +43,7 @@ Examples:
   tasuki sim mine.json --topology fat-tree:4
   tasuki sim mine.goal --topology crossbar --overhead 200ns
   tasuki sim gather --ranks 33 --bytes 1M --topology crossbar --latency 1us --byte-time 12GB/s --engines 1
-  tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --rooted 0
+  tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --driven-by 0
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
@@ -65,40 +65,40 @@ pub(crate) struct Args {
     #[arg(value_name = "COLLECTIVE|FILE", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]
-    asked: Asked,
-    /// How nodes are linked
+    asked: CollectiveArgs,
+    /// Topology of the network
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
-    /// Which algorithm [default: the one that plans take; the usual one where that may have too many commands]
+    /// Algorithm [default: the one that plans choose; the usual one if that may have too many commands]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
-    /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
+    /// Number of segments of a message [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=65536))]
     segments: Option<u64>,
-    /// One rank, this one, runs the commands of all, in one list
+    /// This rank drives the collective: it runs the commands of all ranks, in one list
     #[arg(long, value_name = "RANK")]
-    rooted: Option<usize>,
-    /// How often it is started, each rank again when its last start is over
+    driven_by: Option<usize>,
+    /// Number of starts; each rank starts again when its previous start is over
     #[arg(long, value_name = "K", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     starts: u32,
-    /// How long each rank computes between starting and waiting, as in 10us, 1ms
-    #[arg(long, value_name = "TIME", value_parser = size::time)]
+    /// Time that each rank computes between start and wait, as in 10us, 1ms
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
     compute: Option<Time>,
-    /// How much longer than that some compute: each a part of it, other ranks in each start
-    #[arg(long, value_name = "TIME", value_parser = size::time, requires = "compute")]
+    /// Largest additional computing time; each rank gets a random part of it in each start
+    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "compute")]
     varies: Option<Time>,
-    /// Steps begin only while their rank is in a call, not while it computes
+    /// Begin steps only while their rank is in a call, not while it computes
     #[arg(long, requires = "compute")]
     in_calls: bool,
     #[command(flatten)]
     costs: Costs,
-    /// Write the figures as JSON, one object a line
+    /// Write the results as JSON, one object per line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw broadcasts by bucket relay and in two phases beside the formulas of their study
+    /// Draw bucket-relay and two-phase broadcasts beside the formulas of their study
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure: Option<PathBuf>,
-    /// Draw what one rank's list takes beside lists of all ranks, of 100 to 1,000,000; takes about a minute
+    /// Draw collectives driven by one rank beside those driven by all, for 100 to 1,000,000 ranks; takes about a minute
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure_lists: Option<PathBuf>,
 }
@@ -106,21 +106,21 @@ pub(crate) struct Args {
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.figure {
-        return draw(path, figure::svg);
+        return draw(path, broadcast_figure::svg);
     }
     if let Some(path) = &args.figure_lists {
-        return draw(path, || lists::svg(lists::RANKS_MAX));
+        return draw(path, || single_driver_figure::svg(single_driver_figure::RANKS_MAX));
     }
     let what = args.collective.as_deref().unwrap_or_default();
     let json = args.json.as_deref().map(Sink::open).transpose()?;
     if what.ends_with(".goal") {
         return goal_text(args, what, json);
     }
-    let (subject, network, mut choice) = if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
-    if let Some(by) = args.rooted {
-        let last = subject.ranks - 1;
+    let (workload, network, mut choice) = if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
+    if let Some(by) = args.driven_by {
+        let last = workload.ranks - 1;
         if by > last {
-            return Err(misuse(format!("--rooted {by}: the last of {} ranks is {last}", subject.ranks)));
+            return Err(misuse(format!("--driven-by {by}: the last of {} ranks is {last}", workload.ranks)));
         }
         choice.schedule = choice.schedule.driven_by(by);
     }
@@ -129,14 +129,14 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         varies: args.varies.unwrap_or_default(),
         offloaded: !args.in_calls,
     };
-    let mut bar = bar::Bar::new();
+    let mut bar = progress_bar::Bar::new();
     let simulation = Simulation::new(&choice.schedule, &network).starts(args.starts).host(host);
     let simulated = simulation.watch(|progress| bar.show(progress)).run();
     drop(bar);
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
     let Choice { name, reason, segments, .. } = &choice;
-    let (subject, network, segments) = (&subject, &network, *segments);
-    tell(&report::Report { subject, network, name, reason, segments, args, simulated }, json)
+    let (workload, network, segments) = (&workload, &network, *segments);
+    tell(&report::Report { workload, network, name, reason, segments, args, simulated }, json)
 }
 
 fn tell(report: &report::Report<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
@@ -152,7 +152,7 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
     let options = [
         (args.algorithm.is_some(), "--algorithm"),
         (args.segments.is_some(), "--segments"),
-        (args.rooted.is_some(), "--rooted"),
+        (args.driven_by.is_some(), "--driven-by"),
         (args.starts != 1, "--starts"),
         (args.compute.is_some(), "--compute"),
     ];
@@ -163,12 +163,12 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
         )));
     }
     let goal = goal::parse(&text(file)?).map_err(|why| misuse(format!("{file}: {why}")))?;
-    let subject = Subject::goal(&goal, file);
-    let network = network(args, subject.ranks, args.asked.per_node())?;
+    let workload = Workload::goal(&goal, file);
+    let network = network(args, workload.ranks, args.asked.per_node())?;
     memory_for(goal.simulation_bytes())?;
     let simulated = goal.simulate(&network).with_context(|| format!("{file} cannot be simulated"))?;
-    let (subject, network, reason) = (&subject, &network, "as the file says");
-    tell(&report::Report { subject, network, name: "goal", reason, segments: None, args, simulated }, json)
+    let (workload, network, reason) = (&workload, &network, "as the file says");
+    tell(&report::Report { workload, network, name: "goal", reason, segments: None, args, simulated }, json)
 }
 
 /// Refuses what needs more memory than there is.
@@ -177,14 +177,14 @@ fn memory_for(needed: u64) -> anyhow::Result<()> {
     if needed <= there {
         return Ok(());
     }
-    let (needed, there) = (size::show(needed), size::show(there));
+    let (needed, there) = (units::show(needed), units::show(there));
     Err(misuse(format!(
         "this would take about {needed} of memory, and {there} are available: give fewer ranks"
     )))
 }
 
 /// What is simulated, on which network, by which schedule.
-type Question = (Subject, Network, Choice);
+type Question = (Workload, Network, Choice);
 
 /// The plan of a file.
 fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
@@ -194,11 +194,11 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     let given = args.asked.given().filter(|option| *option != "--per-node").chain(others);
     let schedule = read(file, given)?;
     warn_of_unproven(file, &schedule);
-    let subject = Subject::plan(&schedule, file);
-    let network = network(args, subject.ranks, args.asked.per_node())?;
-    memory_for(choice::bytes_of_file(&schedule))?;
+    let workload = Workload::plan(&schedule, file);
+    let network = network(args, workload.ranks, args.asked.per_node())?;
+    memory_for(algorithm_choice::bytes_of_file(&schedule))?;
     let name = schedule.name().to_string();
-    Ok((subject, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }))
+    Ok((workload, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }))
 }
 
 /// A collective, by the algorithm that is asked for or chosen.
@@ -214,7 +214,7 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
         memory: available_memory::available().bytes,
     };
     let choice = Choice::make(&wanted)?;
-    Ok((Subject::collective(&shape), network, choice))
+    Ok((Workload::collective(&shape), network, choice))
 }
 
 /// Draws a figure.

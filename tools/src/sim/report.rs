@@ -1,7 +1,7 @@
 //! What was simulated, as a table for people and as a line of JSON.
 
-use super::costs;
-use super::subject::Subject;
+use super::network_costs;
+use super::workload::Workload;
 use super::{Args, size};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use tasuki_schedule::network::{Network, Time};
 
 /// All there is to say.
 pub(super) struct Report<'r> {
-    pub(super) subject: &'r Subject,
+    pub(super) workload: &'r Workload,
     pub(super) network: &'r Network,
     /// The algorithm, why it is this one, and into how many segments it is cut, unless a file says that.
     pub(super) name: &'r str,
@@ -68,9 +68,9 @@ impl Report<'_> {
         self.simulated.time.as_seconds() / f64::from(self.args.starts)
     }
 
-    /// The subject's bytes by the time of a start.
+    /// The workload's bytes by the time of a start.
     fn rate(&self) -> f64 {
-        if self.each() > 0.0 { self.subject.bytes as f64 / self.each() } else { 0.0 }
+        if self.each() > 0.0 { self.workload.bytes as f64 / self.each() } else { 0.0 }
     }
 
     fn link(&self) -> Option<String> {
@@ -79,19 +79,19 @@ impl Report<'_> {
 
     /// The table.
     pub(super) fn table(&self) -> String {
-        let Report { subject, network, name, reason, segments, args, simulated } = self;
-        let ranks = subject.ranks;
-        let from = subject.root.map(|root| format!(", from rank {root}")).unwrap_or_default();
+        let Report { workload, network, name, reason, segments, args, simulated } = self;
+        let ranks = workload.ranks;
+        let from = workload.root.map(|root| format!(", from rank {root}")).unwrap_or_default();
         let cut = segments.map_or("as the file says".into(), |count| format!("{count}, where it cuts"));
         let mut rows: Vec<(&str, String)> = vec![
-            ("collective", subject.what.clone()),
+            ("collective", workload.what.clone()),
             ("ranks", format!("{ranks}, {} on each node{from}", network.per_node)),
             ("topology", format!("{}, {}", network.topology, nodes(network.topology.nodes()))),
             ("algorithm", format!("{name}: {reason}")),
             ("segments", cut),
-            ("costs", costs::shown(&network.parameters)),
+            ("costs", network_costs::shown(&network.parameters)),
         ];
-        if let Some(by) = args.rooted {
+        if let Some(by) = args.driven_by {
             rows.push(("run by", format!("rank {by}, which has the commands of all")));
         }
         rows.push(("time", self.time()));
@@ -100,15 +100,15 @@ impl Report<'_> {
             let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
             rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
         }
-        if self.subject.bytes > 0 {
-            rows.push(("bandwidth", size::rate(self.rate())));
+        if self.workload.bytes > 0 {
+            rows.push(("bandwidth", units::rate(self.rate())));
         }
         rows.push((
             "busiest link",
             match (self.link(), simulated.busiest) {
                 (Some(link), Some(used)) => {
                     let share = simulated.busiest_share() * 100.0;
-                    format!("{link}: {}, busy {share:.1} % of the time", size::show(used.bytes))
+                    format!("{link}: {}, busy {share:.1} % of the time", units::show(used.bytes))
                 }
                 _ => "none was used".into(),
             },
@@ -116,12 +116,12 @@ impl Report<'_> {
         // Of messages nobody knows where they lie.
         if simulated.memory_all > 0 {
             let mean = simulated.memory_all / ranks as u64;
-            let most = size::show(simulated.memory_max);
-            rows.push(("memory", format!("{most} a rank at most, {} on average", size::show(mean))));
+            let most = units::show(simulated.memory_max);
+            rows.push(("memory", format!("{most} a rank at most, {} on average", units::show(mean))));
         }
         let most = simulated.commands_max;
         rows.push(("commands", format!("{}, {most} in a start of a rank at most", simulated.commands)));
-        let (all, between) = (size::show(simulated.bytes), size::show(simulated.bytes_between));
+        let (all, between) = (units::show(simulated.bytes), units::show(simulated.bytes_between));
         rows.push(("delivered", format!("{all}, {between} of it between nodes")));
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -145,19 +145,19 @@ impl Report<'_> {
 
     /// The line of JSON.
     pub(super) fn line(&self) -> anyhow::Result<String> {
-        let Report { subject, network, name, segments, args, simulated, .. } = self;
+        let Report { workload, network, name, segments, args, simulated, .. } = self;
         let costs = &network.parameters;
         let link = self.link();
         let line = Line {
-            collective: &subject.name,
+            collective: &workload.name,
             algorithm: name,
-            ranks: subject.ranks,
+            ranks: workload.ranks,
             per_node: network.per_node,
             topology: network.topology.to_string(),
-            bytes: self.subject.bytes,
-            root: subject.root,
+            bytes: self.workload.bytes,
+            root: workload.root,
             segments: *segments,
-            run_by: args.rooted,
+            run_by: args.driven_by,
             starts: args.starts,
             compute_seconds: args.compute.unwrap_or_default().as_seconds(),
             varies_seconds: args.varies.unwrap_or_default().as_seconds(),

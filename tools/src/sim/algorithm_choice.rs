@@ -2,8 +2,8 @@
 //! than one waits; else the usual one. Beside it stands the quickest of those that fit, where trying all of them takes
 //! no time worth speaking of.
 
-use super::size;
-use crate::asked::words;
+use super::units;
+use crate::arguments::operation_names;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
@@ -68,7 +68,10 @@ impl Choice {
                 (1, _) => "the only one that fits".into(),
                 (_, None) => "what plans take".into(),
                 (_, Some((one, time))) => {
-                    format!("what plans take; {}, the quickest here, takes {time}", words::typed(one.name))
+                    format!(
+                        "what plans take; {}, the quickest here, takes {time}",
+                        operation_names::typed(one.name)
+                    )
                 }
             };
             return Choice::of(chosen, *needs, wanted, reason);
@@ -111,15 +114,15 @@ fn fitting(wanted: &Wanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
 fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
     let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
     let Needs { commands, bytes } = needs;
-    let (bytes, there) = (size::show(bytes), size::show(wanted.memory));
+    let (bytes, there) = (units::show(bytes), units::show(wanted.memory));
     let why = format!(
         "{} on {ranks} ranks has about {commands} commands, which would take about {bytes} of memory, and {there} are \
          available",
-        words::typed(algorithm.name)
+        operation_names::typed(algorithm.name)
     );
-    let name = |one: &Algorithm| words::typed(one.name);
+    let name = |one: &Algorithm| operation_names::typed(one.name);
     if let Some((other, needs)) = least(wanted) {
-        let bytes = size::show(needs.bytes);
+        let bytes = units::show(needs.bytes);
         return format!("{why}; --algorithm {} would take about {bytes}", name(other));
     }
     // Lists and graphs of edges are said for these ranks alone.
@@ -161,7 +164,7 @@ fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, Needs)]) -> Opti
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let of_it: Vec<&Algorithm> =
         ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
-    let algorithm = words::algorithm(name, &of_it, shape.operation.name())?;
+    let algorithm = operation_names::algorithm(name, &of_it, shape.operation.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \

@@ -10,16 +10,16 @@ use tasuki_core::queue::inspect::{AwaitedSignal, QueueKind, QueueReport, queues_
 
 /// A queue with something in it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct SeatQueue {
+pub(crate) struct RankQueue {
     /// Its number at its rank, if it is one of commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<u32>,
     /// If it is one of calls: to how many levels of further calls they may lead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calls_of_level: Option<u32>,
-    /// EncodedCommand that it has.
+    /// Number of lines in its ring.
     pub(crate) capacity: u64,
-    /// EncodedCommand that were posted and not read.
+    /// Lines that were posted and not read.
     pub(crate) unread: u64,
     /// Commands that wait for their triggers.
     pub(crate) waiting: u64,
@@ -59,19 +59,19 @@ pub(crate) struct LeftTo {
 
 impl Job {
     /// Adds what is in the ranks' queues, where their memory files are at hand.
-    pub(super) fn add_queues(&self, seats: &mut [RankState]) {
-        let computes: Vec<bool> = seats.iter().map(RankState::computes).collect();
-        for (rank, rank_state) in Rank::all(seats.len()).zip(seats) {
-            let Some(file) = self.door.file(rank) else { continue };
+    pub(super) fn add_queues(&self, ranks: &mut [RankState]) {
+        let computes: Vec<bool> = ranks.iter().map(RankState::computes).collect();
+        for (rank, rank_state) in Rank::all(ranks.len()).zip(ranks) {
+            let Some(file) = self.server.file(rank) else { continue };
             let queues =
-                queues_in(file, rank).into_iter().map(|queue_report| SeatQueue::of(queue_report, &computes));
-            rank_state.queues = queues.filter(SeatQueue::has_something).collect();
+                queues_in(file, rank).into_iter().map(|queue_report| RankQueue::of(queue_report, &computes));
+            rank_state.queues = queues.filter(RankQueue::is_busy).collect();
         }
     }
 }
 
-impl SeatQueue {
-    fn of(queue_report: QueueReport, computes: &[bool]) -> SeatQueue {
+impl RankQueue {
+    fn of(queue_report: QueueReport, computes: &[bool]) -> RankQueue {
         let awaits = |need: AwaitedSignal, is_credit| {
             let AwaitedSignal { signal, value, wanted } = need;
             Awaits { signal, value, wanted, is_credit }
@@ -85,7 +85,7 @@ impl SeatQueue {
             QueueKind::Commands(number) => (Some(number), None),
             QueueKind::Calls(level) => (None, Some(level)),
         };
-        SeatQueue {
+        RankQueue {
             queue,
             calls_of_level,
             capacity: queue_report.capacity,
@@ -99,12 +99,12 @@ impl SeatQueue {
         }
     }
 
-    fn has_something(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.unread + self.waiting + self.under_way > 0
     }
 }
 
-impl fmt::Display for SeatQueue {
+impl fmt::Display for RankQueue {
     /// `queue 0 of 64 lines: 3 waiting (signal 5 at 2, wants 4); 1 under way, 1 waits for rank 3, which computes`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn said(queue_report: QueueReport) -> String {
-        SeatQueue::of(queue_report, &[false, true]).to_string()
+        RankQueue::of(queue_report, &[false, true]).to_string()
     }
 
     #[test]
@@ -188,6 +188,6 @@ mod tests {
         assert_eq!(said(calls.clone()), expected);
         let above = said(QueueReport { which: QueueKind::Calls(1), ..calls });
         assert!(above.starts_with("queue of calls with 1 levels below of 64 lines: "), "{above}");
-        assert!(!SeatQueue::of(queue_report(), &[]).has_something());
+        assert!(!RankQueue::of(queue_report(), &[]).is_busy());
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for the first of many things: the one place where the launcher sleeps.
+//! The event sources of the launcher, and the poll set in which it sleeps.
 
 use super::options::Stream;
 use rustix::fs::FileType;
@@ -6,26 +6,26 @@ use std::os::fd::BorrowedFd;
 use tasuki_core::bootstrap::rendezvous_server::Caller;
 use tasuki_core::os::poll;
 
-/// What has something to tell.
+/// A source of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// A signal has come.
     Signals,
-    /// Somebody comes to the door.
+    /// A connection to the rendezvous server has an event.
     RendezvousServer(Caller),
-    /// A process wrote, or closed its end.
-    Spout(usize, Stream),
+    /// A process wrote to a pipe, or closed it.
+    Pipe(usize, Stream),
     /// A process has ended.
     End,
-    /// Our own output takes more.
-    Outlet(Stream),
-    /// There is something on our standard input.
+    /// The launcher's own output stream is writable.
+    OutputReady(Stream),
+    /// The launcher's standard input is readable.
     Input,
-    /// Rank 0 takes more of it.
-    Feed,
+    /// The standard input of rank 0 is writable.
+    RankInput,
 }
 
-/// Everything that the launcher waits for at a time.
+/// The descriptors that the launcher waits for in one poll.
 pub(crate) type PollSet<'f> = poll::PollSet<'f, Source>;
 
 /// How many bytes can be written to a descriptor that poll(2) calls ready without waiting: to a pipe or terminal
@@ -36,7 +36,7 @@ pub(crate) fn ready_size(descriptor: BorrowedFd<'_>) -> usize {
     if is_file { 256 << 10 } else { 4096 }
 }
 
-/// Makes reads and writes of our end answer at once.
+/// Makes the descriptor non-blocking.
 pub(crate) fn never_wait(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(descriptor)?;
     rustix::fs::fcntl_setfl(descriptor, flags | rustix::fs::OFlags::NONBLOCK)

@@ -1,11 +1,11 @@
 //! What happens to a job, and what follows from it: who died first, what is said, with which code it ends.
 
-use super::ending::Ending;
-use super::inlet::Inlet;
 use super::job::Job;
 use super::options::Way;
 use super::process::Process;
 use super::snapshot::{RUNNING, RankState, SLEEPING, Snapshot, WAITING, names, report};
+use super::stdin::StdinForwarder;
+use super::termination::Termination;
 use super::threads::threads_of;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
@@ -80,7 +80,7 @@ impl Job {
 
     /// How a process ended, in words.
     fn described(&self, exit: Exit) -> String {
-        let is_ours = |number| self.handed_on.iter().any(|signal| signal.as_raw() == number);
+        let is_ours = |number| self.forwarded.iter().any(|signal| signal.as_raw() == number);
         match exit {
             Exit::Signal { number, .. } if is_ours(number) => format!("{exit}, which was handed on to it"),
             _ => exit.to_string(),
@@ -89,7 +89,7 @@ impl Job {
 
     /// Ranks that have not left, where all are threads of one process that has shown them.
     fn unfinished_threads(&self) -> Vec<usize> {
-        let Some(node_state) = self.door.node_state().filter(|_| self.options.way != Way::Processes) else {
+        let Some(node_state) = self.server.node_state().filter(|_| self.options.way != Way::Processes) else {
             return Vec::new();
         };
         (0..self.options.ranks)
@@ -99,17 +99,17 @@ impl Job {
 
     /// The rank's stage, if it is a process of its own.
     fn stage(&self, rank: Rank) -> Option<Stage> {
-        let node_state = self.door.node_state().filter(|_| self.options.way == Way::Processes)?;
+        let node_state = self.server.node_state().filter(|_| self.options.way == Way::Processes)?;
         Some(node_state.rank_state(rank).stage())
     }
 
     /// Ranks that wait for one that has ended would wait for ever.
     pub(super) fn check_that_all_can_come(&mut self) {
-        if !self.door.is_awaited() {
+        if !self.server.is_awaited() {
             return;
         }
         let cannot = |(index, process): &(usize, &Process)| {
-            process.exit.is_some() && !self.door.is_joining(Rank(*index as u32))
+            process.exit.is_some() && !self.server.is_joining(Rank(*index as u32))
         };
         if let Some((index, process)) = self.processes.iter().enumerate().find(cannot) {
             let how =
@@ -122,7 +122,7 @@ impl Job {
     pub(super) fn connection_ended(&mut self, rank: Rank) {
         let process = &mut self.processes[rank.index()];
         if process.exit.is_none()
-            && self.door.node_state().is_some_and(|b| b.rank_state(rank).stage() != Stage::Left)
+            && self.server.node_state().is_some_and(|b| b.rank_state(rank).stage() != Stage::Left)
         {
             process.lost = Some(Instant::now() + CONNECTION_GRACE);
         }
@@ -132,14 +132,14 @@ impl Job {
     pub(super) fn program_ended(&mut self, index: usize) {
         self.processes[index].lost = None;
         let pid =
-            self.door.node_state().map_or(0, |node_state| node_state.rank_state(Rank(index as u32)).pid());
+            self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(index as u32)).pid());
         self.died(index, &format!("its program (process {pid}) ended without leaving the job"), 1);
     }
 
     /// A rank is dead: everybody is told, once, and the job ends.
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
-        let told = self.door.node_state().and_then(|node_state| node_state.death());
+        let told = self.server.node_state().and_then(|node_state| node_state.death());
         // A process with all ranks that ended by itself, after one of them had failed, has said why, unless that one
         // ended it.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
@@ -154,19 +154,19 @@ impl Job {
             None => (Rank(index as u32), how.to_string(), Verdict::Code(code)),
         };
         let waits: Vec<RankState> =
-            self.seats().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
-        if let (true, Some(node_state)) = (own, self.door.node_state()) {
+            self.ranks().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
+        if let (true, Some(node_state)) = (own, self.server.node_state()) {
             node_state.declare_dead(culprit, &cause, clock::now_ns());
         }
-        if self.ending.is_some() {
+        if self.termination.is_some() {
             return;
         }
-        let who = if own || self.door.node_state().is_some_and(|node_state| node_state.is_over()) {
+        let who = if own || self.server.node_state().is_some_and(|node_state| node_state.is_over()) {
             format!("rank {culprit}")
         } else {
             self.owners(&[index])
         };
-        self.door.broadcast_death(culprit, &cause);
+        self.server.broadcast_death(culprit, &cause);
         let process = if own { culprit.index() } else { 0 };
         let what = match is_said {
             false => format!("died: {cause}"),
@@ -175,11 +175,11 @@ impl Job {
         };
         if is_said {
             // Its own words come first.
-            self.processes[process].hear_out(&mut self.printer);
+            self.processes[process].read_all_stderr(&mut self.printer);
         }
-        let hint = if code == KILLED { self.shortage.hint() } else { "" };
+        let hint = if code == KILLED { self.oom_kills.hint() } else { "" };
         self.printer.say(&format!("{who} {what}{}{hint}", report(&waits)));
-        self.end(verdict, Ending::after_death(Instant::now(), self.options.grace));
+        self.end(verdict, Termination::after_death(Instant::now(), self.options.grace));
     }
 
     /// Whose processes these are: `rank 3`, `ranks 0-2, 5`, or, where one process has all ranks, that one.
@@ -191,7 +191,7 @@ impl Job {
     }
 
     /// Who has not ended yet.
-    fn unended(&self) -> Option<String> {
+    fn unfinished(&self) -> Option<String> {
         let living: Vec<usize> = self
             .processes
             .iter()
@@ -203,9 +203,9 @@ impl Job {
     }
 
     /// The user has been waiting for a while.
-    pub(super) fn say_who_is_waited_for(&mut self, kill: Instant) {
+    pub(super) fn report_unfinished(&mut self, kill: Instant) {
         let left = kill.saturating_duration_since(Instant::now()).as_secs_f64();
-        if let Some(who) = self.unended() {
+        if let Some(who) = self.unfinished() {
             let second = "1 s after a second signal";
             self.printer
                 .say(&format!("waiting for {who} to end; SIGKILL follows in {left:.0} s, or {second}"));
@@ -213,47 +213,52 @@ impl Job {
     }
 
     /// Patience has ended: says with whom.
-    pub(super) fn say_who_is_killed(&mut self) {
-        let Some(ending) = &self.ending else { return };
-        let (Some((signal, when)), Some(who)) = (ending.asked, self.unended()) else { return };
-        let hint =
-            if ending.is_hastened { "" } else { "\n  hint: `--grace TIME` gives ranks more time to end" };
+    pub(super) fn report_killed(&mut self) {
+        let Some(termination) = &self.termination else { return };
+        let (Some((signal, when)), Some(who)) = (termination.asked, self.unfinished()) else { return };
+        let hint = if termination.is_hastened {
+            ""
+        } else {
+            "\n  hint: `--grace TIME` gives ranks more time to end"
+        };
         let asked = signal_name(signal.as_raw()).unwrap_or_default();
         let time = when.elapsed().as_secs_f64();
         self.printer.say(&format!("killed {who}, which had not ended {time:.1} s after {asked}{hint}"));
     }
 
-    fn end(&mut self, verdict: Verdict, ending: Ending) {
+    fn end(&mut self, verdict: Verdict, termination: Termination) {
         self.verdict.get_or_insert(verdict);
-        self.ending.get_or_insert(ending);
+        self.termination.get_or_insert(termination);
     }
 
     /// `--timeout` strikes.
-    pub(super) fn time_is_up(&mut self) {
+    pub(super) fn timed_out(&mut self) {
         let limit = self.options.timeout.unwrap_or_default();
         let text = format!("the job has not ended within {limit:?} (--timeout){}", self.report_of_all());
         self.printer.say(&text);
-        self.end(Verdict::Code(TIMED_OUT), Ending::at_once(Instant::now(), self.options.grace));
+        self.end(Verdict::Code(TIMED_OUT), Termination::at_once(Instant::now(), self.options.grace));
     }
 
     /// SIGINT or SIGTERM came: everybody gets it, and the job ends. A second one hastens that.
     pub(super) fn interrupted(&mut self, signal: Signal) {
         let now = Instant::now();
-        let (is_new, is_other) = match &mut self.ending {
+        let (is_new, is_other) = match &mut self.termination {
             None => (true, true),
-            Some(ending) => (ending.hasten(now), ending.asked.is_none_or(|(first, _)| first != signal)),
+            Some(termination) => {
+                (termination.second_signal(now), termination.asked.is_none_or(|(first, _)| first != signal))
+            }
         };
         self.hurried = is_new && self.processes.iter().all(|process| process.gone);
         if is_new || is_other {
-            self.ask_all(signal);
+            self.request_exit(signal);
         }
-        let ending = Ending::after_signal(signal, now, self.options.grace);
-        self.end(Verdict::Code(128 + signal.as_raw() as u8), ending);
+        let termination = Termination::after_signal(signal, now, self.options.grace);
+        self.end(Verdict::Code(128 + signal.as_raw() as u8), termination);
     }
 
     /// SIGHUP, SIGUSR1 or SIGUSR2 came: what it means is the ranks' affair.
-    pub(super) fn hand_on(&mut self, signal: Signal) {
-        self.handed_on.push(signal);
+    pub(super) fn forward_signal(&mut self, signal: Signal) {
+        self.forwarded.push(signal);
         self.signal_all(signal);
     }
 
@@ -263,14 +268,14 @@ impl Job {
             self.printer.say(&format!("standard output: {error}"));
         }
         let code = if error == Errno::PIPE { CLOSED } else { 1 };
-        self.end(Verdict::Code(code), Ending::at_once(Instant::now(), self.options.grace));
+        self.end(Verdict::Code(code), Termination::at_once(Instant::now(), self.options.grace));
     }
 
     /// SIGQUIT: shows what every rank waits for, and goes on.
-    pub(super) fn say_waits(&mut self) {
+    pub(super) fn report_waits(&mut self) {
         let text = format!(
             "job {} runs for {:.1?}{}",
-            self.door.job(),
+            self.server.job(),
             self.started.elapsed(),
             self.report_of_all()
         );
@@ -286,7 +291,7 @@ impl Job {
     /// We go on, and so do the ranks.
     pub(super) fn resume(&mut self) {
         self.signal_all(Signal::CONT);
-        self.inlet.iter_mut().for_each(Inlet::resume);
+        self.stdin.iter_mut().for_each(StdinForwarder::resume);
     }
 
     /// Answers `tasuki ps`.
@@ -296,10 +301,10 @@ impl Job {
             Way::Threads => "threads",
             Way::Simulated { .. } => "simulated",
         };
-        let mut ranks = self.seats();
+        let mut ranks = self.ranks();
         self.add_queues(&mut ranks);
         let snapshot = Snapshot {
-            job: self.door.job().to_string(),
+            job: self.server.job().to_string(),
             program: self.options.program.to_string_lossy().into_owned(),
             way: way.to_string(),
             launcher: std::process::id(),
@@ -311,38 +316,39 @@ impl Job {
             Ok(text) => Answer::Report(text),
             Err(error) => Answer::Refused(error.to_string()),
         };
-        self.door.answer(id, &answer);
+        self.server.answer(id, &answer);
     }
 
     /// What all ranks do, and which of them wait for each other for ever.
     fn report_of_all(&self) -> String {
-        let (seats, deadlocks) = (self.seats(), self.deadlocks());
+        let (ranks, deadlocks) = (self.ranks(), self.deadlocks());
         let deadlocks: String =
-            deadlocks.iter().map(|deadlock| format!("\n  {}", deadlock.text(&seats))).collect();
-        report(&seats) + &deadlocks
+            deadlocks.iter().map(|deadlock| format!("\n  {}", deadlock.text(&ranks))).collect();
+        report(&ranks) + &deadlocks
     }
 
     /// All ranks as they are now. Takes some ms if one has just begun to wait, and will say for what.
-    fn seats(&self) -> Vec<RankState> {
-        let mut seats: Vec<RankState> = (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect();
+    fn ranks(&self) -> Vec<RankState> {
+        let mut ranks: Vec<RankState> = (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect();
         for _ in 0..SILENT_LOOKS {
             let is_silent =
                 |rank_state: &RankState| rank_state.stage == WAITING && rank_state.waits_in.is_none();
-            if !seats.iter().any(is_silent) {
+            if !ranks.iter().any(is_silent) {
                 break;
             }
             std::thread::sleep(SILENT_MAX);
-            seats
+            ranks
                 .iter_mut()
                 .filter(|rank_state| is_silent(rank_state))
                 .for_each(|rank_state| *rank_state = self.rank_state(rank_state.rank));
         }
-        seats
+        ranks
     }
 
     /// The process of a rank.
     pub(super) fn pid(&self, rank: usize) -> u32 {
-        match self.door.node_state().map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid()) {
+        match self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid())
+        {
             0 => self.processes[rank.min(self.processes.len() - 1)].pid(),
             pid => pid,
         }
@@ -357,7 +363,7 @@ impl Job {
     /// another the kernel knows whether it sleeps.
     fn without_wait(&self, rank: usize, pid: u32) -> &'static str {
         let is_parked = self
-            .door
+            .server
             .node_state()
             .is_some_and(|node_state| node_state.rank_state(Rank(rank as u32)).park().is_asleep());
         if is_parked {
@@ -374,7 +380,7 @@ impl Job {
 
     fn rank_state(&self, rank: usize) -> RankState {
         let process = &self.processes[rank.min(self.processes.len() - 1)];
-        let node_state = self.door.node_state();
+        let node_state = self.server.node_state();
         let stage =
             node_state.map_or(Stage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
         let pid = self.pid(rank);
@@ -386,7 +392,7 @@ impl Job {
         let stage = match (process.exit, stage) {
             (Some(exit), _) => format!("ended ({exit})"),
             (None, _) if is_stopped(pid) => "stopped".into(),
-            (None, Stage::Absent) if self.door.is_joining(Rank(rank as u32)) => {
+            (None, Stage::Absent) if self.server.is_joining(Rank(rank as u32)) => {
                 "waiting for the others to join".into()
             }
             (None, Stage::Absent) => "not joined".into(),

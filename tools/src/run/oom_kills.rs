@@ -1,17 +1,17 @@
-//! Whether the kernel has killed for lack of memory while a job ran: a killed process itself cannot say why.
+//! Detects that the kernel killed processes for lack of memory while a job ran. A killed process cannot report that.
 
-/// How many processes the kernel had killed when the job began.
-pub(crate) struct Shortage {
+/// The kernel's count of such kills when the job began.
+pub(crate) struct OomKills {
     before: Option<u64>,
 }
 
-impl Shortage {
-    /// Begins to count.
-    pub(crate) fn begin() -> Shortage {
-        Shortage { before: kills() }
+impl OomKills {
+    /// Reads the count at the job's start.
+    pub(crate) fn begin() -> OomKills {
+        OomKills { before: kills() }
     }
 
-    /// A line to add to the message of a killed process, empty if there is no sign of a shortage.
+    /// A line to add to the message of a killed process, empty if there is no sign of a oom_kills.
     pub(crate) fn hint(&self) -> &'static str {
         match (self.before, kills()) {
             (Some(before), Some(now)) if now > before => {
@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn a_kill_since_the_beginning_gives_a_hint() {
-        assert!(Shortage { before: None }.hint().is_empty());
-        assert!(Shortage { before: Some(u64::MAX) }.hint().is_empty());
+        assert!(OomKills { before: None }.hint().is_empty());
+        assert!(OomKills { before: Some(u64::MAX) }.hint().is_empty());
         if let Some(now @ 1..) = kills() {
-            assert!(Shortage { before: Some(now - 1) }.hint().contains("lack of memory"));
+            assert!(OomKills { before: Some(now - 1) }.hint().contains("lack of memory"));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! How many segments there are where nobody says.
+//! The number of segments of an algorithm where the user gives none.
 
 use tasuki_schedule::shape::{Counts, Shape};
 
-/// Segments that show how an algorithm cuts, and are not too many to look at; no more than there are values.
+/// Segments that show how an algorithm cuts a message, and are few enough to read.
 const TO_SEE: u64 = 4;
 
-/// Segments of a plan that is shown, proven or drawn.
+/// Segments of a plan that is shown, proven or drawn: at most one for each value.
 pub(crate) fn segments_to_see(shape: &Shape) -> u64 {
     match shape.counts {
         Counts::Equal(bytes) => (bytes / shape.value_bytes).clamp(1, TO_SEE),
@@ -13,7 +13,7 @@ pub(crate) fn segments_to_see(shape: &Shape) -> u64 {
     }
 }
 
-/// Segments of a collective whose time is asked for: those of the study, by the largest block.
+/// Segments of a simulated collective: those of the study, by the largest block.
 pub(crate) fn segments_to_simulate(shape: &Shape) -> u64 {
     let largest = match &shape.counts {
         Counts::Equal(bytes) => *bytes,
@@ -23,7 +23,7 @@ pub(crate) fn segments_to_simulate(shape: &Shape) -> u64 {
     segments_of_study(largest)
 }
 
-/// Segments of a message, as the study of offloaded broadcasts has them.
+/// Segments of a message in the study of offloaded broadcasts.
 pub(crate) fn segments_of_study(bytes: u64) -> u64 {
     match bytes.next_power_of_two().trailing_zeros() {
         0..=15 => 1,

@@ -1,28 +1,28 @@
-//! Whether a plan holds, as far as that can be told with the memory there is.
+//! Proves plans, as far as the available memory allows.
 
-use crate::say;
+use tasuki_command::warn;
 use tasuki_core::os::available_memory;
 use tasuki_schedule::{CheckReport, Fault, Schedule};
 
-/// What part of the available memory a proof may take.
+/// A proof may take this fraction of the available memory: one half.
 const SHARE: u64 = 2;
-/// Bytes of a proof that is over before anybody looks up.
+/// Bytes of a proof that takes no noticeable time.
 const QUICK: u64 = 64 << 20;
 
-/// What came out.
+/// The outcome of a proof.
 pub(crate) enum Outcome {
     Right(CheckReport),
     Wrong(Box<Fault>),
-    /// It was not tried: it would take so many bytes, or more.
+    /// The proof was not tried: it would take at least this number of bytes.
     TooLarge(u64),
 }
 
-/// Bytes that a proof may take.
+/// The number of bytes that a proof may take.
 pub(crate) fn limit() -> u64 {
     available_memory::available().bytes / SHARE
 }
 
-/// Tries to prove it with so many bytes.
+/// Proves `schedule` unless that takes more than `limit` bytes.
 pub(crate) fn prove(schedule: &Schedule, limit: u64) -> Outcome {
     let bytes = schedule.check_bytes(limit);
     if bytes > limit {
@@ -34,12 +34,12 @@ pub(crate) fn prove(schedule: &Schedule, limit: u64) -> Outcome {
     }
 }
 
-/// Why it was not tried, and what else there is.
+/// Explains why the proof was not tried, and names alternatives.
 pub(crate) fn too_large(bytes: u64) -> String {
     let (needed, limit) = (mib(bytes), mib(limit()));
     format!(
-        "a proof would take {needed} MiB or more, and {limit} are to be had: it grows with the square of the number \
-         of steps. Take fewer ranks or segments: what holds for all counts up to some 33 seldom breaks above. \
+        "a proof would take {needed} MiB or more, and {limit} are available: it grows with the square of the number \
+         of steps. Take fewer ranks or segments: a plan that holds for all counts up to about 33 seldom fails above. \
          `tasuki plan show --rank R` and `tasuki plan export --format json` need no proof"
     )
 }
@@ -48,17 +48,17 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Warns where what is drawn or simulated is the plan of a file that is wrong, or that nobody knows to be right. A
-/// collective of ours is proven by our tests.
+/// Warns if the plan of a file, which is to be drawn or simulated, is wrong or unproven. The tests prove the built-in
+/// collectives.
 pub(crate) fn warn_of_unproven(file: &str, schedule: &Schedule) {
     match prove(schedule, limit().min(QUICK)) {
         Outcome::Right(_) => {}
         Outcome::Wrong(fault) => {
-            say::warn(&format!("{file} is wrong: {fault}; `tasuki plan check {file}` shows the commands"));
+            warn(&format!("{file} is wrong: {fault}; `tasuki plan check {file}` shows the commands"));
         }
         Outcome::TooLarge(_) => {
-            say::warn(&format!(
-                "{file} has not been proven here, as that may take long: `tasuki plan check {file}`"
+            warn(&format!(
+                "{file} was not proven, because that may take long; to prove it: `tasuki plan check {file}`"
             ));
         }
     }

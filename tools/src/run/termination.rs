@@ -25,9 +25,9 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// SIGTERM to those that never joined: nobody tells them otherwise.
-    AskStrangers,
+    TerminateUnjoined,
     /// SIGTERM to all.
-    Ask,
+    Terminate,
     /// Say who has not ended yet, and that SIGKILL follows at this moment.
     Remind(Instant),
     /// SIGKILL to all.
@@ -37,7 +37,7 @@ pub(crate) enum Step {
 }
 
 /// The steps that are left.
-pub(crate) struct Ending {
+pub(crate) struct Termination {
     steps: VecDeque<(Instant, Step)>,
     began: Instant,
     /// The signal by which ranks are asked to end, and when they are; `None` if nobody asks them.
@@ -46,29 +46,29 @@ pub(crate) struct Ending {
     pub(crate) is_hastened: bool,
 }
 
-impl Ending {
+impl Termination {
     /// A rank died: the others first.
-    pub(crate) fn after_death(now: Instant, grace: Duration) -> Ending {
+    pub(crate) fn after_death(now: Instant, grace: Duration) -> Termination {
         let ask = now + OWN_WORDS;
-        let steps = [(now, Step::AskStrangers), (ask, Step::Ask)];
-        Ending::of(steps, now, Some((Signal::TERM, ask)), grace)
+        let steps = [(now, Step::TerminateUnjoined), (ask, Step::Terminate)];
+        Termination::of(steps, now, Some((Signal::TERM, ask)), grace)
     }
 
     /// The job must not go on, and nothing is wrong with any rank.
-    pub(crate) fn at_once(now: Instant, grace: Duration) -> Ending {
-        Ending::of([(now, Step::Ask)], now, Some((Signal::TERM, now)), grace)
+    pub(crate) fn at_once(now: Instant, grace: Duration) -> Termination {
+        Termination::of([(now, Step::Terminate)], now, Some((Signal::TERM, now)), grace)
     }
 
     /// The user's signal has been handed on.
-    pub(crate) fn after_signal(signal: Signal, now: Instant, grace: Duration) -> Ending {
+    pub(crate) fn after_signal(signal: Signal, now: Instant, grace: Duration) -> Termination {
         let kill = later(now, grace);
         let remind = (grace > SILENCE + AFTER_SECOND).then_some((now + SILENCE, Step::Remind(kill)));
-        Ending::of(remind, now, Some((signal, now)), grace)
+        Termination::of(remind, now, Some((signal, now)), grace)
     }
 
     /// No patience at all.
-    pub(crate) fn kill(now: Instant) -> Ending {
-        Ending::of([], now, None, Duration::ZERO)
+    pub(crate) fn kill(now: Instant) -> Termination {
+        Termination::of([], now, None, Duration::ZERO)
     }
 
     fn of(
@@ -76,15 +76,15 @@ impl Ending {
         began: Instant,
         asked: Option<(Signal, Instant)>,
         grace: Duration,
-    ) -> Ending {
+    ) -> Termination {
         let kill = later(asked.map_or(began, |(_, when)| when), grace);
         let last = [(kill, Step::Kill), (kill + AFTER_KILL, Step::GiveUp)];
-        Ending { steps: steps.into_iter().chain(last).collect(), began, asked, is_hastened: false }
+        Termination { steps: steps.into_iter().chain(last).collect(), began, asked, is_hastened: false }
     }
 
     /// A signal of the user's has come. If it is another request than the one that began this, the ranks are killed
     /// in a second, if not earlier.
-    pub(crate) fn hasten(&mut self, now: Instant) -> bool {
+    pub(crate) fn second_signal(&mut self, now: Instant) -> bool {
         if now < self.began + SAME_REQUEST {
             return false;
         }
@@ -123,46 +123,46 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(10);
 
     /// The steps until the job is over, with the time of each after the start.
-    fn steps(mut ending: Ending, start: Instant) -> Vec<(Duration, Step)> {
+    fn steps(mut termination: Termination, start: Instant) -> Vec<(Duration, Step)> {
         let mut all = Vec::new();
-        while let Some(when) = ending.deadline() {
-            all.push((when - start, ending.due(when).unwrap()));
+        while let Some(when) = termination.deadline() {
+            all.push((when - start, termination.due(when).unwrap()));
         }
         all
     }
 
-    fn kill(ending: Ending, start: Instant) -> Duration {
-        steps(ending, start).into_iter().find(|(_, step)| *step == Step::Kill).unwrap().0
+    fn kill(termination: Termination, start: Instant) -> Duration {
+        steps(termination, start).into_iter().find(|(_, step)| *step == Step::Kill).unwrap().0
     }
 
     #[test]
     fn steps_come_due_in_order() {
         let start = Instant::now();
-        let mut ending = Ending::after_death(start, GRACE);
-        assert_eq!(ending.due(start), Some(Step::AskStrangers));
-        assert_eq!(ending.due(start), None);
-        assert_eq!(ending.deadline(), Some(start + OWN_WORDS));
-        let rest: Vec<Step> = steps(ending, start).into_iter().map(|(_, step)| step).collect();
-        assert_eq!(rest, [Step::Ask, Step::Kill, Step::GiveUp]);
+        let mut termination = Termination::after_death(start, GRACE);
+        assert_eq!(termination.due(start), Some(Step::TerminateUnjoined));
+        assert_eq!(termination.due(start), None);
+        assert_eq!(termination.deadline(), Some(start + OWN_WORDS));
+        let rest: Vec<Step> = steps(termination, start).into_iter().map(|(_, step)| step).collect();
+        assert_eq!(rest, [Step::Terminate, Step::Kill, Step::GiveUp]);
     }
 
     #[test]
     fn whoever_is_asked_has_the_whole_grace() {
         let start = Instant::now();
-        assert_eq!(kill(Ending::after_death(start, GRACE), start), OWN_WORDS + GRACE);
-        assert_eq!(kill(Ending::at_once(start, GRACE), start), GRACE);
-        assert_eq!(kill(Ending::after_signal(Signal::INT, start, GRACE), start), GRACE);
-        assert_eq!(kill(Ending::kill(start), start), Duration::ZERO);
-        assert!(kill(Ending::at_once(start, Duration::MAX), start) > 365 * 24 * 3600 * AFTER_SECOND);
+        assert_eq!(kill(Termination::after_death(start, GRACE), start), OWN_WORDS + GRACE);
+        assert_eq!(kill(Termination::at_once(start, GRACE), start), GRACE);
+        assert_eq!(kill(Termination::after_signal(Signal::INT, start, GRACE), start), GRACE);
+        assert_eq!(kill(Termination::kill(start), start), Duration::ZERO);
+        assert!(kill(Termination::at_once(start, Duration::MAX), start) > 365 * 24 * 3600 * AFTER_SECOND);
     }
 
     #[test]
     fn a_second_signal_leaves_a_second_and_never_adds_time() {
         let start = Instant::now();
         let second = |ms, grace| {
-            let mut ending = Ending::after_signal(Signal::TERM, start, grace);
-            let is_second = ending.hasten(start + Duration::from_millis(ms));
-            (is_second, ending.is_hastened, kill(ending, start))
+            let mut termination = Termination::after_signal(Signal::TERM, start, grace);
+            let is_second = termination.second_signal(start + Duration::from_millis(ms));
+            (is_second, termination.is_hastened, kill(termination, start))
         };
         assert_eq!(second(0, GRACE), (false, false, GRACE));
         assert_eq!(second(499, GRACE), (false, false, GRACE));
@@ -175,11 +175,12 @@ mod tests {
     #[test]
     fn the_user_is_told_who_is_waited_for_unless_it_is_over_soon() {
         let start = Instant::now();
-        let reminds = |ending| steps(ending, start).iter().any(|(_, step)| matches!(step, Step::Remind(_)));
-        assert!(reminds(Ending::after_signal(Signal::INT, start, GRACE)));
-        assert!(!reminds(Ending::after_signal(Signal::INT, start, Duration::from_secs(2))));
-        let mut hastened = Ending::after_signal(Signal::INT, start, GRACE);
-        hastened.hasten(start + SAME_REQUEST);
+        let reminds =
+            |termination| steps(termination, start).iter().any(|(_, step)| matches!(step, Step::Remind(_)));
+        assert!(reminds(Termination::after_signal(Signal::INT, start, GRACE)));
+        assert!(!reminds(Termination::after_signal(Signal::INT, start, Duration::from_secs(2))));
+        let mut hastened = Termination::after_signal(Signal::INT, start, GRACE);
+        hastened.second_signal(start + SAME_REQUEST);
         assert!(!reminds(hastened));
     }
 }

@@ -1,43 +1,43 @@
-//! Standard input for rank 0 where it is a terminal: ranks are no foreground group, so the terminal would stop
-//! them for reading. Anything else rank 0 reads itself.
+//! Forwards a terminal's input to rank 0. Ranks are not in the terminal's foreground group, so the terminal would stop
+//! them if they read from it. Rank 0 inherits any other kind of standard input.
 
-use super::watch::{PollSet, Source, never_wait};
+use super::poll_sources::{PollSet, Source, never_wait};
 use rustix::io::Errno;
 use std::io::{IsTerminal, Stdin};
 use std::os::fd::AsFd;
 use std::process::ChildStdin;
 
-/// Carries lines from the terminal to rank 0.
-pub(crate) struct Inlet {
+/// Forwards bytes from the terminal to rank 0.
+pub(crate) struct StdinForwarder {
     from: Stdin,
     to: Option<ChildStdin>,
     waiting: Vec<u8>,
-    /// We were in the background when there was something to read: the terminal would have stopped us.
+    /// The launcher was in the background when input came. Reading would have stopped it.
     paused: bool,
 }
 
-impl Inlet {
-    /// Whether our standard input must be carried.
+impl StdinForwarder {
+    /// Returns true if standard input is a terminal and must be forwarded.
     pub(crate) fn is_needed() -> bool {
         std::io::stdin().is_terminal()
     }
 
-    /// Carries it to `to`.
-    pub(crate) fn new(to: ChildStdin) -> rustix::io::Result<Inlet> {
+    /// Forwards standard input to `to`.
+    pub(crate) fn new(to: ChildStdin) -> rustix::io::Result<StdinForwarder> {
         never_wait(to.as_fd())?;
-        Ok(Inlet { from: std::io::stdin(), to: Some(to), waiting: Vec::new(), paused: false })
+        Ok(StdinForwarder { from: std::io::stdin(), to: Some(to), waiting: Vec::new(), paused: false })
     }
 
-    /// Says what it waits for.
+    /// Adds the descriptors that it waits for.
     pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>) {
         match &self.to {
-            Some(to) if !self.waiting.is_empty() => watch.write(Source::Feed, to.as_fd()),
+            Some(to) if !self.waiting.is_empty() => watch.write(Source::RankInput, to.as_fd()),
             Some(_) if !self.paused => watch.read(Source::Input, self.from.as_fd()),
             _ => {}
         }
     }
 
-    /// The terminal has something, or its end.
+    /// Reads from the terminal, which is readable or at its end.
     pub(crate) fn read(&mut self) {
         if !in_foreground(&self.from) {
             self.paused = true;
@@ -52,7 +52,7 @@ impl Inlet {
         }
     }
 
-    /// Rank 0 takes more.
+    /// Writes to rank 0, whose pipe is writable.
     pub(crate) fn feed(&mut self) {
         let Some(to) = &self.to else { return };
         match rustix::io::write(to, &self.waiting) {
@@ -62,13 +62,14 @@ impl Inlet {
         }
     }
 
-    /// We may be in the foreground again.
+    /// Reads again: the launcher may be in the foreground again.
     pub(crate) fn resume(&mut self) {
         self.paused = false;
     }
 }
 
-/// Whether the terminal lets us read: it stops whoever reads in the background. One that is not our own stops nobody.
+/// Returns true if the launcher may read: a terminal stops background processes that read from it. A terminal that does
+/// not control this session stops no process.
 fn in_foreground(terminal: &Stdin) -> bool {
     !rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group != rustix::process::getpgrp())
 }

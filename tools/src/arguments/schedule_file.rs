@@ -1,4 +1,4 @@
-//! A plan that a file holds, in place of a collective.
+//! Reads a plan from a file, in place of a named collective.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,30 +7,30 @@ use tasuki_core::os::available_memory;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::json;
 
-/// Whether that names a file: what is there and called as one is none of the operations.
+/// Returns true if `what` names a file rather than an operation.
 pub(crate) fn is_file(what: &str) -> bool {
     what.ends_with(".json") || what.contains('/')
 }
 
-/// Reads it. None of these options was given along: the file says all that they would.
+/// Reads the plan of the file `what`. Refuses the options of `given`, since the file decides what they would set.
 pub(crate) fn read<'o>(what: &str, given: impl Iterator<Item = &'o str>) -> anyhow::Result<Schedule> {
     let mut given = given;
     if let Some(option) = given.next() {
-        return Err(misuse(format!("{option} is said by the file: leave it out")));
+        return Err(misuse(format!("the file decides {option}: leave it out")));
     }
     let wrong = |why: &dyn std::fmt::Display| misuse(format!("{what}: {why}"));
     let text = text(what)?;
     json::parse(&text).map_err(|error| wrong(&error))
 }
 
-/// Bytes of a text at most.
+/// Largest size of a text, in bytes.
 const TEXT_MAX: u64 = 4 << 30;
-/// What is read from a text takes up to so many times its bytes.
+/// A parsed text takes up to this multiple of its size in memory.
 const TEXT_TIMES: u64 = 8;
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const CHUNK: u64 = 1 << 20;
 
-/// Reads a text. Refuses what is none, and what is longer than memory allows, as soon as that shows.
+/// Reads a text file. Fails as soon as it finds that the file is not UTF-8 or too large for memory.
 pub(crate) fn text(path: &str) -> anyhow::Result<String> {
     text_up_to(path, TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES))
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_or_is_no_text_is_refused() {
+    fn endless_and_binary_files_are_refused() {
         let said = |path: &str, max| text_up_to(path, max).unwrap_err().to_string();
         assert!(said("/dev/zero", u64::MAX).contains("is no text"));
         assert!(said("/dev/urandom", u64::MAX).contains("is no text"));

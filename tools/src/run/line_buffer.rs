@@ -17,13 +17,13 @@ pub(super) const ENDS: [u8; 2] = *b"\n\r";
 
 /// The beginning of a line whose end has not come yet.
 #[derive(Default)]
-pub(crate) struct EncodedCommand {
+pub(crate) struct LineBuffer {
     held: Vec<u8>,
     /// When the first byte of it came.
     since: Option<Instant>,
 }
 
-impl EncodedCommand {
+impl LineBuffer {
     /// Takes what was read, and gives whole lines (several at a time) to `out`.
     pub(crate) fn push(&mut self, bytes: &[u8], now: Instant, mut out: impl FnMut(&[u8])) {
         let end = bytes.iter().rposition(|byte| ENDS.contains(byte)).map_or(0, |at| at + 1);
@@ -57,7 +57,7 @@ impl EncodedCommand {
     }
 
     /// Gives the beginning of a line that has no end yet: it has waited long enough, or the process writes no more.
-    pub(crate) fn let_out(&mut self, out: impl FnOnce(&[u8])) {
+    pub(crate) fn flush_partial(&mut self, out: impl FnOnce(&[u8])) {
         self.since = None;
         if !self.held.is_empty() {
             out(&self.held);
@@ -71,27 +71,27 @@ mod tests {
     use super::*;
 
     fn cut(parts: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut all) = (EncodedCommand::default(), Vec::new());
+        let (mut lines, mut all) = (LineBuffer::default(), Vec::new());
         for part in parts {
             lines.push(part, Instant::now(), |block| all.push(block.to_vec()));
             assert!(lines.held.len() < LINE_BYTES_MAX);
             assert_eq!(lines.deadline().is_some(), !lines.held.is_empty());
         }
-        lines.let_out(|block| all.push(block.to_vec()));
+        lines.flush_partial(|block| all.push(block.to_vec()));
         assert_eq!(lines.deadline(), None);
         all
     }
 
     #[test]
     fn a_line_waits_from_its_first_byte_on() {
-        let (mut lines, start) = (EncodedCommand::default(), Instant::now());
+        let (mut lines, start) = (LineBuffer::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
         lines.push(b"a", start, |_| panic!("no line has ended"));
         lines.push(b"b", after(60), |_| panic!("no line has ended"));
         assert_eq!(lines.deadline(), Some(after(100)));
         lines.push(b"c\nd", after(70), |line| assert_eq!(line, b"abc\n"));
         assert_eq!(lines.deadline(), Some(after(170)), "another line has begun");
-        lines.let_out(|part| assert_eq!(part, b"d"));
+        lines.flush_partial(|part| assert_eq!(part, b"d"));
         lines.push(b"e\n", after(300), |line| assert_eq!(line, b"e\n"));
         assert_eq!(lines.deadline(), None);
     }

@@ -1,4 +1,4 @@
-//! Operations and algorithms as they are typed.
+//! Finds operations and algorithms by the names that users type.
 
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::did_you_mean::nearest;
@@ -7,10 +7,10 @@ use tasuki_schedule::operation_names::OPERATIONS;
 pub(crate) use tasuki_schedule::operation_names::typed;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// Operations whose blocks may differ.
+/// Operations with blocks of different sizes.
 const UNEVEN: &str = "gatherv, scatterv, allgatherv, alltoallv";
 
-/// The operation of that name, and whether it is the form whose blocks differ.
+/// The operation called `word`, and true if it is the form with blocks of different sizes.
 pub(super) fn operation(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
     let flat = word.replace('-', "_");
     if let Some(operation) = CollectiveKind::named(&flat) {
@@ -24,12 +24,14 @@ pub(super) fn operation(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
         Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
         None => {
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("there is no operation '{word}': there are {names}; with blocks that differ {UNEVEN}")
+            format!(
+                "there is no operation '{word}': there are {names}; with blocks of different sizes {UNEVEN}"
+            )
         }
     }))
 }
 
-/// The algorithm of that name, with whatever between its words.
+/// The algorithm called `word`; any separator between its words is accepted.
 pub(crate) fn algorithm<'a>(word: &str, all: &[&'a Algorithm], what: &str) -> anyhow::Result<&'a Algorithm> {
     let flat = typed(word);
     if let Some(found) = all.iter().find(|one| typed(one.name) == flat) {
@@ -43,7 +45,7 @@ pub(crate) fn algorithm<'a>(word: &str, all: &[&'a Algorithm], what: &str) -> an
     }))
 }
 
-/// So many ranks.
+/// `1 rank` or `N ranks`.
 pub(crate) fn ranks(count: usize) -> String {
     if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
 }

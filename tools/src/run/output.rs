@@ -1,7 +1,7 @@
 //! One of our own output streams: what waits to be written, written without ever stopping the launcher.
 
-use super::lines::ENDS;
-use super::watch::ready_size;
+use super::line_buffer::ENDS;
+use super::poll_sources::ready_size;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 const FULL: usize = 256 << 10;
 
 /// A writer of whole lines from several sources.
-pub(crate) struct Outlet<F> {
+pub(crate) struct OutputStream<F> {
     to: F,
     /// Bytes that can be written at once without waiting, when poll(2) says so.
     size: usize,
@@ -37,11 +37,11 @@ impl Amid {
     }
 }
 
-impl<F: AsFd> Outlet<F> {
+impl<F: AsFd> OutputStream<F> {
     /// Writes to `to`.
-    pub(crate) fn new(to: F) -> Outlet<F> {
+    pub(crate) fn new(to: F) -> OutputStream<F> {
         let size = ready_size(to.as_fd());
-        Outlet { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
+        OutputStream { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
     }
 
     /// Adds lines of `source`, each with `label` before it. After a line without an end comes one, if somebody else
@@ -123,14 +123,14 @@ mod tests {
     use std::io::Read;
 
     /// What comes out at the other end.
-    fn written(put: impl FnOnce(&mut Outlet<std::io::PipeWriter>)) -> String {
+    fn written(put: impl FnOnce(&mut OutputStream<std::io::PipeWriter>)) -> String {
         let (mut read, write) = std::io::pipe().unwrap();
-        let mut outlet = Outlet::new(write);
-        put(&mut outlet);
-        while outlet.has_waiting() {
-            outlet.write().unwrap();
+        let mut output = OutputStream::new(write);
+        put(&mut output);
+        while output.has_waiting() {
+            output.write().unwrap();
         }
-        drop(outlet);
+        drop(output);
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();
         text
@@ -140,9 +140,9 @@ mod tests {
     fn a_line_without_end_gets_one_only_if_another_goes_on() {
         assert_eq!(written(|out| out.put(0, "", b"half")), "half");
         let goes_on =
-            |out: &mut Outlet<_>| [&b"ha"[..], b"lf\n"].iter().for_each(|part| out.put(0, "", part));
+            |out: &mut OutputStream<_>| [&b"ha"[..], b"lf\n"].iter().for_each(|part| out.put(0, "", part));
         assert_eq!(written(goes_on), "half\n");
-        let other = |out: &mut Outlet<_>| {
+        let other = |out: &mut OutputStream<_>| {
             out.put(0, "", b"half");
             out.put(1, "", b"other\n");
         };
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn a_closed_target_is_told_once() {
         let (read, write) = std::io::pipe().unwrap();
-        let mut outlet = Outlet::new(write);
+        let mut output = OutputStream::new(write);
         drop(read);
-        outlet.put(0, "", b"a\n");
-        assert_eq!(outlet.write(), Err(Errno::PIPE));
-        outlet.put(0, "", b"b\n");
-        assert!(!outlet.has_waiting());
+        output.put(0, "", b"a\n");
+        assert_eq!(output.write(), Err(Errno::PIPE));
+        output.put(0, "", b"b\n");
+        assert!(!output.has_waiting());
     }
 }

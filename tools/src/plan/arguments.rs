@@ -1,7 +1,7 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
-use crate::asked::{Asked, RANKS_MAX, is_file, read, segments_to_see, words};
-use crate::choices;
+use crate::algorithm_choices;
+use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, read, segments_to_see, words};
 use clap::Args;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
@@ -18,7 +18,7 @@ pub(crate) struct Ask {
     #[arg(value_name = "OPERATION|FILE")]
     what: String,
     #[command(flatten)]
-    asked: Asked,
+    asked: CollectiveArgs,
     /// The way to do it; without it what a job would run where plans are shown, all that fit where they are checked, and
     /// else the first one that fits
     #[arg(long, value_name = "A")]
@@ -46,10 +46,11 @@ impl Ask {
     /// The one schedule that is asked for, or the first one that fits.
     pub(super) fn plan(&self) -> anyhow::Result<Plan> {
         let mut plans = self.plans()?;
-        let others: Vec<String> = plans.drain(1..).map(|plan| words::typed(plan.schedule.name())).collect();
+        let others: Vec<String> =
+            plans.drain(1..).map(|plan| operation_names::typed(plan.schedule.name())).collect();
         let mut plan = plans.remove(0);
         if !others.is_empty() {
-            let (name, others) = (words::typed(plan.schedule.name()), others.join(", "));
+            let (name, others) = (operation_names::typed(plan.schedule.name()), others.join(", "));
             plan.remark = Some(format!("{name} is the first that fits; --algorithm takes others: {others}"));
         }
         Ok(plan)
@@ -65,11 +66,11 @@ impl Ask {
             return self.plan();
         }
         let shape = self.shape()?;
-        let mut selection = choices::selection(shape.ranks)?;
+        let mut selection = algorithm_choices::selection(shape.ranks)?;
         let is_on_nodes = shape.placement.shares_nodes(shape.ranks) || self.torus.is_some();
         selection.has_no_helper = selection.has_no_helper && !is_on_nodes && !is_engine;
         let (mut schedule, pieces) = selection.schedule(&shape);
-        let name = words::typed(schedule.name());
+        let name = operation_names::typed(schedule.name());
         if let (Some(segments), None) = (self.segments, pieces) {
             schedule = selection.choose(&shape).schedule(&shape, segments);
         }
@@ -82,7 +83,7 @@ impl Ask {
         let mut remark = match pieces {
             Some(_) => {
                 let engine = Selection { has_no_helper: false, ..selection.clone() };
-                let engine = words::typed(engine.choose(&shape).name);
+                let engine = operation_names::typed(engine.choose(&shape).name);
                 format!(
                     "{name} is what a job would run here, inline in the calls of its ranks; --engine shows {engine}"
                 ) + ", which helpers run"
@@ -94,9 +95,9 @@ impl Ask {
         if let Some(tried) = Selection::tried_by_calls(&shape) {
             remark += &format!("; repeated blocking calls try {} inline, too", tried.name);
         }
-        let fits = |one: &&Algorithm| (one.fits)(&shape) && words::typed(one.name) != name;
+        let fits = |one: &&Algorithm| (one.fits)(&shape) && operation_names::typed(one.name) != name;
         let others: Vec<String> =
-            shape.operation.algorithms().filter(fits).map(|one| words::typed(one.name)).collect();
+            shape.operation.algorithms().filter(fits).map(|one| operation_names::typed(one.name)).collect();
         if !others.is_empty() {
             remark += &format!("; --algorithm takes others: {}", others.join(", "));
         }
@@ -113,11 +114,11 @@ impl Ask {
             ALGORITHMS.iter().filter(|one| one.operation == shape.operation).collect();
         let fit: Vec<&Algorithm> = of_it.iter().copied().filter(|one| (one.fits)(&shape)).collect();
         let chosen = match &self.algorithm {
-            Some(name) => vec![words::algorithm(name, &of_it, &self.what)?],
+            Some(name) => vec![operation_names::algorithm(name, &of_it, &self.what)?],
             None => fit,
         };
         if let Some(unfit) = chosen.iter().find(|one| !(one.fits)(&shape)) {
-            let name = words::typed(unfit.name);
+            let name = operation_names::typed(unfit.name);
             return Err(misuse(format!("{name} does not fit {}", self.title(&shape))));
         }
         if chosen.is_empty() {
@@ -125,7 +126,8 @@ impl Ask {
         }
         let segments = self.segments.unwrap_or_else(|| segments_to_see(&shape));
         let plan = |algorithm: &&Algorithm| {
-            let title = format!("{} by {}{}", self.what, words::typed(algorithm.name), among(&shape));
+            let title =
+                format!("{} by {}{}", self.what, operation_names::typed(algorithm.name), among(&shape));
             let schedule = algorithm.schedule(&shape, segments);
             let cut = if is_cut(algorithm, &shape, segments) {
                 format!(", {segments} segments")
@@ -155,7 +157,7 @@ impl Ask {
         ];
         let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
         let schedule = read(file, self.asked.given().chain(others))?;
-        let title = format!("{} of {}, {}", schedule.name(), file, words::ranks(schedule.ranks()));
+        let title = format!("{} of {}, {}", schedule.name(), file, operation_names::ranks(schedule.ranks()));
         Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }
 
@@ -183,7 +185,7 @@ impl Ask {
 
 /// Among whom, and how much.
 fn among(shape: &Shape) -> String {
-    let ranks = words::ranks(shape.ranks);
+    let ranks = operation_names::ranks(shape.ranks);
     let bytes = match &shape.counts {
         _ if shape.operation == CollectiveKind::Barrier => String::new(),
         Counts::Equal(bytes) => format!(", {bytes} B"),

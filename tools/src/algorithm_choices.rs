@@ -1,6 +1,6 @@
 //! `tasuki info --collectives`: which algorithms plans would take here, and how long a start would take by them.
 
-use crate::asked::words;
+use crate::arguments::operation_names;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -96,7 +96,7 @@ impl Choices {
     /// For people.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
-        let (ranks, processors) = (words::ranks(self.ranks), self.processors);
+        let (ranks, processors) = (operation_names::ranks(self.ranks), self.processors);
         let crowd = match self.ranks_per_processor {
             1 => "each with a processor of its own".into(),
             crowd => format!("{crowd} of which share a processor, of {processors}"),
@@ -136,11 +136,12 @@ fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selec
     let chosen = selection.choose(&shape);
     let estimate = |algorithm: &Algorithm| selection.estimate(algorithm, &shape).map(|ns| ns.round() as u64);
     let others = operation.algorithms().filter(|one| (one.fits)(&shape) && one.name != chosen.name);
-    let other = |one: &Algorithm| Other { algorithm: words::typed(one.name), estimate_ns: estimate(one) };
+    let other =
+        |one: &Algorithm| Other { algorithm: operation_names::typed(one.name), estimate_ns: estimate(one) };
     Choice {
         operation: operation.name(),
         bytes,
-        algorithm: words::typed(chosen.name),
+        algorithm: operation_names::typed(chosen.name),
         is_forced: selection.forced.of(operation).is_some_and(|forced| forced.name == chosen.name),
         estimate_ns: estimate(chosen),
         others: others.map(other).collect(),

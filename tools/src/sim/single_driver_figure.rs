@@ -1,6 +1,6 @@
 //! The figure of one rank's list beside lists of all ranks: time and bytes over the number of ranks, on a torus.
 
-use super::bar::Bar;
+use super::progress_bar::Bar;
 use anyhow::Context;
 use plotters::coord::Shift;
 use plotters::prelude::*;

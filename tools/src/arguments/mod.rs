@@ -1,20 +1,22 @@
-//! A collective that is asked for on the command line, by `tasuki plan` and `tasuki sim` alike.
+//! The arguments by which `tasuki plan` and `tasuki sim` name a collective.
 //!
 //! ```text
-//! words      operations and algorithms by name      numbers    ranks, bytes, grids, blocks that differ
-//! segments   how many where nobody says             file       a plan in place of a collective
-//! proof      whether a plan holds
+//! operation_names     operations and algorithms by name
+//! numbers             ranks, bytes, grids, blocks of different sizes
+//! default_segments    the number of segments without an option
+//! schedule_file       a plan from a file in place of a collective
+//! proof               checks of plans, within the memory that is available
 //! ```
 
-mod file;
+mod default_segments;
 mod numbers;
+pub(crate) mod operation_names;
 pub(crate) mod proof;
-mod segments;
-pub(crate) mod words;
+mod schedule_file;
 
-pub(crate) use file::{is_file, read, text};
+pub(crate) use default_segments::{segments_of_study, segments_to_see, segments_to_simulate};
 pub(crate) use numbers::{RANKS_MAX, ranks};
-pub(crate) use segments::{segments_of_study, segments_to_see, segments_to_simulate};
+pub(crate) use schedule_file::{is_file, read, text};
 
 use clap::Args;
 use numbers::{Grid, bytes, each, grid};
@@ -24,42 +26,42 @@ use tasuki_schedule::BYTES_MAX;
 use tasuki_schedule::NeighbourGraph;
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
-/// Bytes where nobody says how many.
+/// Bytes without `--bytes`.
 const BYTES: u64 = 8192;
 
-/// Among whom a collective is, and of how much.
+/// The ranks and the sizes of a collective.
 #[derive(Args)]
-pub(crate) struct Asked {
+pub(crate) struct CollectiveArgs {
     /// How many ranks
     #[arg(short = 'n', long, value_name = "N", value_parser = ranks)]
     ranks: Option<usize>,
-    /// Who gives or gets, where that is one [default: 0]
+    /// The root rank of a rooted operation [default: 0]
     #[arg(long, value_name = "R")]
     root: Option<usize>,
-    /// Bytes that a rank gives in a broadcast, reduction or scan, else of a block [default: 8192]
+    /// Bytes that each rank contributes to a broadcast, reduction or scan; otherwise bytes of a block [default: 8192]
     #[arg(long, value_name = "B", value_parser = bytes)]
     bytes: Option<u64>,
-    /// Bytes of blocks that differ: a file, or as in 8,0,16 one for each rank; for alltoall one from each rank to each,
-    /// row after row
+    /// Bytes of each block, for blocks of different sizes: a file, or a list with one number for each rank, as in 8,0,16;
+    /// for alltoall one number for each pair of ranks, row by row
     #[arg(long, value_name = "LIST|FILE", conflicts_with = "bytes")]
     counts: Option<String>,
-    /// Values must be combined in the order of their ranks
+    /// Combine values in rank order (the operator is not commutative)
     #[arg(long)]
     in_order: bool,
-    /// So many ranks on each node, one after the other [default: 1]
+    /// Number of consecutive ranks on each node [default: 1]
     #[arg(long, value_name = "K", value_parser = ranks)]
     per_node: Option<usize>,
-    /// Ranks of a grid along each dimension, the last one changing fastest, as in 4x2: who has whom as neighbours
-    /// [default: all in one row]
+    /// Ranks along each dimension of the grid that defines the neighbours, as in 4x2; the last dimension changes fastest
+    /// [default: one row of all ranks]
     #[arg(long, value_name = "AxB..", value_parser = grid)]
     grid: Option<Grid>,
-    /// Those at the ends of the grid are neighbours, too
+    /// Make the grid periodic: ranks at opposite ends are neighbours
     #[arg(long)]
     periodic: bool,
 }
 
-impl Asked {
-    /// Options that were given.
+impl CollectiveArgs {
+    /// Names of the options that the user gave.
     pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
         let options = [
             (self.ranks.is_some(), "--ranks"),
@@ -81,9 +83,9 @@ impl Asked {
 
     /// The collective that is called `what`, with nodes in no order; `command` is what was typed before it.
     pub(crate) fn shape(&self, command: &str, what: &str) -> anyhow::Result<Shape> {
-        let (operation, has_counts) = words::operation(what)?;
+        let (operation, has_counts) = operation_names::operation(what)?;
         let Some(ranks) = self.ranks else {
-            return Err(misuse(format!("say among how many ranks: {command} {what} --ranks 4")));
+            return Err(misuse(format!("give the number of ranks: {command} {what} --ranks 4")));
         };
         let root = self.root.unwrap_or(0);
         if root >= ranks {
@@ -97,14 +99,16 @@ impl Asked {
                 shape.value_bytes = 1;
             }
             None if has_counts => {
-                return Err(misuse(format!("say how many bytes each block has: {what} --counts 8,0,16")));
+                return Err(misuse(format!("give the bytes of each block: {what} --counts 8,0,16")));
             }
             None => {}
         }
         if operation == CollectiveKind::Neighbours {
             shape.counts = self.neighbours(ranks, bytes)?;
         } else if self.grid.is_some() || self.periodic {
-            return Err(misuse(format!("--grid and --periodic say who is whose neighbour: {what} has none")));
+            return Err(misuse(format!(
+                "--grid and --periodic define neighbours, which {what} does not have"
+            )));
         }
         shape.in_order = self.in_order;
         shape.placement.per_node = self.per_node();
@@ -120,7 +124,7 @@ impl Asked {
         let count = dims.iter().try_fold(1_usize, |all, &one| all.checked_mul(one));
         if count != Some(ranks) {
             let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-            return Err(misuse(format!("--grid {dims} does not have {}", words::ranks(ranks))));
+            return Err(misuse(format!("--grid {dims} does not have {}", operation_names::ranks(ranks))));
         }
         let all = ranks as u128 * 2 * dims.len() as u128;
         if all * u128::from(bytes) > BYTES_MAX.into() || all > RANKS_MAX as u128 {
@@ -132,7 +136,7 @@ impl Asked {
     }
 }
 
-/// Whether a buffer has room for all blocks, where a rank has those of all.
+/// Checks that the blocks of all ranks fit into one buffer.
 fn has_room(operation: CollectiveKind, ranks: usize, bytes: u64) -> anyhow::Result<()> {
     use CollectiveKind::{Allreduce, Bcast, Exscan, Reduce, Scan};
     let is_one = matches!(operation, Bcast | Reduce | Allreduce | Scan | Exscan);

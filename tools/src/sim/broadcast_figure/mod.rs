@@ -3,7 +3,7 @@
 
 mod study;
 
-use crate::sim::size;
+use crate::sim::units;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use study::{Form, PER_NODE, Points, Reading, SIZES};
@@ -138,7 +138,7 @@ impl Panel {
             .y_label_area_size(56)
             .build_cartesian_2d(least..most, 0.0..TOP)?;
         let label = |log2: &f64| {
-            if log2.fract() == 0.0 { size::show(1 << *log2 as u64) } else { String::new() }
+            if log2.fract() == 0.0 { units::show(1 << *log2 as u64) } else { String::new() }
         };
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(7).x_label_formatter(&label).x_desc("size of the message");

@@ -3,7 +3,7 @@
 //! The formulas are about one stream, or three that never meet, along four hops, and know neither readiness nor links
 //! that are taken. What is simulated is counted from when the first bytes move, as they do.
 
-use crate::asked::segments_of_study;
+use crate::arguments::segments_of_study;
 use anyhow::Context;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, streams};

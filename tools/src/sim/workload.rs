@@ -1,12 +1,12 @@
 //! What is simulated, in words and numbers: a collective, or the plan of a file.
 
-use super::size;
+use super::units;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::goal::{self, Goal, OpKind};
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// What is to be said of it.
-pub(super) struct Subject {
+pub(super) struct Workload {
     /// One word.
     pub(super) name: String,
     /// What is done, and of how much.
@@ -19,9 +19,9 @@ pub(super) struct Subject {
     pub(super) bytes: u64,
 }
 
-impl Subject {
+impl Workload {
     /// A collective.
-    pub(super) fn collective(shape: &Shape) -> Subject {
+    pub(super) fn collective(shape: &Shape) -> Workload {
         let name = shape.operation.name();
         let bytes = match &shape.counts {
             Counts::Equal(bytes) => *bytes,
@@ -31,30 +31,30 @@ impl Subject {
                 edges.map(|(edge, _)| edge.bytes).max().unwrap_or(0)
             }
         };
-        let shown = size::show(bytes);
+        let shown = units::show(bytes);
         let what = match shape.counts {
             _ if shape.operation == CollectiveKind::Barrier => name.to_string(),
             Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {shown}"),
             Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
         };
-        Subject { name: name.into(), what, ranks: shape.ranks, root: Some(shape.root), bytes }
+        Workload { name: name.into(), what, ranks: shape.ranks, root: Some(shape.root), bytes }
     }
 
     /// The messages of a GOAL text.
-    pub(super) fn goal(goal: &Goal, file: &str) -> Subject {
+    pub(super) fn goal(goal: &Goal, file: &str) -> Workload {
         let sent = |own: &Vec<goal::GoalOp>| {
             own.iter().map(|one| if let OpKind::Send { bytes, .. } = one.does { bytes } else { 0 }).sum()
         };
         let bytes = goal.ranks.iter().map(sent).max().unwrap_or(0);
-        let what = format!("the messages of {file}, {} of a rank at most", size::show(bytes));
-        Subject { name: "goal".into(), what, ranks: goal.ranks.len(), root: None, bytes }
+        let what = format!("the messages of {file}, {} of a rank at most", units::show(bytes));
+        Workload { name: "goal".into(), what, ranks: goal.ranks.len(), root: None, bytes }
     }
 
     /// The plan of a file.
-    pub(super) fn plan(schedule: &Schedule, file: &str) -> Subject {
+    pub(super) fn plan(schedule: &Schedule, file: &str) -> Workload {
         let given = |rank| schedule.contract(rank).inputs.iter().map(|span| span.bytes).sum();
         let bytes = (0..schedule.ranks()).map(given).max().unwrap_or(0);
-        let what = format!("the plan of {file}, {} of a rank at most", size::show(bytes));
-        Subject { name: "plan".into(), what, ranks: schedule.ranks(), root: None, bytes }
+        let what = format!("the plan of {file}, {} of a rank at most", units::show(bytes));
+        Workload { name: "plan".into(), what, ranks: schedule.ranks(), root: None, bytes }
     }
 }

@@ -25,10 +25,10 @@ pub(crate) struct Args {
     /// Show the variables that Tasuki reads: name, default, value, and where the value comes from
     #[arg(long)]
     env: bool,
-    /// Show by which algorithm plans would do each collective, and how long a start would take
+    /// Show the algorithm that plans would choose for each collective, and the estimated time of a start
     #[arg(long, conflicts_with = "env")]
     collectives: bool,
-    /// Of how many ranks [default: one for each processor]
+    /// Number of ranks [default: one for each processor]
     #[arg(short = 'n', long, value_name = "N", value_parser = algorithm_choices::ranks, requires = "collectives")]
     ranks: Option<usize>,
     /// Print JSON

@@ -22,14 +22,13 @@ const WIDTH: usize = 100;
 /// Columns before the queues of a rank.
 const QUEUES: usize = 18;
 
-/// Show your running jobs: who waits for what, since when, and what command queues wait for.
+/// Show your running jobs: what each rank waits for, since when, and what command queues wait for.
 ///
-/// A rank that is in no call that waits is running, or sleeping: in a system call of the program's own. `on` is the rank
-/// that alone can end a wait, if that is one. Ranks that wait for each other, and will for ever, are said to be in a
-/// deadlock.
+/// A rank outside a waiting call is `running`, or `sleeping` in a system call of the program. `on` is the only rank that
+/// can end a wait, if there is just one. Ranks that wait for each other for ever are reported as a deadlock.
 ///
-/// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks. What is
-/// longer than a line of the terminal goes on in the next one, indented; anywhere else lines are as long as they are.
+/// Queues that are not empty are shown for processes and for up to 64 threads, but not for simulated ranks. On a terminal,
+/// long lines are wrapped and indented; otherwise they are not wrapped.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {

@@ -177,7 +177,7 @@ fn sighup_and_the_user_s_signals_are_handed_on_and_the_job_goes_on() {
     running.until("ready", |running| running.out().matches("ready").count() == 2);
     for (signal, word) in [(Signal::USR1, "one"), (Signal::USR2, "two"), (Signal::HUP, "hup")] {
         running.signal(signal);
-        running.until("handed on", |running| running.out().matches(word).count() == 2);
+        running.until("forwarded", |running| running.out().matches(word).count() == 2);
     }
     running.signal(Signal::TERM);
     let ended = running.wait().expect(143);
@@ -191,7 +191,7 @@ fn a_rank_that_a_handed_on_signal_ends_is_told_with_the_reason() {
     running.signal(Signal::USR1);
     let ended = running.wait().expect(138);
     assert!(
-        ended.err.contains("rank 0 died: signal 10, SIGUSR1, which was handed on to it"),
+        ended.err.contains("rank 0 died: signal 10, SIGUSR1, which was forwarded to it"),
         "{}",
         ended.err
     );
@@ -238,11 +238,11 @@ fn a_second_ctrl_c_leaves_a_second() {
     let mut running = Running::start(tasuki_run(&["-n", "2", "--grace", "1h", "sh", "-c", script]));
     running.until("ready", |running| running.out().matches("ready").count() == 2);
     running.signal(Signal::INT);
-    running.until("handed on", |running| running.out().matches("got").count() >= 2);
+    running.until("forwarded", |running| running.out().matches("got").count() >= 2);
     std::thread::sleep(std::time::Duration::from_millis(600));
     running.signal(Signal::INT);
     let ended = running.wait().expect(130);
-    assert_eq!(ended.out.matches("got").count(), 4, "both are handed on: {}", ended.out);
+    assert_eq!(ended.out.matches("got").count(), 4, "both are forwarded: {}", ended.out);
     let last = ended.messages().last().copied().unwrap_or_default();
     assert!(last.starts_with("tasuki: killed ranks 0, 1, which had not ended "), "{}", ended.err);
     assert!(!ended.err.contains("hint:"), "the user wanted it so: {}", ended.err);

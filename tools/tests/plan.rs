@@ -390,7 +390,7 @@ fn files_that_are_none_are_told_with_the_place() {
     assert!(wrong(&to("offset", u64::MAX)).contains("end beyond"));
     assert!(wrong(&|plan| plan["parts"][0]["steps"][1]["when"]["signal"] = json!(77)).contains("signal 77"));
     assert!(misuse(&["check", text(&folder.path().join("none.json"))]).contains("No such file"));
-    assert!(misuse(&["check", text(&path), "--ranks", "4"]).contains("--ranks is said by the file"));
+    assert!(misuse(&["check", text(&path), "--ranks", "4"]).contains("the file decides --ranks"));
 }
 
 #[test]
@@ -520,7 +520,7 @@ fn wrong_words_are_told_with_the_nearest() {
     assert!(misuse(&["show", "bcast", "--ranks", "4", "--bytes", "many"]).contains("as in 1000"));
     assert!(misuse(&["show", "allgatherv", "--ranks", "4"]).contains("--counts"));
     assert!(misuse(&["show", "allgather", "--ranks", "4", "--counts", "1,2"]).contains("takes 4 here"));
-    assert!(misuse(&["show", "bcast", "--ranks", "4", "--counts", "1,2"]).contains("alike"));
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--counts", "1,2"]).contains("have one size"));
     assert!(
         misuse(&["show", "neighbours", "--ranks", "4", "--grid", "3x2"])
             .contains("--grid 3x2 does not have 4")

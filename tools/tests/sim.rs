@@ -140,8 +140,8 @@ fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
     let Ended { out: shown, err, .. } = sim(&[file, "--per-node", "5"]).expect(0);
     assert_eq!(err, "", "what is proven needs no word");
     assert!(shown.contains("the plan of ") && shown.contains("tree: as the file says"), "{shown}");
-    assert!(misuse(&[file, "--ranks", "5"]).contains("--ranks is said by the file"));
-    assert!(misuse(&[file, "--algorithm", "tree"]).contains("--algorithm is said by the file"));
+    assert!(misuse(&[file, "--ranks", "5"]).contains("the file decides --ranks"));
+    assert!(misuse(&[file, "--algorithm", "tree"]).contains("the file decides --algorithm"));
     assert!(misuse(&["nowhere.json"]).contains("nowhere.json: No such file"));
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, text.replace("\"version\":1", "\"version\":7")).unwrap();

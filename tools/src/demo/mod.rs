@@ -20,7 +20,7 @@ use screen::Screen;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use tasuki_command::warn;
+use tasuki_command::print;
 use tasuki_examples::heat::check_writable;
 
 /// Cells computed in all, by the ranks together and once more by one processor for the comparison: what takes an
@@ -65,12 +65,12 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         .with_context(|| format!("the picture {} cannot be written", args.output.display()))?;
     let (ranks, size) = (args.ranks as usize, args.size as usize);
     let iterations = (UPDATES / (size * size)).clamp(ITERATIONS_MIN, ITERATIONS_MAX);
-    say::print(&format!("plate: {size} x {size} cells\n"))?;
+    print(&format!("plate: {size} x {size} cells\n"))?;
     let screen = Rc::new(RefCell::new(Screen::new(ranks, iterations)));
     let code = run::launch(options(args, iterations, screen.clone())?)?;
     let heard = screen.borrow_mut().close();
     match heard {
-        Some(report) => say::print(&report.text(&args.output)).map(|()| code),
+        Some(report) => print(&report.text(&args.output)).map(|()| code),
         None if code == 0 => bail!("the ranks ended without a result"),
         None => Ok(code),
     }

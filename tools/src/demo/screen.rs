@@ -6,7 +6,7 @@ use super::report::Report;
 use crate::run::Stream;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
-use tasuki_command::warn;
+use tasuki_command::print;
 
 /// Indicatif fills the line, so that what others write meanwhile begins in the next.
 const BAR: &str = "{msg} [{bar:44}] {pos} of {len} iterations, {elapsed}";
@@ -78,7 +78,7 @@ impl Screen {
         self.pids[rank] = Some(pid);
         if let Some(pids) = self.pids.iter().copied().collect::<Option<Vec<u32>>>() {
             // Nobody who reads is no reason to fail here: the report will find out.
-            let _ = say::print(&lines_of(&pids));
+            let _ = print(&lines_of(&pids));
             if self.is_terminal {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }

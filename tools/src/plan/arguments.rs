@@ -1,7 +1,7 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
 use crate::algorithm_choices;
-use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, read, segments_to_see, words};
+use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, operation_names, read, segments_to_see};
 use clap::Args;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;

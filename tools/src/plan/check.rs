@@ -4,7 +4,7 @@ use super::arguments::{Ask, Plan};
 use super::names::{self, Everybody};
 use super::show::wrap;
 use crate::arguments::proof::{self, Outcome, prove, too_large};
-use crate::arguments::{text, words};
+use crate::arguments::{operation_names, text};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What happens to a job, and what follows from it: who died first, what is said, with which code it ends.
+//! Interprets the events of a job: which rank died first, what is reported, and the exit code.
 
 use super::job::Job;
 use super::options::Way;
@@ -21,19 +21,21 @@ use tasuki_core::os::clock;
 const TIMED_OUT: u8 = 124;
 /// The exit code of a process that was killed.
 const KILLED: u8 = 128 + 9;
-/// From the end of a rank's connection to calling it dead: its process's end, which says more, comes first as a rule.
+/// Time from the end of a rank's connection to declaring it dead. The exit of its process, which tells more, usually
+/// comes first.
 const CONNECTION_GRACE: Duration = Duration::from_millis(100);
 
-/// A rank that sleeps says within so long what it waits for, if it gets a processor; it is looked at again as often.
+/// A rank that begins to sleep publishes its wait within this time, if it gets a processor. It is sampled again up to
+/// [`SILENT_LOOKS`] times.
 const SILENT_MAX: Duration = Duration::from_millis(2);
 const SILENT_LOOKS: usize = 5;
 
-/// With which code the job ends.
+/// The source of the job's exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// This one.
+    /// This code.
     Code(u8),
-    /// That of a process that has told its failure but not ended yet; the code if it never tells one.
+    /// The exit code of a process that has reported its failure and still runs; the second value if it exits without one.
     OfProcess(usize, u8),
 }
 
@@ -43,7 +45,7 @@ impl Verdict {
         match self {
             Verdict::Code(code) => code,
             Verdict::OfProcess(index, otherwise) => match processes[index].exit {
-                // Success, or what we ended it by, says nothing of its failure.
+                // Success, and the signals that the launcher sends, do not describe the failure.
                 None | Some(Exit::Code(0) | Exit::Signal { number: 9 | 15, .. }) => otherwise,
                 Some(exit) => exit_code(exit),
             },
@@ -51,7 +53,7 @@ impl Verdict {
     }
 }
 
-/// The code that stands for an end, as shells have it.
+/// The exit code for an end, as shells define it.
 fn exit_code(exit: Exit) -> u8 {
     match exit {
         Exit::Code(code) => code as u8,
@@ -82,12 +84,12 @@ impl Job {
     fn described(&self, exit: Exit) -> String {
         let is_ours = |number| self.forwarded.iter().any(|signal| signal.as_raw() == number);
         match exit {
-            Exit::Signal { number, .. } if is_ours(number) => format!("{exit}, which was handed on to it"),
+            Exit::Signal { number, .. } if is_ours(number) => format!("{exit}, which was forwarded to it"),
             _ => exit.to_string(),
         }
     }
 
-    /// Ranks that have not left, where all are threads of one process that has shown them.
+    /// Ranks that have not left, if all ranks are threads of one process that has joined.
     fn unfinished_threads(&self) -> Vec<usize> {
         let Some(node_state) = self.server.node_state().filter(|_| self.options.way != Way::Processes) else {
             return Vec::new();
@@ -103,7 +105,7 @@ impl Job {
         Some(node_state.rank_state(rank).stage())
     }
 
-    /// Ranks that wait for one that has ended would wait for ever.
+    /// Ends the job if a process has exited without joining: the other ranks would wait for it for ever.
     pub(super) fn check_that_all_can_come(&mut self) {
         if !self.server.is_awaited() {
             return;
@@ -118,7 +120,7 @@ impl Job {
         }
     }
 
-    /// A rank's connection has closed. If it has not left, it is dead, though it may be no child of ours.
+    /// A rank's connection has closed. If the rank has not left, it is dead, even if it is not a child of the launcher.
     pub(super) fn connection_ended(&mut self, rank: Rank) {
         let process = &mut self.processes[rank.index()];
         if process.exit.is_none()
@@ -136,16 +138,16 @@ impl Job {
         self.died(index, &format!("its program (process {pid}) ended without leaving the job"), 1);
     }
 
-    /// A rank is dead: everybody is told, once, and the job ends.
+    /// A rank is dead: tells all ranks, once, and ends the job.
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
         let told = self.server.node_state().and_then(|node_state| node_state.death());
-        // A process with all ranks that ended by itself, after one of them had failed, has said why, unless that one
-        // ended it.
+        // A process with all ranks that exited by itself after one of them failed has reported the reason, unless that
+        // rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
         let is_said = told.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
         let (culprit, cause, verdict) = match told {
-            // Another rank failed first and said so itself; this one only followed.
+            // Another rank failed first and reported it; this one only followed.
             Some(death) if own && death.rank.index() != index => {
                 let first = death.rank.index();
                 (death.rank, death.how, Verdict::OfProcess(first, code))
@@ -174,7 +176,7 @@ impl Job {
             true => "failed".into(), // and its process has not ended yet
         };
         if is_said {
-            // Its own words come first.
+            // The rank's own messages come first.
             self.processes[process].read_all_stderr(&mut self.printer);
         }
         let hint = if code == KILLED { self.oom_kills.hint() } else { "" };
@@ -190,7 +192,7 @@ impl Job {
         }
     }
 
-    /// Who has not ended yet.
+    /// The ranks whose processes have not ended.
     fn unfinished(&self) -> Option<String> {
         let living: Vec<usize> = self
             .processes
@@ -202,7 +204,7 @@ impl Job {
         (!living.is_empty()).then(|| self.owners(&living))
     }
 
-    /// The user has been waiting for a while.
+    /// Tells the user which ranks have not ended, and when they are killed.
     pub(super) fn report_unfinished(&mut self, kill: Instant) {
         let left = kill.saturating_duration_since(Instant::now()).as_secs_f64();
         if let Some(who) = self.unfinished() {
@@ -212,7 +214,7 @@ impl Job {
         }
     }
 
-    /// Patience has ended: says with whom.
+    /// Tells the user which ranks are killed.
     pub(super) fn report_killed(&mut self) {
         let Some(termination) = &self.termination else { return };
         let (Some((signal, when)), Some(who)) = (termination.asked, self.unfinished()) else { return };
@@ -231,7 +233,7 @@ impl Job {
         self.termination.get_or_insert(termination);
     }
 
-    /// `--timeout` strikes.
+    /// The time of `--timeout` is over.
     pub(super) fn timed_out(&mut self) {
         let limit = self.options.timeout.unwrap_or_default();
         let text = format!("the job has not ended within {limit:?} (--timeout){}", self.report_of_all());
@@ -239,7 +241,7 @@ impl Job {
         self.end(Verdict::Code(TIMED_OUT), Termination::at_once(Instant::now(), self.options.grace));
     }
 
-    /// SIGINT or SIGTERM came: everybody gets it, and the job ends. A second one hastens that.
+    /// SIGINT or SIGTERM came: all ranks get it, and the job ends. A second signal shortens the time that is left.
     pub(super) fn interrupted(&mut self, signal: Signal) {
         let now = Instant::now();
         let (is_new, is_other) = match &mut self.termination {
@@ -256,13 +258,13 @@ impl Job {
         self.end(Verdict::Code(128 + signal.as_raw() as u8), termination);
     }
 
-    /// SIGHUP, SIGUSR1 or SIGUSR2 came: what it means is the ranks' affair.
+    /// SIGHUP, SIGUSR1 or SIGUSR2 came: the ranks decide what it means.
     pub(super) fn forward_signal(&mut self, signal: Signal) {
         self.forwarded.push(signal);
         self.signal_all(signal);
     }
 
-    /// Standard output takes no more.
+    /// Standard output cannot be written.
     pub(super) fn output_failed(&mut self, error: Errno) {
         if error != Errno::PIPE {
             self.printer.say(&format!("standard output: {error}"));
@@ -271,7 +273,7 @@ impl Job {
         self.end(Verdict::Code(code), Termination::at_once(Instant::now(), self.options.grace));
     }
 
-    /// SIGQUIT: shows what every rank waits for, and goes on.
+    /// SIGQUIT: prints what every rank waits for. The job goes on.
     pub(super) fn report_waits(&mut self) {
         let text = format!(
             "job {} runs for {:.1?}{}",
@@ -282,13 +284,13 @@ impl Job {
         self.printer.say(&text);
     }
 
-    /// Ctrl-Z: the ranks stop with us.
+    /// Ctrl-Z: stops the ranks and the launcher.
     pub(super) fn pause(&mut self) {
         self.signal_all(Signal::TSTP);
         let _ = kill_process(getpid(), Signal::STOP);
     }
 
-    /// We go on, and so do the ranks.
+    /// SIGCONT: the ranks continue with the launcher.
     pub(super) fn resume(&mut self) {
         self.signal_all(Signal::CONT);
         self.stdin.iter_mut().for_each(StdinForwarder::resume);
@@ -319,7 +321,7 @@ impl Job {
         self.server.answer(id, &answer);
     }
 
-    /// What all ranks do, and which of them wait for each other for ever.
+    /// The state of all ranks, and the deadlocks among them.
     fn report_of_all(&self) -> String {
         let (ranks, deadlocks) = (self.ranks(), self.deadlocks());
         let deadlocks: String =
@@ -327,7 +329,7 @@ impl Job {
         report(&ranks) + &deadlocks
     }
 
-    /// All ranks as they are now. Takes some ms if one has just begun to wait, and will say for what.
+    /// The state of all ranks. Takes a few ms if one has just begun to wait and has not published its wait yet.
     fn ranks(&self) -> Vec<RankState> {
         let mut ranks: Vec<RankState> = (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect();
         for _ in 0..SILENT_LOOKS {
@@ -354,13 +356,13 @@ impl Job {
         }
     }
 
-    /// What a rank's threads are named, if its process has those of others, too.
+    /// The name of a rank's threads, if its process also has the threads of other ranks.
     pub(super) fn thread_name(&self, rank: usize) -> Option<String> {
         (self.options.way == Way::Threads).then(|| format!("rank {rank}"))
     }
 
-    /// What a rank does that does not say what it waits for. One that sleeps on its park line has not waited long; of
-    /// another the kernel knows whether it sleeps.
+    /// The stage of a rank that has published no wait. A rank that sleeps on its park line has not waited long; for any
+    /// other, the kernel tells whether it sleeps.
     fn without_wait(&self, rank: usize, pid: u32) -> &'static str {
         let is_parked = self
             .server
@@ -405,17 +407,17 @@ impl Job {
     }
 }
 
-/// What a rank says that it waits for.
+/// The wait that a rank has published.
 fn published(node_state: &NodeState, rank: usize) -> Option<PublishedWait> {
     node_state.rank_state(Rank(rank as u32)).published_wait()
 }
 
-/// For how many seconds it has.
+/// The duration of a wait, in seconds.
 fn waited_s(wait: &PublishedWait) -> f64 {
     Duration::from_nanos(clock::now_ns().saturating_sub(wait.since_ns)).as_secs_f64()
 }
 
-/// Whether a debugger, or Ctrl-Z, has stopped the process: it is alive, and waits for nothing of ours.
+/// Returns true if a debugger or Ctrl-Z has stopped the process.
 fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['T', 't']))

@@ -1,4 +1,4 @@
-//! A running job: its processes, its server, its output, and the one loop over what happens to them.
+//! A running job: its processes, its rendezvous server, its output, and the event loop over them.
 
 use super::binding;
 use super::environment::ForRanks;
@@ -31,10 +31,10 @@ use tasuki_core::os::process::{allow_descriptors, effective_user};
 /// Descriptors for each process: its connection and memory file, two pipes, its pidfd and that of a descendant that is
 /// the rank.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
-/// How long what the job wrote may take to go out, once it has been ended.
+/// Time to write the remaining output of a job that was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a rank reads that is given no standard input: nothing, also where /dev/null is missing.
+/// An empty standard input for a rank that gets none; works without /dev/null, too.
 fn no_input() -> std::io::Result<Stdio> {
     match std::fs::File::open("/dev/null") {
         Ok(file) => Ok(file.into()),
@@ -57,17 +57,17 @@ pub(super) struct Job {
     keeper: Keeper,
     /// System facilities to do without.
     denied: DisabledFeatures,
-    /// Where what happened is written.
+    /// The trace that is being recorded.
     trace: Option<Trace>,
-    /// When `--timeout` strikes.
+    /// When the time of `--timeout` is over.
     limit: Option<Instant>,
-    /// Set by a second Ctrl-C while the last lines go out.
+    /// Set by a second Ctrl-C while the last lines are written.
     pub(super) hurried: bool,
-    /// Signals that were handed on to ranks that go on.
+    /// Signals that were forwarded to ranks which may go on.
     pub(super) forwarded: Vec<Signal>,
 }
 
-/// What is found out before anything is started.
+/// What is determined before any process is started.
 struct Plan {
     program: PathBuf,
     processors: Vec<usize>,
@@ -80,7 +80,7 @@ impl Plan {
         Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
     }
 
-    /// A program that the system does not start is misuse; a system that starts no more is not.
+    /// A program that the system refuses to start is misuse; a system that cannot start more processes is not.
     fn refused(&self, rank: usize, error: &std::io::Error) -> anyhow::Error {
         let text = format!("rank {rank}: {} could not be started: {error}", self.program.display());
         match error.kind() {
@@ -123,7 +123,7 @@ impl Job {
             ));
             plan.processors.clear();
         }
-        // Orphans of our processes come to us, so that we know when the last of them is gone.
+        // The launcher adopts orphans of its processes, so that it notices the end of the last one.
         set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
         let (keeper, refused) = Keeper::start(server.job()).context("a pipe could not be made")?;
         if let Some(error) = refused {
@@ -183,7 +183,7 @@ impl Job {
         Ok(())
     }
 
-    /// Ends what has been started, without a word.
+    /// Ends the processes that were started, without any message.
     fn abandon(mut self) {
         self.termination = Some(Termination::kill(Instant::now()));
         while !self.is_over() {
@@ -203,7 +203,7 @@ impl Job {
         Ok(self.verdict.map_or(0, |verdict| verdict.code(&self.processes)))
     }
 
-    /// Joins what the ranks have recorded. That a trace could not be written fails a job that went well.
+    /// Joins the ranks' traces. A job that went well fails if its trace cannot be written.
     fn join_trace(&mut self) {
         let Some(trace) = self.trace.take() else { return };
         match trace.join() {
@@ -219,7 +219,7 @@ impl Job {
         self.processes.iter().all(|process| process.gone)
     }
 
-    /// Sleeps until something happens, and deals with it.
+    /// Sleeps until an event or a deadline, and handles it.
     fn poll_once(&mut self) {
         for source in self.watch().wait(self.deadline()) {
             self.handle(source);
@@ -243,7 +243,7 @@ impl Job {
         [termination, lost, self.server.deadline(), self.unfinished_until()].into_iter().flatten().min()
     }
 
-    /// When the beginning of a line that some rank wrote should be let out.
+    /// When the earliest unfinished line of a rank is to be printed.
     fn unfinished_until(&self) -> Option<Instant> {
         let lines = self.processes.iter().filter(|_| self.printer.takes_unfinished());
         lines.filter_map(Process::unfinished_until).min()
@@ -278,7 +278,7 @@ impl Job {
                     let error = std::io::Error::from_raw_os_error(number);
                     let way_out = "it waits until that is possible (see `ulimit -n`)";
                     self.printer.say(&format!(
-                        "warning: a process that connects to the job cannot be let in: {error}; {way_out}"
+                        "warning: a process that connects to the job cannot be accepted: {error}; {way_out}"
                     ));
                 }
             }
@@ -286,7 +286,7 @@ impl Job {
         self.server.send_memberships();
     }
 
-    /// A rank has come. Its process may be a descendant of the one that we started.
+    /// A rank has joined. Its process may be a descendant of the one that the launcher started.
     fn keep_rank(&mut self, rank: Rank) {
         let Some(pid) = self.server.node_state().map(|node_state| node_state.rank_state(rank).pid()) else {
             return;
@@ -322,7 +322,7 @@ impl Job {
         }
     }
 
-    /// Looks who has ended. Until it is known how, nobody's end is judged: a death explains others.
+    /// Handles the processes that have ended.
     fn check_processes(&mut self) {
         for index in 0..self.processes.len() {
             if let Some(exit) = self.processes[index].look(&self.keeper, &mut self.printer) {
@@ -331,7 +331,7 @@ impl Job {
         }
     }
 
-    /// Does what is due.
+    /// Handles the deadlines that have passed.
     fn run_timers(&mut self, now: Instant) {
         if self.server.deadline().is_some_and(|when| when <= now) {
             self.server.send_memberships();
@@ -374,7 +374,7 @@ impl Job {
         }
     }
 
-    /// Asks every process to end by a signal. One that is stopped goes on: it could not take the signal otherwise.
+    /// Asks every process to end by a signal. A stopped process is continued, since it could not handle the signal otherwise.
     pub(super) fn request_exit(&self, signal: Signal) {
         self.signal_all(signal);
         self.signal_all(Signal::CONT);
@@ -385,7 +385,7 @@ impl Job {
         self.processes.iter().for_each(|process| process.signal(signal));
     }
 
-    /// Whether the process has come to the server, or holds all ranks.
+    /// Returns true if the process has connected to the server, or if it has all ranks and has joined.
     fn has_joined(&self, index: usize) -> bool {
         match (self.options.way, self.server.node_state()) {
             (Way::Processes, Some(node_state)) => {
@@ -396,7 +396,7 @@ impl Job {
         }
     }
 
-    /// Lets the last lines go out: as long as it takes if the job ended by itself, else for a moment.
+    /// Writes the remaining output: without a time limit if the job ended by itself, otherwise for [`LAST_WORDS`].
     fn flush(&mut self) {
         let patience = self.verdict.is_some().then(|| Instant::now() + LAST_WORDS);
         while self.printer.has_waiting() && !self.hurried && patience.is_none_or(|end| Instant::now() < end) {

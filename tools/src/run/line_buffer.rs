@@ -1,15 +1,14 @@
-//! Cuts what a process writes into lines, so that lines of different ranks never mix. A `\r` ends a line, too: what
-//! is to be written over, as a progress bar is, should be seen before. So should a prompt: the beginning of a line whose
-//! end does not come goes out after a moment.
+//! Cuts the output of a process into lines, so that lines of different ranks never mix. A `\r` ends a line, too, so that
+//! progress bars are seen. The beginning of a line whose end does not come, such as a prompt, is printed after a delay.
 
 use std::time::{Duration, Instant};
 
-/// How long the beginning of a line waits for the rest: longer than a program takes that writes a line in parts, and
-/// shorter than somebody notices who waits for a prompt.
+/// How long the beginning of a line waits for the rest: longer than a program needs to write a line in parts, and too
+/// short to be noticed at a prompt.
 const UNFINISHED: Duration = Duration::from_millis(100);
 
-/// Longest line that is kept together, in bytes: what a rank holds of its launcher's memory for each stream. A longer
-/// one goes out in pieces of this size.
+/// Longest line that is kept together, in bytes: the launcher's buffer for each stream of a rank. A longer line is printed
+/// in pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// What a line ends with.
@@ -24,7 +23,7 @@ pub(crate) struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// Takes what was read, and gives whole lines (several at a time) to `out`.
+    /// Adds bytes that were read, and passes whole lines (several at a time) to `out`.
     pub(crate) fn push(&mut self, bytes: &[u8], now: Instant, mut out: impl FnMut(&[u8])) {
         let end = bytes.iter().rposition(|byte| ENDS.contains(byte)).map_or(0, |at| at + 1);
         let (whole, rest) = bytes.split_at(end);
@@ -51,12 +50,12 @@ impl LineBuffer {
         }
     }
 
-    /// When the beginning of a line has waited long enough for the rest.
+    /// When the unfinished line is to be printed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         Some(self.since? + UNFINISHED)
     }
 
-    /// Gives the beginning of a line that has no end yet: it has waited long enough, or the process writes no more.
+    /// Passes the unfinished line to `out`: its time is over, or the process writes no more.
     pub(crate) fn flush_partial(&mut self, out: impl FnOnce(&[u8])) {
         self.since = None;
         if !self.held.is_empty() {
@@ -97,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_lines_go_out() {
+    fn only_whole_lines_are_passed_on() {
         assert_eq!(cut(&[b"a", b"b\nc\nd", b"\n"]), [b"ab\nc\n".to_vec(), b"d\n".to_vec()]);
     }
 
     #[test]
-    fn a_line_that_is_to_be_written_over_goes_out() {
+    fn a_carriage_return_ends_a_line() {
         assert_eq!(cut(&[b"1 %\r2", b" %\r\nend\n"]), [b"1 %\r".to_vec(), b"2 %\r\nend\n".to_vec()]);
     }
 
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_lines_go_out_in_pieces_and_nothing_is_lost() {
+    fn long_lines_are_printed_in_pieces() {
         let (part, count) = ([b'x'; 10_000], 100);
         let pieces = cut(&vec![&part[..]; count]);
         assert!(pieces.iter().all(|piece| piece.len() <= LINE_BYTES_MAX));

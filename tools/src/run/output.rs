@@ -1,11 +1,11 @@
-//! One of our own output streams: what waits to be written, written without ever stopping the launcher.
+//! A buffered output stream of the launcher, written without blocking.
 
 use super::line_buffer::ENDS;
 use super::poll_sources::ready_size;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Bytes waiting above which the ranks' pipes are not read: a slow reader slows the ranks, as it would without us.
+/// With this number of waiting bytes the ranks' pipes are not read: a slow reader slows the ranks, as without a launcher.
 const FULL: usize = 256 << 10;
 
 /// A writer of whole lines from several sources.
@@ -14,9 +14,9 @@ pub(crate) struct OutputStream<F> {
     /// Bytes that can be written at once without waiting, when poll(2) says so.
     size: usize,
     waiting: Vec<u8>,
-    /// The line that we are amid of, if the last one has no end yet.
+    /// The unfinished last line, if there is one.
     amid: Option<Amid>,
-    /// Whose line was ended for them after a `\r`: an end that follows is this one.
+    /// Sources whose line the stream ended after a `\r`: a `\n` that follows is dropped.
     ended: Vec<usize>,
     closed: bool,
 }
@@ -24,14 +24,14 @@ pub(crate) struct OutputStream<F> {
 /// A line without an end.
 #[derive(Clone, Copy)]
 struct Amid {
-    /// Who wrote it.
+    /// The process that wrote it.
     source: usize,
-    /// It goes on at its beginning, over what it has.
+    /// It ends with `\r`: the next text overwrites it.
     over: bool,
 }
 
 impl Amid {
-    /// What a piece of `source` leaves us amid of.
+    /// The unfinished line after a piece of `source`.
     fn after(piece: &[u8], source: usize) -> Option<Amid> {
         (!piece.ends_with(b"\n")).then_some(Amid { source, over: piece.ends_with(b"\r") })
     }
@@ -44,8 +44,7 @@ impl<F: AsFd> OutputStream<F> {
         OutputStream { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
     }
 
-    /// Adds lines of `source`, each with `label` before it. After a line without an end comes one, if somebody else
-    /// goes on.
+    /// Adds lines of `source`, each with `label` before it. Ends an unfinished line of another source first.
     pub(crate) fn put(&mut self, source: usize, label: &str, lines: &[u8]) {
         if self.closed || lines.is_empty() {
             return;
@@ -68,7 +67,7 @@ impl<F: AsFd> OutputStream<F> {
         }
     }
 
-    /// What a source goes on with, without the end of a line that it was given already.
+    /// `lines` without the `\n` that the stream has already added for the source.
     fn without_end_given<'l>(&mut self, source: usize, lines: &'l [u8]) -> &'l [u8] {
         let Some(at) = self.ended.iter().position(|&ended| ended == source) else { return lines };
         self.ended.swap_remove(at);
@@ -85,23 +84,23 @@ impl<F: AsFd> OutputStream<F> {
         }
     }
 
-    /// Whether there is something to write.
+    /// Returns true if there is something to write.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether no more should be added for the moment.
+    /// Returns true if no more should be added now.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= FULL
     }
 
-    /// Where it writes to.
+    /// The descriptor that it writes to.
     pub(crate) fn target(&self) -> BorrowedFd<'_> {
         self.to.as_fd()
     }
 
-    /// Writes what can be written without waiting; to be called when the target is ready. An error closes it: what
-    /// comes later is dropped.
+    /// Writes as much as possible without blocking; to be called when the target is ready. An error closes the stream: later
+    /// text is dropped.
     pub(crate) fn write(&mut self) -> Result<(), Errno> {
         let end = self.waiting.len().min(self.size);
         match rustix::io::write(&self.to, &self.waiting[..end]) {
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_target_is_told_once() {
+    fn a_closed_target_is_reported_once() {
         let (read, write) = std::io::pipe().unwrap();
         let mut output = OutputStream::new(write);
         drop(read);

@@ -1,72 +1,72 @@
-//! How a job is ended: what its processes are sent, and when.
+//! How a job is ended: which signals its processes get, and when.
 //!
-//! Whoever is asked to end (SIGTERM, or the user's own signal) has `--grace` to do so, and is killed after that: a
-//! checkpoint may take seconds. A second signal of the user's leaves them one second.
+//! A process that is asked to end (by SIGTERM, or by the user's signal) has the time of `--grace`, since a checkpoint may
+//! take seconds. Then it is killed. A second signal from the user leaves one second.
 
 use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What other ranks are given, after one died, to end with errors of their own.
+/// Time that the other ranks have after a death to end with their own errors.
 const OWN_WORDS: Duration = Duration::from_millis(500);
 /// From the user's second signal to killing.
 const AFTER_SECOND: Duration = Duration::from_secs(1);
 /// A signal that comes sooner after the first is the same request: `timeout` of GNU signals its child and then the
 /// child's group.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
-/// From the user's signal to saying who has not ended yet.
+/// From the user's signal to the report of ranks that have not ended.
 const SILENCE: Duration = Duration::from_secs(1);
-/// From killing to not waiting any more for what the kernel cannot end.
+/// From SIGKILL to giving up on processes that the kernel cannot end.
 const AFTER_KILL: Duration = Duration::from_secs(1);
-/// A grace that no clock can hold.
+/// Stands for a grace time that the clock cannot represent.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// One thing to do.
+/// A step of ending a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// SIGTERM to those that never joined: nobody tells them otherwise.
+    /// Sends SIGTERM to processes that never joined: they do not learn of the death otherwise.
     TerminateUnjoined,
-    /// SIGTERM to all.
+    /// Sends SIGTERM to all.
     Terminate,
-    /// Say who has not ended yet, and that SIGKILL follows at this moment.
+    /// Reports the ranks that have not ended, and that SIGKILL follows at this moment.
     Remind(Instant),
-    /// SIGKILL to all.
+    /// Sends SIGKILL to all.
     Kill,
-    /// Wait no more.
+    /// Stops waiting.
     GiveUp,
 }
 
-/// The steps that are left.
+/// The remaining steps.
 pub(crate) struct Termination {
     steps: VecDeque<(Instant, Step)>,
     began: Instant,
-    /// The signal by which ranks are asked to end, and when they are; `None` if nobody asks them.
+    /// The signal that asks the ranks to end, and its time; `None` if they are killed at once.
     pub(crate) asked: Option<(Signal, Instant)>,
     /// A second signal has come.
     pub(crate) is_hastened: bool,
 }
 
 impl Termination {
-    /// A rank died: the others first.
+    /// After the death of a rank.
     pub(crate) fn after_death(now: Instant, grace: Duration) -> Termination {
         let ask = now + OWN_WORDS;
         let steps = [(now, Step::TerminateUnjoined), (ask, Step::Terminate)];
         Termination::of(steps, now, Some((Signal::TERM, ask)), grace)
     }
 
-    /// The job must not go on, and nothing is wrong with any rank.
+    /// For a job that must end although no rank has failed.
     pub(crate) fn at_once(now: Instant, grace: Duration) -> Termination {
         Termination::of([(now, Step::Terminate)], now, Some((Signal::TERM, now)), grace)
     }
 
-    /// The user's signal has been handed on.
+    /// After the user's signal was forwarded.
     pub(crate) fn after_signal(signal: Signal, now: Instant, grace: Duration) -> Termination {
         let kill = later(now, grace);
         let remind = (grace > SILENCE + AFTER_SECOND).then_some((now + SILENCE, Step::Remind(kill)));
         Termination::of(remind, now, Some((signal, now)), grace)
     }
 
-    /// No patience at all.
+    /// Kills at once.
     pub(crate) fn kill(now: Instant) -> Termination {
         Termination::of([], now, None, Duration::ZERO)
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_asked_has_the_whole_grace() {
+    fn processes_have_the_whole_grace_time() {
         let start = Instant::now();
         assert_eq!(kill(Termination::after_death(start, GRACE), start), OWN_WORDS + GRACE);
         assert_eq!(kill(Termination::at_once(start, GRACE), start), GRACE);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_is_told_who_is_waited_for_unless_it_is_over_soon() {
+    fn a_reminder_comes_unless_the_grace_time_is_short() {
         let start = Instant::now();
         let reminds =
             |termination| steps(termination, start).iter().any(|(_, step)| matches!(step, Step::Remind(_)));

@@ -18,8 +18,8 @@ mod workload;
 
 use crate::arguments::proof::warn_of_unproven;
 use crate::arguments::{CollectiveArgs, is_file, read, segments_to_simulate, text};
+use algorithm_choice::{Choice, Wanted};
 use anyhow::Context;
-use choice::{Choice, Wanted};
 use network_costs::Costs;
 use std::path::PathBuf;
 use tasuki_command::Sink;

@@ -2,7 +2,7 @@
 
 use super::network_costs;
 use super::workload::Workload;
-use super::{Args, size};
+use super::{Args, units};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use tasuki_schedule::SimulationReport;

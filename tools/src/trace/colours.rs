@@ -34,7 +34,7 @@ pub(super) fn kind(word: &str) -> Kind {
     Kind::ALL.into_iter().find(|kind| kind.word() == word).unwrap_or(Kind::Run)
 }
 
-/// EventKind a kind means, in the legend.
+/// What a kind means, in the legend.
 pub(super) fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::Program => "span of the program",

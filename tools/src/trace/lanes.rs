@@ -12,7 +12,7 @@ pub(super) const UNDER_WAY: u32 = 1000;
 /// Lanes from here on are a rank's memory, which others read and write.
 pub(super) const MEMORY: u32 = 1_000_000;
 
-/// EventKind a span is of; each has its colour.
+/// What a span is of; each has its colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     /// A span that the program made.

@@ -71,7 +71,7 @@ struct Linker {
     arrived: HashMap<(u32, u64), u64>,
     /// Whether the parts have all that happened.
     is_complete: bool,
-    /// EventKind each thread of the rank at hand did last in a queue: effects are of that.
+    /// What each thread of the rank at hand did last in a queue: effects are of that.
     last: HashMap<(u16, QueueId), usize>,
     /// The post that is being gathered: several commands may be posted by one call.
     post: Option<(u16, u64, u64, usize)>,
@@ -264,7 +264,7 @@ impl Linker {
         self.sheet
     }
 
-    /// EventKind is known of a command that was under way.
+    /// What is known of a command that was under way.
     fn fly(&mut self, place: CommandId, flight: Flight, under_way: &mut Vec<usize>) {
         let name = flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
         let mut run = flight.ran;

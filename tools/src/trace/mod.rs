@@ -30,7 +30,7 @@ Examples:
   tasuki trace draw run.json --from 1.2ms --to 1.4ms -o part.svg
   TASUKI_TRACE=run.json mpiexec -n 4 ./prog; tasuki trace join run.json";
 
-/// Draw what happened on the ranks of a job, which `tasuki run --trace` writes.
+/// Draw or join the trace of a job, which `tasuki run --trace` records.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -42,9 +42,9 @@ pub(crate) struct Args {
 enum EventKind {
     /// Draw the time line as SVG: a lane for each rank and thread, arrows from cause to effect
     Draw(DrawArgs),
-    /// Join the parts that ranks left beside FILE, where no `tasuki run` has done that
+    /// Join the parts that ranks wrote beside FILE under a launcher other than `tasuki run`
     Join {
-        /// The file that the ranks were told
+        /// The file that TASUKI_TRACE named
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -52,16 +52,16 @@ enum EventKind {
 
 #[derive(clap::Args)]
 struct DrawArgs {
-    /// EventKind `tasuki run --trace` wrote, compressed or not
+    /// What `tasuki run --trace` wrote, compressed or not
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The picture
+    /// The SVG file to write
     #[arg(short, long, value_name = "SVG")]
     output: PathBuf,
-    /// Where the picture begins, counted from the first event: 12us, 1.5ms, 0.2s
+    /// Start of the picture, counted from the first event: 12us, 1.5ms, 0.2s
     #[arg(long, value_name = "TIME", value_parser = scale::time)]
     from: Option<f64>,
-    /// Where it ends
+    /// End of the picture
     #[arg(long, value_name = "TIME", value_parser = scale::time)]
     to: Option<f64>,
 }

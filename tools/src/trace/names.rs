@@ -1,4 +1,4 @@
-//! EventKind things are called for people.
+//! What things are called for people.
 
 use tasuki_core::engine::trace::{CommandSummary, QueueId, Transfer};
 use tasuki_core::queue::command::{Action, Command};
@@ -72,7 +72,7 @@ pub(super) fn long(brief: &CommandSummary) -> String {
     brief.command().map_or_else(String::new, |command| command.to_string())
 }
 
-/// EventKind a command lets happen.
+/// What a command lets happen.
 pub(super) fn effects(brief: &CommandSummary) -> Vec<String> {
     let effects = brief.command().map_or([None; 2], |Command { effects, .. }| effects);
     effects

@@ -6,7 +6,7 @@ use std::path::Path;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::trace::{RankTrace, part_file};
 
-/// EventKind ranks left, and what is to be said about it.
+/// What ranks left, and what is to be said about it.
 #[derive(Default)]
 pub(super) struct Found {
     /// By rank; some may be missing.

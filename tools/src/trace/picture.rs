@@ -112,7 +112,7 @@ impl<'r> Picture<'r> {
         self.draw_legend(root)
     }
 
-    /// EventKind colours mean: boxes, failures, arrows.
+    /// What colours mean: boxes, failures, arrows.
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
         let shown: HashSet<&str> = self.run.boxes.iter().map(|one| one.kind.as_str()).collect();
         let boxes = Kind::ALL.into_iter().filter(|kind| shown.contains(kind.word()));
@@ -194,7 +194,7 @@ impl<'r> Picture<'r> {
     }
 
     fn draw_boxes(&self, root: &Area<'_>, which: Kind) -> Drawn {
-        // EventKind would lie on the same pixels need not be drawn twice.
+        // What would lie on the same pixels need not be drawn twice.
         let mut drawn: HashSet<(Lane, usize, i32)> = HashSet::new();
         for one in self.run.boxes.iter().filter(|one| kind(&one.kind) == which && overlap(one, &self.range)) {
             let Some((top, bottom)) = self.place(one) else { continue };

@@ -50,7 +50,7 @@ pub(super) struct Run {
     pub(super) lanes: BTreeMap<Lane, String>,
     /// Names of processes.
     pub(super) processes: BTreeMap<u32, String>,
-    /// EventKind is to be said below the title.
+    /// What is to be said below the title.
     pub(super) clock: String,
     /// Events that are not in it.
     pub(super) lost: u64,
@@ -150,7 +150,7 @@ pub(super) fn read(json: &str) -> Result<Run, String> {
     Ok(run)
 }
 
-/// EventKind is written into a box: a call with its arguments, or a name with the bytes that were moved.
+/// What is written into a box: a call with its arguments, or a name with the bytes that were moved.
 fn shown(name: String, args: &serde_json::Map<String, Value>) -> String {
     match (args.get("call").and_then(Value::as_str), args.get("bytes").and_then(Value::as_u64)) {
         (Some(call), _) if !call.is_empty() => call.to_string(),

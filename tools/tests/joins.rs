@@ -70,7 +70,7 @@ fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     let socket = socket_of(&mut running);
     let connections: Vec<_> =
         (0..LIMIT).map(|_| tasuki_core::os::socket::connect(&socket).expect("a place to wait")).collect();
-    running.until("told", |running| running.err().contains("cannot be let in: Too many open files"));
+    running.until("told", |running| running.err().contains("cannot be accepted: Too many open files"));
     let launcher = running.pid();
     let before = processor_time(launcher);
     std::thread::sleep(std::time::Duration::from_secs(3));

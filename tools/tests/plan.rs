@@ -146,10 +146,10 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
     if processors <= 32 {
         let ranks = processors.max(2).to_string();
         for (operation, bytes, name) in [
-            ("bcast", "8", "laid"),
-            ("allreduce", "1M", "shared"),
-            ("barrier", "0", "told"),
-            ("gather", "8", "laid"),
+            ("bcast", "8", "copy-in-copy-out"),
+            ("allreduce", "1M", "reduce-scatter-allgather"),
+            ("barrier", "0", "all-to-all"),
+            ("gather", "8", "copy-in-copy-out"),
         ] {
             let inline = shown(&[operation, "--ranks", &ranks, "--bytes", bytes]);
             assert!(inline.contains(&format!("{operation} by {name} among ")), "{inline}");
@@ -519,7 +519,7 @@ fn wrong_words_are_told_with_the_nearest() {
     assert!(misuse(&["show", "bcast", "--ranks", "4", "--rank", "4"]).contains("the last of 4 ranks is 3"));
     assert!(misuse(&["show", "bcast", "--ranks", "4", "--bytes", "many"]).contains("as in 1000"));
     assert!(misuse(&["show", "allgatherv", "--ranks", "4"]).contains("--counts"));
-    assert!(misuse(&["show", "allgather", "--ranks", "4", "--counts", "1,2"]).contains("takes 4 here"));
+    assert!(misuse(&["show", "allgather", "--ranks", "4", "--counts", "1,2"]).contains("needs 4 here"));
     assert!(misuse(&["show", "bcast", "--ranks", "4", "--counts", "1,2"]).contains("have one size"));
     assert!(
         misuse(&["show", "neighbours", "--ranks", "4", "--grid", "3x2"])

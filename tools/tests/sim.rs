@@ -164,7 +164,7 @@ fn blocks_that_differ_are_simulated() {
     assert!(ended.out.contains("alltoall of blocks that differ, 10 B of all"), "{}", ended.out);
     assert_eq!(figures(&pairs)["bytes_between_nodes"], 2 + 3);
     assert!(misuse(&["gatherv", "-n", "4"]).contains("--counts 8,0,16"));
-    assert!(misuse(&["gather", "-n", "4", "--counts", "1,2"]).contains("takes 4 here"));
+    assert!(misuse(&["gather", "-n", "4", "--counts", "1,2"]).contains("needs 4 here"));
     assert!(misuse(&["gather", "-n", "4", "--counts", "1,2,3,4", "--bytes", "8"]).contains("--counts"));
 }
 

@@ -374,7 +374,8 @@ pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
     for operation in [CollectiveKind::Bcast, CollectiveKind::Allgather, CollectiveKind::Allreduce] {
         for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == operation) {
             let shape = Shape::new(operation, ranks, ranks / 2, count as u64 * 8);
-            let wants = ["binary", "staged", "eager", "lists", "bruck", "flat", "tree", "rabenseifner"];
+            let wants =
+                ["binary", "staged", "eager", "command lists", "bruck", "flat", "tree", "rabenseifner"];
             if !(algorithm.fits)(&shape) || !wants.contains(&algorithm.name) {
                 continue;
             }
@@ -442,7 +443,7 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
 /// J11: the tree of the ACP paper's allgather, by lists that ranks run independently.
 pub fn j11_independent_lists(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let lists = ALGORITHMS.iter().find(|algorithm| algorithm.name == "lists").expect("it is there");
+    let lists = ALGORITHMS.iter().find(|algorithm| algorithm.name == "command lists").expect("it is there");
     let counts = Counts::Each((0..ranks as u64).map(|rank| 8 + rank % 3 * 100).collect());
     for shape in [
         Shape::new(CollectiveKind::Allgather, ranks, 0, 700),

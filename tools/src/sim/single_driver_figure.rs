@@ -54,7 +54,7 @@ const ALLGATHERS: [Case; 2] = [
     Case {
         what: "lists of the paper",
         operation: CollectiveKind::Allgather,
-        algorithm: "lists",
+        algorithm: "command lists",
         bytes: 8,
         ranks: &SQUARES,
     },

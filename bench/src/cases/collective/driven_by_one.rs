@@ -48,7 +48,7 @@ pub(crate) fn named(operation: CollectiveKind, name: &str) -> tasuki::Result<&'s
 pub(crate) fn plans(job: &Job, operation: Case, form: Form, bytes: u64) -> tasuki::Result<Plans> {
     let (what, name, roots) = match operation {
         Case::Bcast => (CollectiveKind::Bcast, "binary", job.size()),
-        _ => (CollectiveKind::Allgather, "lists", 1),
+        _ => (CollectiveKind::Allgather, "command lists", 1),
     };
     let algorithm = named(what, name)?;
     let plan = |root: usize| {

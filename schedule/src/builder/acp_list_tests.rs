@@ -89,7 +89,7 @@ fn j9_a_rank_outside_of_the_group_runs_the_list() {
             let members: Vec<usize> = (0..ranks).rev().filter(|&rank| rank != by).collect();
             let schedule = listed(ranks, by, members, tree);
             schedule.check().unwrap_or_else(|fault| panic!("{ranks} ranks, by {by}: {fault}"));
-            assert!(schedule.contract(by) == Contract::default(), "it neither inputs nor outputs");
+            assert!(schedule.contract(by) == Contract::default(), "it has no inputs and no outputs");
             assert_eq!(list(&schedule.part(by)).len(), ranks - 2);
         }
     }

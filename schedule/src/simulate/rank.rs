@@ -158,7 +158,7 @@ impl LiveRank {
         self.ended < self.begun && self.computes <= now && self.finish.iter().all(is_met)
     }
 
-    /// Whether there is nothing left of so many starts.
+    /// Returns true if the rank has done all `starts` starts.
     pub(crate) fn is_done(&self, starts: u32) -> bool {
         self.ended == starts && self.lanes.iter().all(|lane| lane.start == starts)
     }
@@ -175,7 +175,7 @@ impl LiveRank {
         at
     }
 
-    /// What keeps its queues and its program from going on, of so many starts.
+    /// The unmet triggers of its queues and its program.
     pub(crate) fn unmet(&self, starts: u32) -> Vec<UnmetTrigger> {
         let mut found = Vec::new();
         for lane in self.lanes.iter().filter(|lane| lane.start < starts) {

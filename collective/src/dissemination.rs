@@ -142,7 +142,7 @@ impl Dissemination {
         let token = self.token(stage).map(|token| GlobalAddress::new(me, signal_offset(token)));
         Command {
             trigger: told(stage),
-            also: before,
+            second_trigger: before,
             effects: [Some(effect(self.all[stage].to)), token.map(effect)],
             ..Command::new(Action::Nothing)
         }

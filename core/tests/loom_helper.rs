@@ -24,7 +24,7 @@ impl Node {
     /// Lets the helper fall asleep if it finds no work; returns the epoch that it sleeps on.
     fn settle(&self, work: impl FnOnce() -> bool) -> Option<Epoch> {
         let rest = || {
-            self.polling.end(PollerKind::Itself);
+            self.polling.end(PollerKind::OwnRank);
         };
         self.helper.sleep_unless(rest, |line| line.begin_sleep(ASLEEP, || ()), work)
     }
@@ -35,7 +35,7 @@ impl Node {
 fn a_copy_offered_while_the_helper_falls_asleep_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.polling.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::OwnRank);
         let opener = {
             let node = node.clone();
             thread::spawn(move || {
@@ -57,14 +57,14 @@ fn a_copy_offered_while_the_helper_falls_asleep_is_seen() {
 fn a_command_posted_while_the_helper_falls_asleep_is_run() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.polling.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::OwnRank);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
                 let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 node.line.write(position, &[1; LINE_WORDS]);
                 fence(Ordering::SeqCst); // SYNC serving
-                !node.polling.is_on()
+                !node.polling.is_polled()
             })
         };
         let asleep = node.settle(|| node.line.holds(0));

@@ -25,7 +25,7 @@ impl Queue {
     /// Stores a request and makes sure that it is served.
     fn request(&self, rank: u32) {
         self.requested[rank as usize].store(1, Ordering::Relaxed);
-        if !self.lease.call(rank) {
+        if !self.lease.acquire_or_mark(rank) {
             return;
         }
         loop {
@@ -34,7 +34,7 @@ impl Queue {
                 done.store(requested.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             self.busy.store(0, Ordering::Relaxed);
-            if self.lease.give_back() {
+            if self.lease.release() {
                 return;
             }
         }
@@ -51,7 +51,7 @@ fn requests_of_two_ranks_are_served() {
         };
         queue.request(0);
         other.join().unwrap();
-        assert!(queue.lease.call(0), "the lease is free");
+        assert!(queue.lease.acquire_or_mark(0), "the lease is free");
         assert!(queue.done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "a request was not served");
     });
 }
@@ -60,10 +60,10 @@ fn requests_of_two_ranks_are_served() {
 fn the_holder_can_be_read() {
     loom::model(|| {
         let lease = Lease::default();
-        assert!(lease.glance().is_free() && lease.glance().holder().is_none());
-        assert!(lease.call(5) && lease.glance().holder() == Some(5));
-        assert!(!lease.call(6) && lease.glance().holder() == Some(5));
-        assert!(!lease.give_back() && lease.give_back() && lease.glance().is_free());
-        assert_ne!(lease.glance(), Lease::default().glance(), "it can be seen that the lease was taken");
+        assert!(lease.snapshot().is_free() && lease.snapshot().holder().is_none());
+        assert!(lease.acquire_or_mark(5) && lease.snapshot().holder() == Some(5));
+        assert!(!lease.acquire_or_mark(6) && lease.snapshot().holder() == Some(5));
+        assert!(!lease.release() && lease.release() && lease.snapshot().is_free());
+        assert_ne!(lease.snapshot(), Lease::default().snapshot(), "it can be seen that the lease was taken");
     });
 }

@@ -26,7 +26,7 @@ struct Node {
 fn a_command_posted_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.polling.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::OwnRank);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
@@ -34,10 +34,10 @@ fn a_command_posted_while_the_rank_stops_polling_is_seen() {
                 node.line.write(position, &[1; LINE_WORDS]);
                 RingWriters::fence_after_reserve();
                 fence(Ordering::SeqCst); // SYNC serving
-                !node.polling.is_on()
+                !node.polling.is_polled()
             })
         };
-        node.polling.end(PollerKind::Itself);
+        node.polling.end(PollerKind::OwnRank);
         let seen = node.line.holds(0);
         assert!(poster.join().unwrap() || seen, "no thread sees the command");
     });
@@ -49,18 +49,18 @@ fn a_command_posted_while_the_rank_stops_polling_is_seen() {
 fn a_position_reserved_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.polling.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::OwnRank);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
                 let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 RingWriters::fence_after_reserve();
                 node.line.write(position, &[1; LINE_WORDS]);
-                !node.polling.is_on()
+                !node.polling.is_polled()
             })
         };
-        node.polling.end(PollerKind::Itself);
-        let seen = node.posters.found_at(0, &node.line) != RingLineState::Nothing;
+        node.polling.end(PollerKind::OwnRank);
+        let seen = node.posters.state_at(0, &node.line) != RingLineState::Nothing;
         assert!(poster.join().unwrap() || seen, "no thread sees the command");
     });
 }
@@ -69,16 +69,16 @@ fn a_position_reserved_while_the_rank_stops_polling_is_seen() {
 fn a_raise_while_the_rank_stops_polling_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.polling.begin(PollerKind::Itself);
+        node.polling.begin(PollerKind::OwnRank);
         node.control.arm(0, false);
         let raiser = {
             let node = node.clone();
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.control.look_after_add() != NOBODY && !node.polling.is_on()
+                node.control.look_after_add() != NOBODY && !node.polling.is_polled()
             })
         };
-        node.polling.end(PollerKind::Itself);
+        node.polling.end(PollerKind::OwnRank);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
         assert!(raiser.join().unwrap() || seen, "no thread sees the raise");
     });

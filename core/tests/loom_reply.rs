@@ -29,9 +29,9 @@ fn a_reply_that_has_arrived_is_whole() {
         let line = post(&lines).unwrap();
         let replier = {
             let lines = lines.clone();
-            thread::spawn(move || lines.answer(line, &reply(5)))
+            thread::spawn(move || lines.reply(line, &reply(5)))
         };
-        assert!(!lines.has_come(line) || lines.read(line) == Some(reply(5)), "torn");
+        assert!(!lines.has_arrived(line) || lines.read(line) == Some(reply(5)), "torn");
         replier.join().unwrap();
     });
 }
@@ -45,15 +45,15 @@ fn the_next_use_does_not_read_the_reply_of_the_last() {
             let lines = lines.clone();
             thread::spawn(move || {
                 if let Some(line) = post(&lines) {
-                    lines.answer(line, &reply(1));
+                    lines.reply(line, &reply(1));
                     assert_eq!(lines.read(line), Some(reply(1)));
-                    lines.give_back(line);
+                    lines.release(line);
                 }
             })
         };
         if let Some(line) = post(&lines) {
-            assert!(!lines.has_come(line), "the reply to another call");
-            lines.give_back(line);
+            assert!(!lines.has_arrived(line), "the reply to another call");
+            lines.release(line);
         }
         other.join().unwrap();
     });
@@ -68,16 +68,16 @@ fn an_abandoned_line_is_reused_when_its_reply_has_arrived() {
         lines.abandon(line);
         let replier = {
             let lines = lines.clone();
-            thread::spawn(move || lines.answer(line, &reply(1)))
+            thread::spawn(move || lines.reply(line, &reply(1)))
         };
         let next = post(&lines);
         if let Some(next) = next {
-            lines.answer(next, &reply(2));
+            lines.reply(next, &reply(2));
         }
         replier.join().unwrap();
         if let Some(next) = next {
             assert_eq!(lines.read(next), Some(reply(2)), "a late reply overwrote this one");
-            assert!(lines.has_come(next));
+            assert!(lines.has_arrived(next));
         }
     });
 }
@@ -88,7 +88,7 @@ fn one_of_two_threads_gets_an_abandoned_line() {
         let lines = lines();
         let line = post(&lines).unwrap();
         lines.abandon(line);
-        lines.answer(line, &reply(1));
+        lines.reply(line, &reply(1));
         let other = {
             let lines = lines.clone();
             thread::spawn(move || post(&lines))

@@ -1,4 +1,5 @@
-//! Models of a queue's ring: what is read was posted, whole, and nothing is overwritten before it was read.
+//! Loom models of a queue's ring: a reader only reads complete posted commands, and no line is overwritten before it
+//! was read.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -9,7 +10,7 @@ const CAPACITY: u64 = 2;
 
 #[derive(Default)]
 struct Ring {
-    posters: RingWriters,
+    writers: RingWriters,
     reader: RingReader,
     lines: [RingLine; CAPACITY as usize],
 }
@@ -19,9 +20,9 @@ impl Ring {
         &self.lines[(position % CAPACITY) as usize]
     }
 
-    /// Posts one command; its words are all the same.
+    /// Posts one command whose words are all equal. Returns false if there is no room.
     fn post(&self, word: u64) -> bool {
-        let Some(position) = self.posters.reserve(1, CAPACITY, &self.reader) else { return false };
+        let Some(position) = self.writers.reserve(1, CAPACITY, &self.reader) else { return false };
         self.line(position).write(position, &[word; LINE_WORDS]);
         true
     }
@@ -41,7 +42,7 @@ impl Ring {
 }
 
 #[test]
-fn what_is_read_was_posted() {
+fn a_reader_sees_whole_posted_commands() {
     loom::model(|| {
         let ring = Arc::new(Ring::default());
         let poster = {
@@ -54,9 +55,9 @@ fn what_is_read_was_posted() {
     });
 }
 
-/// One poster goes once round the ring while it is read: the third command overwrites the first.
+/// A poster wraps around the ring while it is read: the third command overwrites the first.
 #[test]
-fn a_line_is_used_again_when_it_was_read() {
+fn a_line_is_reused_only_after_it_was_read() {
     loom::model(|| {
         let ring = Arc::new(Ring::default());
         assert!(ring.post(1) && ring.post(2));
@@ -71,7 +72,7 @@ fn a_line_is_used_again_when_it_was_read() {
 }
 
 #[test]
-fn two_posters_get_places_of_their_own() {
+fn two_posters_reserve_different_positions() {
     loom::model(|| {
         let ring = Arc::new(Ring::default());
         let poster = {
@@ -86,13 +87,13 @@ fn two_posters_get_places_of_their_own() {
     });
 }
 
-/// A poster that learns of room from what another poster saw overwrites nothing that is still being read.
+/// A poster that uses the read position which another poster cached overwrites nothing that is still being read.
 #[test]
-fn room_that_another_poster_saw_is_room() {
+fn the_cached_read_position_of_another_poster_is_safe_to_use() {
     loom::model(|| {
         let ring = Arc::new(Ring::default());
         assert!(ring.post(1) && ring.post(2));
-        let posters: Vec<_> = [3, 4]
+        let writers: Vec<_> = [3, 4]
             .map(|word| {
                 let ring = ring.clone();
                 thread::spawn(move || ring.post(word))
@@ -100,7 +101,7 @@ fn room_that_another_poster_saw_is_room() {
             .into();
         let first = ring.read();
         assert_eq!(first, Some(1));
-        posters.into_iter().for_each(|poster| assert!(poster.join().is_ok()));
+        writers.into_iter().for_each(|poster| assert!(poster.join().is_ok()));
         assert_eq!(ring.read(), Some(2));
     });
 }

@@ -219,7 +219,7 @@ impl Command {
             peer: to,
             handler: handler.number,
             args,
-            answer: ReplyAddress::NONE,
+            reply: ReplyAddress::NONE,
         }))
     }
 

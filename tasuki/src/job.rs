@@ -251,7 +251,7 @@ fn register_handlers(
 ) -> Result<()> {
     let call = || "registering handlers".to_string();
     let table = handlers.table(locals).map_err(|cause| worker.fault(cause, call))?;
-    let ours = worker.take_calls(table)?;
+    let ours = worker.register_handlers(table)?;
     let agree = |value| bootstrap_barrier.agree(worker, value, "registering handlers");
     let MinMax { least, most, .. } = agree(ours)?;
     if least == most {

@@ -213,7 +213,7 @@ impl Worker {
     pub(super) fn set_calls(&self, calls: ActiveMessages) {
         let first = self.calls.set(calls).is_ok();
         debug_assert!(first, "handlers are set once");
-        self.commands.begin_to_answer();
+        self.commands.enable_calls();
     }
 
     /// Wakes sleeping threads of this rank, because this thread has done something that they wait for.

@@ -1,4 +1,4 @@
-//! A command: when it fires, what it does, and what follows. How it is written: `lines`.
+//! A command: its trigger, its action and its effects. `encoding` writes it into ring lines.
 
 use super::handler_call::{Args, BUFFER_MAX, Call};
 use super::inline_data::Inline;
@@ -9,11 +9,11 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::RANGE_BYTES;
 use std::fmt;
 
-/// Who may run a command. Fixed when it is posted.
+/// Which ranks may run a command. Fixed when the command is posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
-    /// Any rank that reaches its operands.
+    /// Any rank that can access the operands.
     Any = 0,
     /// The rank that owns the source.
     Source = 1,
@@ -21,25 +21,25 @@ pub enum Class {
     Destination = 2,
 }
 
-/// When a command fires: when a signal of the queue's rank has reached a value.
+/// The condition on which a command fires: a signal of the queue's rank has reached a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
-    /// ElementType of the signal.
+    /// Number of the signal.
     pub signal: u32,
-    /// The value, compared across the wrap of the counter.
+    /// The value to reach. The comparison allows for the wrap of the counter.
     pub threshold: u64,
 }
 
-/// What happens when a command has ended well: a signal is raised.
+/// What happens when a command has succeeded: a signal is raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect {
-    /// Of any rank.
+    /// The signal, of any rank.
     pub signal: GlobalAddress,
-    /// By how much: for the first effect less than 2^32, for the second less than 2^24.
+    /// What is added: less than 2^32 for the first effect, less than 2^24 for the second.
     pub amount: u32,
 }
 
-/// Most bytes of a reduction: arrays are small, or a program reduces them itself.
+/// Most bytes of one reduction. A program that has more combines them itself.
 pub const REDUCE_BYTES_MAX: u64 = 1 << 20;
 /// Largest amount of a second effect.
 pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
@@ -47,57 +47,57 @@ pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
 /// What a command does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action {
-    /// Nothing: only its effects count.
+    /// Nothing. Only the effects count.
     Nothing,
-    /// Copies bytes from anywhere to anywhere.
+    /// Copies bytes between any two ranks.
     Copy {
-        /// Where from.
+        /// Source.
         from: GlobalAddress,
-        /// Where to.
+        /// Destination.
         to: GlobalAddress,
-        /// How many, less than 2^40.
+        /// Number of bytes, less than 2^40.
         len: u64,
     },
     /// Puts bytes that the command carries.
     Put {
-        /// Where to.
+        /// Destination.
         to: GlobalAddress,
-        /// What.
+        /// The bytes.
         bytes: Inline,
     },
-    /// Changes a word; what it was goes to `result`, if that is not null.
+    /// Applies an atomic operation to a word. Its old value is written to `result`, unless that is null.
     Atomic {
-        /// QueueKind word.
+        /// The word.
         at: GlobalAddress,
-        /// How.
+        /// The operation.
         atomic: Atomic,
-        /// Where to.
+        /// Where the old value goes.
         result: GlobalAddress,
     },
     /// Combines values at the source into those at the destination.
     Reduce {
-        /// Where from.
+        /// The values at the source.
         from: GlobalAddress,
-        /// Into which.
+        /// The values at the destination, which receive the result.
         to: GlobalAddress,
-        /// How many bytes of values.
+        /// Number of bytes on each side.
         len: u64,
-        /// Of which type, and how.
+        /// Element type and operation.
         how: Reduction,
     },
-    /// Calls a handler. The effects happen when it has run, on the rank where it did.
+    /// Calls a handler. The rank that runs it performs the effects after it has run.
     Call(Call),
 }
 
 impl Action {
-    /// What can be said against it, whoever is to do it.
+    /// Checks what does not depend on the rank that runs the action.
     pub fn check(&self) -> Result<(), Cause> {
         match *self {
             Action::Copy { len, .. } | Action::Reduce { len, .. } if len >= RANGE_BYTES => {
                 Err(Cause::Argument(format!("a command moves less than 2^40 bytes, not {len}")))
             }
             Action::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
-                let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {len}");
+                let text = format!("a call takes a buffer of at most {BUFFER_MAX} bytes, not {len}");
                 Err(Cause::Argument(text))
             }
             Action::Reduce { len, .. } if len > REDUCE_BYTES_MAX => Err(Cause::Argument(format!(
@@ -108,43 +108,43 @@ impl Action {
     }
 }
 
-/// `(trigger) -> deed -> (effects)`.
+/// `(trigger) -> action -> (effects)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Command {
-    /// Who may run it.
+    /// Which ranks may run it.
     pub class: Class,
-    /// When it fires; at once, if that is none.
+    /// When it fires. `None`: as soon as it is read.
     pub trigger: Option<Trigger>,
-    /// It fires when this one is met, too. A join without a signal that counts both: of two contributors who are ahead
-    /// of each other a sum does not say which has come.
-    pub also: Option<Trigger>,
+    /// A second trigger that must be met, too. It joins two contributors. One signal that counts both could not do
+    /// that: if one contributor is ahead of the other, the sum does not tell which of them has arrived.
+    pub second_trigger: Option<Trigger>,
     /// What it does.
-    pub deed: Action,
-    /// What follows when it has ended well. What fails poisons these signals.
+    pub action: Action,
+    /// Signals that are raised when it has succeeded. If it fails, they are poisoned.
     pub effects: [Option<Effect>; 2],
 }
 
 impl Command {
-    /// A command of that deed, with nothing else said.
-    pub fn new(deed: Action) -> Command {
-        Command { class: Class::Any, trigger: None, also: None, deed, effects: [None, None] }
+    /// A command with this action, without trigger and effects, that any rank may run.
+    pub fn new(action: Action) -> Command {
+        Command { class: Class::Any, trigger: None, second_trigger: None, action, effects: [None, None] }
     }
 
-    /// The call that it is, if it is one.
+    /// The call, if the action is one.
     #[inline(always)]
-    pub fn calls(&self) -> Option<&Call> {
-        if let Action::Call(call) = &self.deed { Some(call) } else { None }
+    pub fn as_call(&self) -> Option<&Call> {
+        if let Action::Call(call) = &self.action { Some(call) } else { None }
     }
 
-    /// Whether it combines values with others.
+    /// Returns true if the action is a reduction.
     #[inline(always)]
-    pub fn reduces(&self) -> bool {
-        matches!(self.deed, Action::Reduce { .. })
+    pub fn is_reduction(&self) -> bool {
+        matches!(self.action, Action::Reduce { .. })
     }
 
-    /// Whose processor has to run it, if only one may.
+    /// The rank that has to run it, if only one rank may.
     pub fn runner(&self) -> Option<Rank> {
-        match (self.class, self.deed) {
+        match (self.class, self.action) {
             (Class::Any, _) | (_, Action::Nothing | Action::Call(_)) => None,
             (Class::Source, Action::Copy { from, .. } | Action::Reduce { from, .. }) => Some(from.rank()),
             (_, Action::Copy { to, .. } | Action::Put { to, .. } | Action::Reduce { to, .. }) => {
@@ -157,7 +157,7 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.deed {
+        match self.action {
             Action::Nothing => write!(f, "nothing")?,
             Action::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})")?,
             Action::Put { to, bytes } => write!(f, "put({} bytes to {to})", bytes.len())?,

@@ -1,12 +1,13 @@
-//! What others must know of a rank to run its queues, or to leave that to it.
+//! What other ranks must know of a rank to find its queues and to decide who runs them.
 //!
-//! A rank *is served* while a thread of it waits, or a helper of the node is awake, and looks at its queues all the
-//! time: whoever posts or raises then leaves the rest to that. When a rank goes *away*, to compute or to sleep, it says
-//! so, executes a fence, and looks at its queues once more. Whoever posts or raises does that, executes a fence, and
-//! looks whether the rank is served. One of the two sees the other (`SYNC serving`).
+//! The queues of a rank are *polled* while a thread of the rank waits or a helper of the node is awake. A rank that
+//! posts a command or raises a signal then leaves the work to the poller. Before a poller computes or sleeps, it leaves
+//! the poll state, executes a fence, and polls the queues once more. A rank that posts or raises executes a fence after
+//! that and then reads the poll state. So at least one of the two sees what the other did (`SYNC serving`).
 //!
-//! A post is spared its fence: it has reserved its places by a read-modify-write before it wrote them. A rank that goes
-//! away and finds places reserved and not yet written asks for a barrier on all processors, and looks once more.
+//! A post needs no fence of its own, because it reserves its positions by a read-modify-write before it writes them. If
+//! a poller that leaves finds positions that are reserved and not yet written, it executes a barrier on all processors
+//! and polls once more.
 
 #[cfg(any(not(target_arch = "x86_64"), loom))]
 use crate::base::planted;
@@ -17,31 +18,32 @@ use crate::base::sync::fence;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::segment::layout::QUEUES_MAX;
 
-/// Whether a rank looks at its queues.
+/// How many threads poll the queues of a rank.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct PollState {
-    /// How many look: threads of the rank that wait, its helper, and a helper of the node. Each adds and takes away
-    /// one, those of the rank itself also [`ITSELF`].
+    /// Bits 0-15: number of pollers, which are waiting threads of the rank, its helper, and a helper of the node. Bits
+    /// 16-31: number of those that belong to the rank itself ([`OWN_RANK`]). Each poller writes it when it begins and
+    /// ends.
     word: AtomicU32,
 }
 
-const ITSELF: u32 = 1 << 16;
+const OWN_RANK: u32 = 1 << 16;
 
-/// Who looks at a rank's queues.
+/// Which rank a poller of a rank's queues belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PollerKind {
-    /// A thread of the rank, which runs its handlers, too.
-    Itself,
-    /// A thread of another rank of the node.
-    Another,
+    /// The rank itself. Such a thread also runs handlers.
+    OwnRank,
+    /// Another rank of the node.
+    OtherRank,
 }
 
 impl PollerKind {
     fn weight(self) -> u32 {
         match self {
-            PollerKind::Itself => ITSELF + 1,
-            PollerKind::Another => 1,
+            PollerKind::OwnRank => OWN_RANK + 1,
+            PollerKind::OtherRank => 1,
         }
     }
 }
@@ -53,14 +55,15 @@ impl Default for PollState {
 }
 
 impl PollState {
-    /// Somebody looks at the rank's queues from now on.
-    pub fn begin(&self, server: PollerKind) {
-        self.word.fetch_add(server.weight(), Ordering::Relaxed);
+    /// Registers a poller of the rank's queues.
+    pub fn begin(&self, poller: PollerKind) {
+        self.word.fetch_add(poller.weight(), Ordering::Relaxed);
     }
 
-    /// Who had begun looks once more after this, and then no longer. Whether no thread of the rank itself is left.
-    pub fn end(&self, server: PollerKind) -> bool {
-        let before = self.word.fetch_sub(server.weight(), Ordering::Relaxed);
+    /// Removes a poller, which has to poll once more after this. Returns true if it was the last thread of the rank
+    /// itself.
+    pub fn end(&self, poller: PollerKind) -> bool {
+        let before = self.word.fetch_sub(poller.weight(), Ordering::Relaxed);
         // On x86_64 the subtraction was a full fence.
         #[cfg(any(not(target_arch = "x86_64"), loom))]
         if !planted("queue_poll_end_fence") {
@@ -68,121 +71,123 @@ impl PollState {
         }
         #[cfg(all(target_arch = "x86_64", not(loom)))]
         compiler_fence(Ordering::SeqCst); // SYNC serving
-        before / ITSELF == 1
+        before / OWN_RANK == 1
     }
 
-    /// Whether somebody looks. Whoever asks has posted, or raised, and executed a full fence.
+    /// Returns true if the queues are polled. The caller has posted or raised, and executed a full fence after that.
     #[inline(always)]
-    pub fn is_on(&self) -> bool {
+    pub fn is_polled(&self) -> bool {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the rank itself looks. Asked as [`PollState::is_on`] is.
+    /// Returns true if a thread of the rank itself polls. Same precondition as [`PollState::is_polled`].
     #[inline(always)]
-    pub fn is_by_itself(&self) -> bool {
-        self.word.load(Ordering::Relaxed) >= ITSELF
+    pub fn has_own_thread(&self) -> bool {
+        self.word.load(Ordering::Relaxed) >= OWN_RANK
     }
 }
 
-/// A note of a queue of another rank that has a command which only this rank may run.
+/// A note that a queue of another rank has a command which only this rank may run.
 ///
-/// There is room for one queue; of several it says no more than that there are some. Whoever leaves a note does so by a
-/// compare-and-swap, a full fence, and then looks whether the rank is there to read it, as whoever posts does.
+/// It has room for one queue. If several queues leave notes, it only records that there are several. A rank leaves a
+/// note by a compare-and-swap, which is a full fence, and then reads the poll state of this rank, as a poster does.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RemoteNotes {
-    /// 0: none; else the owner and one more than the number of its queue.
+    /// 0: no note. Else bits 32-63 hold the owner and bits 0-31 one more than the number of its queue. Written by all
+    /// ranks of the node.
     word: AtomicU64,
 }
 
 const ANY_QUEUE: u64 = u64::MAX;
 
-/// What a note says.
+/// The contents of a note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// That queue of that rank.
+    /// One queue: its owner and its number.
     Queue(u32, u32),
-    /// More than one.
-    Some,
+    /// More than one queue.
+    Several,
 }
 
 impl RemoteNotes {
-    /// Leaves a note of that queue.
+    /// Leaves a note about queue number `queue` of rank `owner`.
     pub fn leave(&self, owner: u32, queue: u32) {
         let ours = u64::from(owner) << 32 | u64::from(queue + 1);
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let next = if now == 0 || now == ours { ours } else { ANY_QUEUE };
             match self.word.compare_exchange_weak(now, next, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return, // SYNC errand
+                Ok(_) => return, // SYNC remote-note
                 Err(other) => now = other,
             }
         }
     }
 
-    /// Whether there is one.
+    /// Returns true if there is a note.
     #[inline(always)]
-    pub fn is_there(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes it.
+    /// Takes the note.
     pub fn take(&self) -> Option<Note> {
         match self.word.swap(0, Ordering::Acquire) {
-            0 => None, // SYNC errand
-            ANY_QUEUE => Some(Note::Some),
+            0 => None, // SYNC remote-note
+            ANY_QUEUE => Some(Note::Several),
             one => Some(Note::Queue((one >> 32) as u32, one as u32 - 1)),
         }
     }
 }
 
-/// The station of a rank, in its system piece.
+/// The queue directory of a rank, in the system piece of its memory.
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueDirectory {
-    /// Whether it looks at its queues.
-    pub serving: PollState,
-    /// What it is to do in queues of others.
-    pub errand: RemoteNotes,
-    /// Numbers from here on were never used. Written by the rank.
+    /// Whether its queues are polled.
+    pub poll_state: PollState,
+    /// Queues of other ranks that have commands for this rank.
+    pub notes: RemoteNotes,
+    /// Queue numbers from here on were never used. Written by the rank.
     end: AtomicU32,
-    /// Where each queue begins, as an offset in the rank's range; 0: there is none. Written by the rank.
+    /// Where each queue begins, as an offset in the rank's range; 0: no queue. Written by the rank.
     queues: [AtomicU64; QUEUES_MAX as usize],
-    /// The same of queues of calls, by level. Only for who looks on: peers know where they are.
+    /// Where the call queue of each level begins. Only inspection reads it: peers know the offsets. Written by the
+    /// rank.
     calls: [AtomicU64; LEVELS_MAX],
 }
 
-/// Levels of calls, and so queues of them, that a rank can have.
+/// Most levels of calls, and so most call queues, of a rank.
 pub const LEVELS_MAX: usize = 17;
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<QueueDirectory>() as u64 <= crate::segment::layout::STATION_BYTES);
+const _: () = assert!(size_of::<QueueDirectory>() as u64 <= crate::segment::layout::QUEUE_DIRECTORY_BYTES);
 
 impl QueueDirectory {
-    /// Where the queue of that number begins; `None` where there is none.
+    /// Where the queue of that number begins; `None` if there is none.
     #[inline]
     pub fn queue(&self, number: u32) -> Option<u64> {
         let offset = self.queues.get(number as usize)?.load(Ordering::Acquire); // SYNC queue-there
         (offset != 0).then_some(offset)
     }
 
-    /// The numbers of all queues that there are.
+    /// The numbers of all queues.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.end.load(Ordering::Acquire)).filter(|&number| self.queue(number).is_some()) // SYNC queue-there
     }
 
-    /// Where the queue of calls of that level begins.
+    /// Where the call queue of that level begins; `None` if there is none.
     pub fn calls(&self, level: u32) -> Option<u64> {
         let offset = self.calls.get(level as usize)?.load(Ordering::Acquire); // SYNC queue-there
         (offset != 0).then_some(offset)
     }
 
-    /// A queue of calls lies there from now on. Only its rank.
+    /// Publishes the call queue of a level. Only the rank of the directory may call it.
     pub fn set_calls(&self, level: u32, offset: u64) {
         self.calls[level as usize].store(offset, Ordering::Release); // SYNC queue-there
     }
 
-    /// A queue lies there from now on; 0: there is none any more. Only its rank.
+    /// Publishes a queue, or removes it if `offset` is 0. Only the rank of the directory may call it.
     pub fn set_queue(&self, number: u32, offset: u64) {
         self.queues[number as usize].store(offset, Ordering::Release); // SYNC queue-there
         self.end.fetch_max(number + 1, Ordering::Release); // SYNC queue-there

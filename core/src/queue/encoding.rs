@@ -1,9 +1,9 @@
-//! How a command is written into one or two lines.
+//! The encoding of a command in one or two ring lines.
 //!
 //! | word | first line | second line |
 //! |---|---|---|
-//! | 0 | number of the position (`ring`) | the same |
-//! | 1 | kind:8, class:8, detail:8, lines:8, trigger:32 | bytes inline, or operands |
+//! | 0 | number of the position (`ring`) | number of the next position |
+//! | 1 | kind:8, class:8, detail:8, lines:8, trigger:32 | inline bytes, or operands |
 //! | 2 | threshold | " |
 //! | 3 | source, or operand | " |
 //! | 4 | destination | " |
@@ -11,12 +11,13 @@
 //! | 6 | signal of the first effect | " |
 //! | 7 | amount of the first effect:32, second trigger:32 | signal of the second effect |
 //!
-//! In a queue that begins anew a trigger may count from pass to pass: bit 7 of the class says so, and the second
-//! trigger's place says by how much the threshold grows with each pass. The command is not read before it is met. Bit 6
-//! says that whoever raises its signal need not see to it: its rank does when it waits.
+//! In a repeating queue the threshold of a trigger may grow with each round. Bit 7 of the class marks such a command,
+//! and the field of the second trigger holds the amount that is added for each round. The command is read only when its
+//! trigger is met. Bit 6 of the class means that a rank which raises the signal need not run the queue: the queue's
+//! rank does that when it waits.
 //!
-//! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
-//! the last of the words that bytes inline have else.
+//! A trigger field holds one more than the number of a signal of the queue's rank; 0 means no trigger. The threshold of
+//! the second trigger takes the last word of the inline bytes.
 
 use super::atomic_encoding::{atomic_number, atomic_of};
 use super::command::{Action, Class, Command, Effect, SECOND_AMOUNT_MAX, Trigger};
@@ -29,10 +30,10 @@ use crate::fabric::AtomicKind;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{RANGE_BYTES, SIGNALS_MAX, is_signal};
 
-/// A command as it is posted: one line or two. Made of a deed, to which the rest is added.
+/// A command as it is posted: one line or two. It is made from an action; triggers and effects are added to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncodedCommand {
-    /// The words behind the number of each line.
+    /// The words that follow the position number in each line.
     pub words: [[u64; LINE_WORDS]; 2],
 }
 
@@ -44,38 +45,38 @@ const REDUCE: u8 = 4;
 const CALL: u8 = 5;
 const CALL_AT: u8 = 6;
 
-/// Where the fields of word 1 begin.
+/// Bit offsets of the fields of word 1.
 const CLASS: u32 = 8;
 const DETAIL: u32 = 16;
-const COUNT: u32 = 24;
+const LINES: u32 = 24;
 const TRIGGER: u32 = 32;
 const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
-/// In word 1: the threshold grows from pass to pass.
-pub(super) const EACH: u64 = 1 << (CLASS + 7);
+/// Bit in word 1: the threshold grows with each round.
+pub(super) const GROWING: u64 = 1 << (CLASS + 7);
 const CLASS_BITS: u64 = 0x3f;
-/// In word 1: nobody but the queue's rank is to hurry.
-pub(super) const LEFT: u64 = 1 << (CLASS + 6);
-/// Where the second line has the threshold of the second trigger, and the signal of the second effect.
-const ALSO: usize = INLINE_BYTES / 8 - 1;
+/// Bit in word 1: a rank that raises the signal leaves the command to the queue's rank.
+pub(super) const OWNER_ONLY: u64 = 1 << (CLASS + 6);
+/// Words of the second line that hold the threshold of the second trigger and the signal of the second effect.
+const SECOND_THRESHOLD: usize = INLINE_BYTES / 8 - 1;
 const SECOND_SIGNAL: usize = LINE_WORDS - 1;
 
 /// Bytes that a command with two triggers can carry.
-const INLINE_BYTES_ALSO: usize = ALSO * 8;
+const INLINE_BYTES_TWO_TRIGGERS: usize = SECOND_THRESHOLD * 8;
 
-/// Where the peer of a call begins in the length, of which a call needs less. A buffer of 0 bytes is the largest: one
-/// that is empty is carried.
+/// First bit of the peer in the length field of a call: a call needs fewer bits for its length. The length 0 of a
+/// buffer stands for the largest buffer, because an empty buffer is encoded as inline bytes.
 const PEER: u32 = 16;
 const CALL_BYTES: u64 = (1 << PEER) - 1;
 const RANKS: u64 = (1 << (LENGTH_BITS - PEER)) - 1;
 const _: () = assert!(BUFFER_MAX == CALL_BYTES + 1 && (Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
 
 impl EncodedCommand {
-    /// That deed, at once, by anyone, with nothing to follow.
+    /// Encodes an action without trigger and effects that any rank may run.
     #[inline(always)]
-    pub fn of(deed: &Action) -> EncodedCommand {
+    pub fn of(action: &Action) -> EncodedCommand {
         let mut second = [0; LINE_WORDS];
-        let mut carried = |bytes: &Inline| {
+        let mut inline_bytes = |bytes: &Inline| {
             let short = bytes.len() <= 8;
             if !short {
                 second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
@@ -83,11 +84,11 @@ impl EncodedCommand {
             (if short { bytes.words()[0] } else { 0 }, short)
         };
         let one = true;
-        let (kind, detail, source, destination, length, short) = match *deed {
+        let (kind, detail, source, destination, length, short) = match *action {
             Action::Nothing => (NOTHING, 0, 0, 0, 0, one),
             Action::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len, one),
             Action::Put { to, bytes } => {
-                let (word, short) = carried(&bytes);
+                let (word, short) = inline_bytes(&bytes);
                 (PUT, 0, word, to.bits(), bytes.len() as u64, short)
             }
             Action::Atomic { at, atomic, result } => {
@@ -97,25 +98,28 @@ impl EncodedCommand {
                 (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes(), short)
             }
             Action::Reduce { from, to, len, how } => {
-                let (number, operator) = how.numbers();
+                let (number, operator) = how.encode();
                 second[0] = operator;
                 (REDUCE, number, from.bits(), to.bits(), len, how.operator().is_none())
             }
-            Action::Call(Call { peer, handler, args: Args::At { from, len }, answer }) => {
+            Action::Call(Call { peer, handler, args: Args::At { from, len }, reply }) => {
                 let length = (len & CALL_BYTES) | u64::from(peer.0) << PEER;
-                (CALL_AT, handler, from.bits(), answer.bits(), length, one)
+                (CALL_AT, handler, from.bits(), reply.bits(), length, one)
             }
-            Action::Call(Call { peer, handler, args: Args::Inline(bytes), answer }) => {
-                let (word, short) = carried(&bytes);
+            Action::Call(Call { peer, handler, args: Args::Inline(bytes), reply }) => {
+                let (word, short) = inline_bytes(&bytes);
                 let length = bytes.len() as u64 | u64::from(peer.0) << PEER;
-                (CALL, handler, word, answer.bits(), length, short)
+                (CALL, handler, word, reply.bits(), length, short)
             }
         };
-        let head = u64::from(kind) | u64::from(detail) << DETAIL | (2 - u64::from(short)) << COUNT;
+        let head = u64::from(kind) | u64::from(detail) << DETAIL | (2 - u64::from(short)) << LINES;
         EncodedCommand { words: [[head, 0, source, destination, length, 0, 0], second] }
     }
 
-    /// It fires when that has happened, too.
+    /// Adds a trigger: the command fires when all its triggers are met.
+    ///
+    /// Errors: there is no such signal; the command has two triggers already; it carries too many bytes for a second
+    /// one.
     pub fn when(&mut self, trigger: Trigger) -> Result<(), Cause> {
         let refuse = |text: String| Err(Cause::Argument(text));
         if u64::from(trigger.signal) >= SIGNALS_MAX {
@@ -123,10 +127,10 @@ impl EncodedCommand {
         }
         match self.triggers() {
             [None, _] => {}
-            [_, None] if self.carries() <= INLINE_BYTES_ALSO => {}
+            [_, None] if self.inline_len() <= INLINE_BYTES_TWO_TRIGGERS => {}
             [_, None] => {
                 return refuse(format!(
-                    "a command with two triggers carries at most {INLINE_BYTES_ALSO} bytes"
+                    "a command with two triggers carries at most {INLINE_BYTES_TWO_TRIGGERS} bytes"
                 ));
             }
             [_, Some(_)] => return refuse("a command has two triggers at most".into()),
@@ -135,7 +139,10 @@ impl EncodedCommand {
         Ok(())
     }
 
-    /// What follows when it has ended well.
+    /// Adds an effect: a signal that is raised when the command has succeeded.
+    ///
+    /// Errors: no signal lies at the address; the command has two effects already; the amount of a second effect is
+    /// larger than [`SECOND_AMOUNT_MAX`].
     pub fn then(&mut self, effect: Effect) -> Result<(), Cause> {
         let refuse = |text: String| Err(Cause::Argument(text));
         if !is_signal(effect.signal.offset()) {
@@ -154,7 +161,7 @@ impl EncodedCommand {
         Ok(())
     }
 
-    /// Who may run it.
+    /// Sets which ranks may run it.
     #[inline(always)]
     pub fn bind(&mut self, class: Class) {
         self.words[0][0] = self.words[0][0] & !(CLASS_BITS << CLASS) | (class as u64) << CLASS;
@@ -169,7 +176,7 @@ impl EncodedCommand {
             *threshold = trigger.threshold;
         } else {
             *last |= number;
-            second[ALSO] = trigger.threshold;
+            second[SECOND_THRESHOLD] = trigger.threshold;
             self.set_count(2);
         }
     }
@@ -187,45 +194,46 @@ impl EncodedCommand {
         }
     }
 
-    /// How many lines it takes: 1 or 2.
+    /// Number of lines that it takes: 1 or 2.
     #[inline(always)]
     pub fn count(&self) -> u64 {
-        self.words[0][0] >> COUNT & 0xff
+        self.words[0][0] >> LINES & 0xff
     }
 
-    /// It takes so many, whatever it needs.
+    /// Sets the number of lines, whatever the action needs.
     #[inline(always)]
     pub fn set_count(&mut self, count: u64) {
-        self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
+        self.words[0][0] = self.words[0][0] & !(0xff << LINES) | count << LINES;
     }
 
-    /// Whether only a certain rank may run it.
+    /// Returns true if only one rank may run it.
     #[inline(always)]
-    pub fn are_bound(&self) -> bool {
+    pub fn is_bound(&self) -> bool {
         self.words[0][0] >> CLASS & CLASS_BITS != Class::Any as u64
     }
 
-    /// When it fires, once it was read.
+    /// The triggers for which it waits after it was read.
     #[inline(always)]
     pub fn triggers(&self) -> [Option<Trigger>; 2] {
         let [[first, threshold, .., last], second] = &self.words;
-        if first & EACH != 0 {
+        if first & GROWING != 0 {
             return [None, None];
         }
-        [trigger_of(*first, *threshold), trigger_of(*last, second[ALSO])]
+        [trigger_of(*first, *threshold), trigger_of(*last, second[SECOND_THRESHOLD])]
     }
 
-    /// The same, to wait only for the second trigger: the first one is met, and stays so.
-    pub fn past_first(&self) -> EncodedCommand {
+    /// A copy that waits for the second trigger only. Correct once the first trigger is met, because a met trigger
+    /// stays met.
+    pub fn without_first_trigger(&self) -> EncodedCommand {
         let mut lines = *self;
         let [[first, threshold, .., last], second] = &mut lines.words;
         *first = *first & LOW | *last & !LOW;
-        *threshold = std::mem::take(&mut second[ALSO]);
+        *threshold = std::mem::take(&mut second[SECOND_THRESHOLD]);
         *last &= LOW;
         lines
     }
 
-    /// What follows when it has ended well.
+    /// The signals that are raised when it has succeeded.
     #[inline(always)]
     pub fn effects(&self) -> [Option<Effect>; 2] {
         let [[.., length, signal, amount], second] = &self.words;
@@ -236,39 +244,39 @@ impl EncodedCommand {
         [effect(*signal, *amount), effect(second[SECOND_SIGNAL], length >> LENGTH_BITS)]
     }
 
-    /// Whether all addresses of what it reads or changes are so.
+    /// Returns true if `predicate` holds for all addresses that the action reads or writes.
     #[inline(always)]
-    pub fn all_ends(&self, mut are_so: impl FnMut(GlobalAddress) -> bool) -> bool {
+    pub fn all_operands(&self, mut predicate: impl FnMut(GlobalAddress) -> bool) -> bool {
         let [head, _, source, destination, ..] = self.words[0];
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
         match head as u8 {
-            COPY | REDUCE => are_so(from) && are_so(to),
-            PUT | ATOMIC => are_so(to),
-            CALL_AT => are_so(from),
+            COPY | REDUCE => predicate(from) && predicate(to),
+            PUT | ATOMIC => predicate(to),
+            CALL_AT => predicate(from),
             _ => true,
         }
     }
 
-    /// Whether all signals that it raises are so.
+    /// Returns true if `predicate` holds for all signals that it raises.
     #[inline(always)]
-    pub fn all_effects(&self, are_so: impl Fn(GlobalAddress) -> bool) -> bool {
+    pub fn all_effect_signals(&self, predicate: impl Fn(GlobalAddress) -> bool) -> bool {
         let signals = [self.words[0][5], self.words[1][SECOND_SIGNAL]];
-        signals.into_iter().all(|bits| bits == 0 || are_so(GlobalAddress::from_bits(bits)))
+        signals.into_iter().all(|bits| bits == 0 || predicate(GlobalAddress::from_bits(bits)))
     }
 
-    /// Whether it waits for a signal once it was read.
+    /// Returns true if it waits for a signal after it was read.
     #[inline(always)]
     pub fn is_triggered(&self) -> bool {
-        self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & EACH == 0
+        self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & GROWING == 0
     }
 
-    /// Whether it calls a handler.
+    /// Returns true if it calls a handler.
     #[inline(always)]
     pub fn is_call(&self) -> bool {
         matches!(self.words[0][0] as u8, CALL | CALL_AT)
     }
 
-    /// What it says of a call, if it is one.
+    /// The call that it encodes, if it is one.
     #[inline(always)]
     pub fn call(&self) -> Option<ReceivedCall> {
         let [head, _, source, destination, length, ..] = self.words[0];
@@ -279,21 +287,21 @@ impl EncodedCommand {
             _ => return None,
         };
         let (peer, handler) = (Rank((length >> PEER & RANKS) as u32), (head >> DETAIL) as u8);
-        Some(ReceivedCall { peer, handler, len, buffer, answer: ReplyAddress::from_bits(destination) })
+        Some(ReceivedCall { peer, handler, len, buffer, reply: ReplyAddress::from_bits(destination) })
     }
 
-    /// The bytes that it carries.
+    /// Its inline bytes.
     #[inline(always)]
-    pub fn carried(&self) -> &[u8] {
-        let len = self.carries();
+    pub fn inline_bytes(&self) -> &[u8] {
+        let len = self.inline_len();
         let words = if len <= 8 { &self.words[0][2..3] } else { &self.words[1][..INLINE_BYTES / 8] };
         let bytes: &[u8] = bytemuck::cast_slice(words);
         &bytes[..len.min(bytes.len())]
     }
 
-    /// How many bytes it carries.
+    /// Number of its inline bytes.
     #[inline(always)]
-    fn carries(&self) -> usize {
+    fn inline_len(&self) -> usize {
         let [head, _, _, _, length, ..] = self.words[0];
         match head as u8 {
             PUT => (length & (RANGE_BYTES - 1)) as usize,
@@ -303,31 +311,34 @@ impl EncodedCommand {
     }
 }
 
-/// What a command copies from, if it is a copy, by the words 1 and 3 of its line.
+/// The source of a copy, from words 1 and 3 of the first line. `None` if the command is no copy.
 #[inline(always)]
 pub(super) fn source(head: u64, source: u64) -> Option<GlobalAddress> {
     (head as u8 == COPY).then(|| GlobalAddress::from_bits(source))
 }
 
 impl Command {
-    /// What it is written as.
+    /// Encodes the command.
     #[inline(always)]
     pub fn lines(&self) -> EncodedCommand {
-        let mut lines = EncodedCommand::of(&self.deed);
+        let mut lines = EncodedCommand::of(&self.action);
         lines.bind(self.class);
-        [self.trigger, self.also].into_iter().flatten().for_each(|trigger| lines.add_trigger(trigger));
+        [self.trigger, self.second_trigger]
+            .into_iter()
+            .flatten()
+            .for_each(|trigger| lines.add_trigger(trigger));
         self.effects.into_iter().flatten().for_each(|effect| lines.add_effect(effect));
         lines
     }
 
-    /// The command of such lines. `None` if no command is written so.
+    /// Decodes such lines; `None` if they encode no command.
     #[inline(always)]
     pub fn from_lines(lines: &EncodedCommand) -> Option<Command> {
         let [first, _, source, destination, length, _, amount] = lines.words[0];
         let second = &lines.words[1];
         let (detail, len) = ((first >> DETAIL) as u8, length & (RANGE_BYTES - 1));
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
-        let deed = match first as u8 {
+        let action = match first as u8 {
             NOTHING => Action::Nothing,
             COPY => Action::Copy { from, to, len },
             PUT => Action::Put { to, bytes: inline(source, second, len, amount > LOW) },
@@ -335,41 +346,42 @@ impl Command {
                 let atomic = atomic_of(detail, source, second[0])?;
                 Action::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
             }
-            REDUCE => Action::Reduce { from, to, len, how: Reduction::of_numbers(detail, second[0])? },
+            REDUCE => Action::Reduce { from, to, len, how: Reduction::decode(detail, second[0])? },
             CALL | CALL_AT => {
-                let ReceivedCall { peer, handler, len, buffer, answer } = lines.call()?;
+                let ReceivedCall { peer, handler, len, buffer, reply } = lines.call()?;
                 let args = match buffer {
                     Some(from) => Args::At { from, len },
                     None => Args::Inline(inline(source, second, len, amount > LOW)),
                 };
-                Action::Call(Call { peer, handler, args, answer })
+                Action::Call(Call { peer, handler, args, reply })
             }
             _ => return None,
         };
-        let [trigger, also] = lines.triggers();
+        let [trigger, second_trigger] = lines.triggers();
         Some(Command {
             class: class_of((first >> CLASS & CLASS_BITS) as u8)?,
             trigger,
-            also,
-            deed,
+            second_trigger,
+            action,
             effects: lines.effects(),
         })
     }
 }
 
-/// The trigger of a command, in words 1 and 2 of its first line; the second one is written so, too.
+/// The first trigger, from words 1 and 2 of the first line. The second trigger has the same encoding.
 #[inline(always)]
 pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
     let signal = (first >> TRIGGER) as u32;
     (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
 }
 
-/// Bytes that a command carries, in its first line as far as they fit there; `also`: beside a second threshold.
+/// Decodes inline bytes: up to 8 are in the first line, more are in the second. `second_trigger`: the last word of the
+/// second line is a threshold.
 #[inline(always)]
-fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64, also: bool) -> Inline {
+fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64, second_trigger: bool) -> Inline {
     match len {
         0..=8 => Inline::from_words(&[first], len as usize),
-        _ if also => Inline::from_words(&second[..ALSO], len as usize),
+        _ if second_trigger => Inline::from_words(&second[..SECOND_THRESHOLD], len as usize),
         _ => Inline::from_words(&second[..INLINE_BYTES / 8], len as usize),
     }
 }
@@ -388,8 +400,8 @@ mod tests {
         GlobalAddress::new(Rank(rank), offset)
     }
 
-    fn every_deed() -> Vec<Action> {
-        let mut deeds = vec![
+    fn every_action() -> Vec<Action> {
+        let mut actions = vec![
             Action::Nothing,
             Action::Copy { from: at(1, 1 << 30), to: at(0xff_fffe, RANGE_BYTES - 1), len: RANGE_BYTES - 1 },
             Action::Put { to: at(2, 77), bytes: Inline::of(&[]).unwrap() },
@@ -401,39 +413,42 @@ mod tests {
             let kind = if let AtomicKind::Cas { .. } = kind { AtomicKind::Cas { expected: 9 } } else { kind };
             for (width, result) in [(Width::W4, GlobalAddress::NULL), (Width::W8, at(3, 4096))] {
                 let atomic = Atomic { kind, operand: u64::MAX, width };
-                deeds.push(Action::Atomic { at: at(1, 8), atomic, result });
+                actions.push(Action::Atomic { at: at(1, 8), atomic, result });
             }
         }
         let call = |args| {
-            let answer = ReplyAddress::new(at(4, 1 << 30), 5);
-            Action::Call(Call { peer: Rank(0xff_fffe), handler: 255, args, answer })
+            let reply = ReplyAddress::new(at(4, 1 << 30), 5);
+            Action::Call(Call { peer: Rank(0xff_fffe), handler: 255, args, reply })
         };
-        deeds.extend(
+        actions.extend(
             [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
         );
-        deeds.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
-        let own = [Reduction::own(7, 24).placed(true)];
-        deeds.extend(Reduction::all().chain(own).map(|how| Action::Reduce {
+        actions.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
+        let own = [Reduction::user_defined(7, 24).with_incoming_first(true)];
+        actions.extend(Reduction::all().chain(own).map(|how| Action::Reduce {
             from: at(1, 8),
             to: at(0, 16),
             len: 80,
             how,
         }));
-        deeds
+        actions
     }
 
-    fn read_as_written(command: Command) {
+    fn assert_round_trip(command: Command) {
         let lines = command.lines();
         assert_eq!(Command::from_lines(&lines), Some(command));
-        assert_eq!((lines.triggers(), lines.effects()), ([command.trigger, command.also], command.effects));
-        if command.also.is_some() {
-            let rest = Command { trigger: command.also, also: None, ..command };
-            assert_eq!(Command::from_lines(&lines.past_first()), Some(rest));
+        assert_eq!(
+            (lines.triggers(), lines.effects()),
+            ([command.trigger, command.second_trigger], command.effects)
+        );
+        if command.second_trigger.is_some() {
+            let suspend = Command { trigger: command.second_trigger, second_trigger: None, ..command };
+            assert_eq!(Command::from_lines(&lines.without_first_trigger()), Some(suspend));
         }
     }
 
     #[test]
-    fn every_command_is_read_as_it_was_written() {
+    fn every_command_decodes_to_what_was_encoded() {
         let effects = [
             [None, None],
             [Some(Effect { signal: at(7, 1 << 28), amount: u32::MAX }), None],
@@ -441,15 +456,16 @@ mod tests {
         ];
         let triggers = [None, Some(Trigger { signal: 0, threshold: 5 })];
         let many = Some(Trigger { signal: (1 << 20) - 1, threshold: u64::MAX });
-        for deed in every_deed() {
+        for action in every_action() {
             let pairs = effects.iter().flat_map(|e| triggers.iter().chain([&many]).map(move |t| (e, t)));
             for (effects, trigger) in pairs {
                 for class in [Class::Any, Class::Source, Class::Destination] {
-                    let command = Command { class, trigger: *trigger, also: None, deed, effects: *effects };
-                    read_as_written(command);
-                    let room = command.lines().carries() <= INLINE_BYTES_ALSO;
+                    let command =
+                        Command { class, trigger: *trigger, second_trigger: None, action, effects: *effects };
+                    assert_round_trip(command);
+                    let room = command.lines().inline_len() <= INLINE_BYTES_TWO_TRIGGERS;
                     if room && trigger.is_some() {
-                        read_as_written(Command { also: many, ..command });
+                        assert_round_trip(Command { second_trigger: many, ..command });
                     }
                 }
             }
@@ -457,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_no_command() {
+    fn invalid_encodings_are_refused() {
         let mut lines = Command::new(Action::Nothing).lines();
         lines.words[0][0] |= 0xff;
         assert_eq!(Command::from_lines(&lines), None);
@@ -468,7 +484,7 @@ mod tests {
 
     #[test]
     fn short_commands_take_one_line() {
-        let short = |deed| Command::new(deed).lines().count() == 1;
+        let short = |action| Command::new(action).lines().count() == 1;
         assert!(short(Action::Nothing) && short(Action::Copy { from: at(0, 8), to: at(1, 8), len: 5 }));
         assert!(short(Action::Put { to: at(0, 8), bytes: Inline::of(&[1; 8]).unwrap() }));
         assert!(!short(Action::Put { to: at(0, 8), bytes: Inline::of(&[1; 9]).unwrap() }));

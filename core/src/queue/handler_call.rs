@@ -1,8 +1,8 @@
-//! Calls of handlers, and their answers: what a command says of them, and where the answer goes.
+//! Handler calls and their replies: how a command encodes a call, and where the reply is written.
 //!
-//! An *answer line* is one line in memory of the rank that asks, used again and again. Each use has a *turn*; the line
-//! holds the answer when the number of its turn stands in it, so nobody has to clear it before. A turn travels in the
-//! low bits of the line's address, which are zero otherwise.
+//! A *reply line* is a cache line in memory of the calling rank. It is used again for later calls. Each use has a
+//! *sequence number*. The line holds the reply as soon as it holds that number, so no rank has to clear the line in
+//! between. The sequence number is sent in the low bits of the line's address, which are zero otherwise.
 
 use super::inline_data::Inline;
 use super::ring::{LINE_WORDS, RingLine};
@@ -10,47 +10,47 @@ use crate::base::Rank;
 use crate::fabric::Poison;
 use crate::segment::GlobalAddress;
 
-/// Most bytes of a buffer that a call brings along.
+/// Most bytes of the buffer of a call.
 pub const BUFFER_MAX: u64 = 64 * 1024;
-/// Handlers that a rank may have.
+/// Most handlers of a job.
 pub const HANDLERS_MAX: usize = 256;
-/// Turns of an answer line: the bits of an address within a line.
-pub const TURNS: u64 = size_of::<RingLine>() as u64;
+/// Sequence numbers of a reply line: as many as the low bits of the line's address can hold.
+pub const SEQUENCES: u64 = size_of::<RingLine>() as u64;
 
-/// A handler is called.
+/// A call of a handler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
-    /// In a queue of commands whom to call; in a queue of calls who called.
+    /// In a command queue, the rank to call; in a call queue, the rank that called.
     pub peer: Rank,
     /// The number of the handler.
     pub handler: u8,
-    /// What it is given.
+    /// Its arguments.
     pub args: Args,
-    /// Where its answer goes.
-    pub answer: ReplyAddress,
+    /// Where its reply is written.
+    pub reply: ReplyAddress,
 }
 
-/// What a handler is given.
+/// The arguments of a handler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Args {
     /// Bytes that the command carries.
     Inline(Inline),
     /// Bytes that are fetched before the handler runs.
     At {
-        /// Where from.
+        /// Where they are.
         from: GlobalAddress,
-        /// How many: 1 to [`BUFFER_MAX`].
+        /// Number of bytes: 1 to [`BUFFER_MAX`].
         len: u64,
     },
 }
 
 impl Args {
-    /// So many bytes that lie there.
+    /// `len` bytes at `from`.
     pub fn at(from: GlobalAddress, len: u64) -> Args {
         if len == 0 { Args::Inline(Inline::EMPTY) } else { Args::At { from, len } }
     }
 
-    /// How many bytes the handler is given.
+    /// Number of bytes that the handler gets.
     pub fn len(&self) -> u64 {
         match self {
             Args::Inline(bytes) => bytes.len() as u64,
@@ -58,91 +58,91 @@ impl Args {
         }
     }
 
-    /// Whether it is given none.
+    /// Returns true if the handler gets no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// An answer line and its turn, in a word; none where nobody asked for an answer.
+/// The address of a reply line and the sequence number of its use, in one word. `NONE` if the caller wants no reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyAddress(u64);
 
 impl ReplyAddress {
-    /// No answer is asked for.
+    /// The caller wants no reply.
     pub const NONE: ReplyAddress = ReplyAddress(0);
 
-    /// That turn of the line there.
-    pub fn new(line: GlobalAddress, turn: u64) -> ReplyAddress {
-        debug_assert!(line.bits().is_multiple_of(TURNS) && turn < TURNS);
-        ReplyAddress(line.bits() | turn)
+    /// Use number `sequence` of the line at `line`.
+    pub fn new(line: GlobalAddress, sequence: u64) -> ReplyAddress {
+        debug_assert!(line.bits().is_multiple_of(SEQUENCES) && sequence < SEQUENCES);
+        ReplyAddress(line.bits() | sequence)
     }
 
-    /// Whether no answer is asked for.
+    /// Returns true if the caller wants no reply.
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Where the line is.
+    /// Address of the line.
     #[inline]
     pub fn line(self) -> GlobalAddress {
-        GlobalAddress::from_bits(self.0 / TURNS * TURNS)
+        GlobalAddress::from_bits(self.0 / SEQUENCES * SEQUENCES)
     }
 
-    /// QueueKind use of it.
+    /// Sequence number of the use.
     #[inline]
-    pub fn turn(self) -> u64 {
-        self.0 % TURNS
+    pub fn sequence(self) -> u64 {
+        self.0 % SEQUENCES
     }
 
-    /// As a word of a command.
+    /// Encodes it as a word of a command.
     pub(super) fn bits(self) -> u64 {
         self.0
     }
 
-    /// What such a word says.
+    /// Decodes such a word.
     pub(super) fn from_bits(bits: u64) -> ReplyAddress {
         ReplyAddress(bits)
     }
 }
 
-/// What the lines of a call say of it; bytes that it carries are left there.
+/// A call decoded from its lines, except for inline bytes, which stay in the lines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReceivedCall {
     /// As in [`Call`].
     pub peer: Rank,
     /// The number of the handler.
     pub handler: u8,
-    /// How many bytes it is given.
+    /// Number of bytes that it gets.
     pub len: u64,
-    /// Where they are, if they do not travel with the call.
+    /// Address of the bytes, if they are not inline.
     pub buffer: Option<GlobalAddress>,
-    /// Where its answer goes.
-    pub answer: ReplyAddress,
+    /// Where its reply is written.
+    pub reply: ReplyAddress,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reply {
-    /// Well, with what the handler returned.
+    /// The handler succeeded and returned this value.
     Value(Inline),
-    /// The handler did not run, or said that it failed.
+    /// The call failed with a cause of the library; the handler may not have run.
     Failed(Poison),
-    /// The handler panicked or returned an error, with the beginning of what it said.
-    Said(Inline),
+    /// The handler panicked or returned an error. The beginning of its message.
+    ErrorMessage(Inline),
 }
 
 const VALUE: u64 = 1;
 const FAILED: u64 = 2;
-const SAID: u64 = 3;
+const ERROR_MESSAGE: u64 = 3;
 
 impl Reply {
-    /// As the words of a line: kind and length, then the bytes.
+    /// Encodes it as the words of a line: kind and length, then the bytes.
     pub fn words(&self) -> [u64; LINE_WORDS] {
         match self {
             Reply::Value(value) => Reply::value_words(value),
-            Reply::Said(text) => worded(SAID, text),
+            Reply::ErrorMessage(text) => tagged_words(ERROR_MESSAGE, text),
             Reply::Failed(poison) => {
                 let [first, second, third] = poison.words();
                 [FAILED, first, second, third, 0, 0, 0]
@@ -150,19 +150,19 @@ impl Reply {
         }
     }
 
-    /// The words of an answer of that value.
+    /// The words of a reply with that value.
     #[inline(always)]
     pub fn value_words(value: &Inline) -> [u64; LINE_WORDS] {
-        worded(VALUE, value)
+        tagged_words(VALUE, value)
     }
 
-    /// What such words say; `None` if nobody can have written them.
+    /// Decodes such words; `None` if they encode no reply.
     #[inline(always)]
     pub fn from_words(words: &[u64; LINE_WORDS]) -> Option<Reply> {
         let inline = || Inline::from_words(&words[1..], (words[0] >> 8) as usize);
         match words[0] & 0xff {
             VALUE => Some(Reply::Value(inline())),
-            SAID => Some(Reply::Said(inline())),
+            ERROR_MESSAGE => Some(Reply::ErrorMessage(inline())),
             FAILED => Poison::from_words([words[1], words[2], words[3]]).map(Reply::Failed),
             _ => None,
         }
@@ -170,7 +170,7 @@ impl Reply {
 }
 
 #[inline(always)]
-fn worded(kind: u64, bytes: &Inline) -> [u64; LINE_WORDS] {
+fn tagged_words(kind: u64, bytes: &Inline) -> [u64; LINE_WORDS] {
     let [a, b, c, d, e, f] = *bytes.words();
     [kind | (bytes.len() as u64) << 8, a, b, c, d, e, f]
 }
@@ -182,26 +182,26 @@ mod tests {
     use crate::queue::inline_data::INLINE_BYTES;
 
     #[test]
-    fn answers_are_read_as_they_were_written() {
+    fn replies_decode_to_what_was_encoded() {
         let inline = |bytes: &[u8]| Inline::of(bytes).unwrap();
         let poison = Poison::of(&Cause::Stale { address: 77 }, Rank(3));
-        let answers = [
+        let replies = [
             Reply::Value(inline(&[])),
             Reply::Value(inline(&[7; INLINE_BYTES])),
-            Reply::Said(inline(b"no such word")),
+            Reply::ErrorMessage(inline(b"no such word")),
             Reply::Failed(poison),
         ];
-        for answer in answers {
-            assert_eq!(Reply::from_words(&answer.words()), Some(answer));
+        for reply in replies {
+            assert_eq!(Reply::from_words(&reply.words()), Some(reply));
         }
         assert_eq!(Reply::from_words(&[0; LINE_WORDS]), None);
     }
 
     #[test]
-    fn a_turn_travels_with_its_line() {
+    fn a_reply_address_holds_line_and_sequence_number() {
         let line = GlobalAddress::new(Rank(5), 1 << 30);
         let place = ReplyAddress::new(line, 63);
-        assert_eq!((place.line(), place.turn(), place.is_none()), (line, 63, false));
+        assert_eq!((place.line(), place.sequence(), place.is_none()), (line, 63, false));
         assert!(ReplyAddress::NONE.is_none());
     }
 }

@@ -1,14 +1,15 @@
-//! Commands that have fired and whose effects have not happened yet: a ring, in the order in which they fired.
+//! In-flight commands: commands that have fired and whose effects have not happened yet. They are kept in a ring, in
+//! the order in which they fired.
 //!
 //! ```text
 //! FREE --fire--> FIRED --take--> RUNNING --end--> DONE | FAILED --retire--> RETIRED --> FREE
-//!                                         (whoever ran it)
+//!                                         (the rank that ran it)
 //! ```
 //!
-//! All but one step is done under the queue's lease. Whoever has run a command says so without it (`SYNC flight-end`),
-//! and calls the queue after that. The commands of a *stream*, whose effects go to one signal, may end in any order:
-//! their effects happen in the order in which the commands fired. Commands of different streams do not wait for each
-//! other.
+//! All steps but one happen under the queue's lease. The rank that has run a command records its end without the lease
+//! (`SYNC command-end`), and runs the queue after that. The commands of a *stream* have effects on the same signal.
+//! They may end in any order, but their effects happen in the order in which the commands fired. Commands of different
+//! streams do not wait for each other.
 
 use super::command::{Command, Effect};
 use super::encoding::EncodedCommand;
@@ -22,151 +23,156 @@ const DONE: u32 = 3;
 const FAILED: u32 = 4;
 const RETIRED: u32 = 5;
 
-/// Commands that may be under way at a time.
+/// Most commands of a queue that are in flight at a time.
 pub const IN_FLIGHT_MAX: u64 = 64;
 
-/// One command under way.
+/// One in-flight command.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct InFlightCommand {
+    /// One of the states above. Written under the lease; the end is written by the runner.
     state: AtomicU32,
-    /// Who runs it, while it runs.
+    /// The rank that runs it, while it runs. Written under the lease.
     runner: AtomicU32,
+    /// The encoded command. Written under the lease.
     words: [[AtomicU64; LINE_WORDS]; 2],
-    /// Why it failed: words of a poison, written by its runner before the state.
+    /// Why it failed: the words of a poison. The runner writes them before the state.
     failure: [AtomicU64; 3],
 }
 
-/// QueueKind there are: numbers that only grow.
+/// The range of in-flight commands. Both numbers only grow; they are written under the lease.
 #[repr(C)]
 #[derive(Debug)]
 pub struct InFlightState {
+    /// Number of the oldest one.
     first: AtomicU64,
+    /// Number of the next one to fire.
     next: AtomicU64,
 }
 
-/// How a command under way stands.
+/// The state of an in-flight command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InFlightStage {
-    /// It waits for somebody to run it.
+    /// It waits for a rank to run it.
     Fired,
     /// That rank runs it.
     Running(u32),
-    /// It has ended; its effects have not happened. With the words of its poison, if it failed.
+    /// It has ended and its effects have not happened. Holds the words of its poison, if it failed.
     Ended(Option<[u64; 3]>),
-    /// Nothing is left of it.
+    /// Its effects have happened, or the entry is free.
     Retired,
 }
 
-/// The commands under way of a queue.
+/// The in-flight commands of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight<'q> {
-    pub(super) books: &'q InFlightState,
-    pub(super) flights: &'q [InFlightCommand],
+    pub(super) state: &'q InFlightState,
+    pub(super) in_flight: &'q [InFlightCommand],
 }
 
 impl<'q> InFlight<'q> {
-    fn flight(&self, number: u64) -> &'q InFlightCommand {
-        &self.flights[(number % IN_FLIGHT_MAX) as usize]
+    fn entry(&self, number: u64) -> &'q InFlightCommand {
+        &self.in_flight[(number % IN_FLIGHT_MAX) as usize]
     }
 
-    /// Whether one more may fire.
+    /// Returns true if one more command may fire.
     pub fn has_room(&self) -> bool {
-        self.books.next.load(Relaxed) - self.books.first.load(Relaxed) < IN_FLIGHT_MAX
+        self.state.next.load(Relaxed) - self.state.first.load(Relaxed) < IN_FLIGHT_MAX
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if no command is in flight.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.books.next.load(Relaxed) == self.books.first.load(Relaxed)
+        self.state.next.load(Relaxed) == self.state.first.load(Relaxed)
     }
 
-    /// The numbers of those under way, in the order in which they fired.
+    /// The numbers of the in-flight commands, in the order in which they fired.
     pub fn numbers(&self) -> std::ops::Range<u64> {
-        self.books.first.load(Relaxed)..self.books.next.load(Relaxed)
+        self.state.first.load(Relaxed)..self.state.next.load(Relaxed)
     }
 
-    /// Whether there are such commands that have not ended.
-    pub fn are_open(&self, such: impl Fn(&Command) -> bool) -> bool {
+    /// Returns true if `such` holds for a command that has not ended.
+    pub fn any_unfinished(&self, such: impl Fn(&Command) -> bool) -> bool {
         let is_open =
             |number: &u64| !matches!(self.stage(*number), InFlightStage::Ended(_) | InFlightStage::Retired);
         self.numbers().filter(is_open).any(|number| self.command(number).as_ref().is_some_and(&such))
     }
 
-    /// A command has fired, for which there is room; its number.
+    /// Adds a command that has fired, and returns its number. There must be room for it.
     pub fn fire(&self, command: &Command) -> u64 {
-        let number = self.books.next.load(Relaxed);
-        let flight = self.flight(number);
+        let number = self.state.next.load(Relaxed);
+        let entry = self.entry(number);
         let lines = command.lines();
-        for (into, from) in flight.words.iter().flatten().zip(lines.words.iter().flatten()) {
+        for (into, from) in entry.words.iter().flatten().zip(lines.words.iter().flatten()) {
             into.store(*from, Relaxed);
         }
-        flight.state.store(FIRED, Relaxed);
-        self.books.next.store(number + 1, Relaxed);
+        entry.state.store(FIRED, Relaxed);
+        self.state.next.store(number + 1, Relaxed);
         number
     }
 
-    /// What it does.
+    /// Decodes a command.
     pub fn command(&self, number: u64) -> Option<Command> {
-        let flight = self.flight(number);
-        let line = |at: usize| std::array::from_fn(|word| flight.words[at][word].load(Relaxed));
+        let entry = self.entry(number);
+        let line = |at: usize| std::array::from_fn(|word| entry.words[at][word].load(Relaxed));
         Command::from_lines(&EncodedCommand { words: [line(0), line(1)] })
     }
 
-    /// How it stands.
+    /// The state of a command.
     pub fn stage(&self, number: u64) -> InFlightStage {
-        let flight = self.flight(number);
-        match flight.state.load(Ordering::Acquire) {
+        let entry = self.entry(number);
+        match entry.state.load(Ordering::Acquire) {
             FIRED => InFlightStage::Fired,
-            RUNNING => InFlightStage::Running(flight.runner.load(Relaxed)),
-            DONE => InFlightStage::Ended(None), // SYNC flight-end
+            RUNNING => InFlightStage::Running(entry.runner.load(Relaxed)),
+            DONE => InFlightStage::Ended(None), // SYNC command-end
             FAILED => {
-                InFlightStage::Ended(Some(std::array::from_fn(|word| flight.failure[word].load(Relaxed))))
+                InFlightStage::Ended(Some(std::array::from_fn(|word| entry.failure[word].load(Relaxed))))
             }
             FREE | RETIRED => InFlightStage::Retired,
             _ => InFlightStage::Retired,
         }
     }
 
-    /// A rank runs it from now on.
+    /// Records that a rank runs the command.
     pub fn take(&self, number: u64, rank: u32) {
-        let flight = self.flight(number);
-        flight.runner.store(rank, Relaxed);
-        flight.state.store(RUNNING, Relaxed);
+        let entry = self.entry(number);
+        entry.runner.store(rank, Relaxed);
+        entry.state.store(RUNNING, Relaxed);
     }
 
-    /// It has ended. Whoever ran it; the lease is not needed, but the queue must be called after it.
+    /// Records that the command has ended. The rank that ran it calls this. It needs no lease, but must run the queue
+    /// after it.
     pub fn end(&self, number: u64, failure: Option<[u64; 3]>) {
-        let flight = self.flight(number);
-        for (into, from) in flight.failure.iter().zip(failure.unwrap_or_default()) {
+        let entry = self.entry(number);
+        for (into, from) in entry.failure.iter().zip(failure.unwrap_or_default()) {
             into.store(from, Relaxed);
         }
         let state = if failure.is_some() { FAILED } else { DONE };
-        flight.state.store(state, Ordering::Release); // SYNC flight-end
+        entry.state.store(state, Ordering::Release); // SYNC command-end
     }
 
-    /// Whether effects on one of those signals must wait for a command that fired before `number`.
-    pub fn holds_back(&self, effects: &[Option<Effect>; 2], number: u64) -> bool {
+    /// Returns true if effects on one of these signals must wait for a command that fired before `number`.
+    pub fn must_wait(&self, effects: &[Option<Effect>; 2], number: u64) -> bool {
         let mine = effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
-        let before = self.books.first.load(Relaxed)..number;
+        let before = self.state.first.load(Relaxed)..number;
         before.into_iter().any(|other| {
-            let flight = self.flight(other);
-            let theirs = [flight.words[0][5].load(Relaxed), flight.words[1][LINE_WORDS - 1].load(Relaxed)];
+            let entry = self.entry(other);
+            let theirs = [entry.words[0][5].load(Relaxed), entry.words[1][LINE_WORDS - 1].load(Relaxed)];
             let same = |one: u64| one != 0 && theirs.contains(&one);
-            flight.state.load(Relaxed) != RETIRED && mine.into_iter().any(same)
+            entry.state.load(Relaxed) != RETIRED && mine.into_iter().any(same)
         })
     }
 
-    /// Its effects have happened.
+    /// Records that the effects of the command have happened.
     pub fn retire(&self, number: u64) {
-        self.flight(number).state.store(RETIRED, Relaxed);
-        let next = self.books.next.load(Relaxed);
-        let mut first = self.books.first.load(Relaxed);
-        while first < next && self.flight(first).state.load(Relaxed) == RETIRED {
-            self.flight(first).state.store(FREE, Relaxed);
+        self.entry(number).state.store(RETIRED, Relaxed);
+        let next = self.state.next.load(Relaxed);
+        let mut first = self.state.first.load(Relaxed);
+        while first < next && self.entry(first).state.load(Relaxed) == RETIRED {
+            self.entry(first).state.store(FREE, Relaxed);
             first += 1;
         }
-        self.books.first.store(first, Relaxed);
+        self.state.first.store(first, Relaxed);
     }
 }
 
@@ -179,13 +185,13 @@ mod tests {
 
     fn memory() -> (InFlightState, Vec<InFlightCommand>) {
         let word = || AtomicU64::new(0);
-        let flight = || InFlightCommand {
+        let entry = || InFlightCommand {
             state: AtomicU32::new(FREE),
             runner: AtomicU32::new(0),
             words: std::array::from_fn(|_| std::array::from_fn(|_| word())),
             failure: std::array::from_fn(|_| word()),
         };
-        (InFlightState { first: word(), next: word() }, (0..IN_FLIGHT_MAX).map(|_| flight()).collect())
+        (InFlightState { first: word(), next: word() }, (0..IN_FLIGHT_MAX).map(|_| entry()).collect())
     }
 
     fn raising(signals: [u64; 2]) -> Command {
@@ -195,46 +201,46 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_keeps_its_order_and_streams_do_not_wait_for_each_other() {
-        let (books, flights) = memory();
-        let flights = InFlight { books: &books, flights: &flights };
+    fn effects_wait_only_for_earlier_commands_with_the_same_signal() {
+        let (state, in_flight) = memory();
+        let in_flight = InFlight { state: &state, in_flight: &in_flight };
         let commands = [raising([8, 0]), raising([16, 0]), raising([8, 16]), raising([0, 24])];
-        let numbers: Vec<u64> = commands.iter().map(|command| flights.fire(command)).collect();
-        let held = |at: usize| flights.holds_back(&commands[at].effects, numbers[at]);
+        let numbers: Vec<u64> = commands.iter().map(|command| in_flight.fire(command)).collect();
+        let held = |at: usize| in_flight.must_wait(&commands[at].effects, numbers[at]);
         assert_eq!([held(0), held(1), held(2), held(3)], [false, false, true, false]);
-        flights.retire(numbers[1]);
-        assert!(held(2), "the first stream is still there");
-        flights.retire(numbers[0]);
+        in_flight.retire(numbers[1]);
+        assert!(held(2), "a command on the first signal has not retired");
+        in_flight.retire(numbers[0]);
         assert!(!held(2));
-        assert_eq!(flights.numbers(), 2..4);
-        assert_eq!(flights.command(2), Some(commands[2]));
+        assert_eq!(in_flight.numbers(), 2..4);
+        assert_eq!(in_flight.command(2), Some(commands[2]));
     }
 
     #[test]
-    fn places_are_used_again_when_all_before_them_are_retired() {
-        let (books, flights) = memory();
-        let flights = InFlight { books: &books, flights: &flights };
+    fn entries_are_reused_when_all_before_them_are_retired() {
+        let (state, in_flight) = memory();
+        let in_flight = InFlight { state: &state, in_flight: &in_flight };
         let command = raising([8, 0]);
-        let numbers: Vec<u64> = (0..IN_FLIGHT_MAX).map(|_| flights.fire(&command)).collect();
+        let numbers: Vec<u64> = (0..IN_FLIGHT_MAX).map(|_| in_flight.fire(&command)).collect();
         assert_eq!(numbers, (0..IN_FLIGHT_MAX).collect::<Vec<_>>());
-        (1..IN_FLIGHT_MAX).for_each(|number| flights.retire(number));
-        assert!(!flights.has_room());
-        flights.retire(0);
-        assert!(flights.has_room() && flights.is_empty());
-        assert_eq!(flights.fire(&command), IN_FLIGHT_MAX);
+        (1..IN_FLIGHT_MAX).for_each(|number| in_flight.retire(number));
+        assert!(!in_flight.has_room());
+        in_flight.retire(0);
+        assert!(in_flight.has_room() && in_flight.is_empty());
+        assert_eq!(in_flight.fire(&command), IN_FLIGHT_MAX);
     }
 
     #[test]
-    fn how_a_command_ended_is_known() {
-        let (books, flights) = memory();
-        let flights = InFlight { books: &books, flights: &flights };
-        let number = flights.fire(&raising([0, 0]));
-        assert_eq!(flights.stage(number), InFlightStage::Fired);
-        flights.take(number, 5);
-        assert_eq!(flights.stage(number), InFlightStage::Running(5));
-        flights.end(number, Some([1, 2, 3]));
-        assert_eq!(flights.stage(number), InFlightStage::Ended(Some([1, 2, 3])));
-        flights.retire(number);
-        assert_eq!(flights.stage(number), InFlightStage::Retired);
+    fn stage_follows_a_command_to_its_failure() {
+        let (state, in_flight) = memory();
+        let in_flight = InFlight { state: &state, in_flight: &in_flight };
+        let number = in_flight.fire(&raising([0, 0]));
+        assert_eq!(in_flight.stage(number), InFlightStage::Fired);
+        in_flight.take(number, 5);
+        assert_eq!(in_flight.stage(number), InFlightStage::Running(5));
+        in_flight.end(number, Some([1, 2, 3]));
+        assert_eq!(in_flight.stage(number), InFlightStage::Ended(Some([1, 2, 3])));
+        in_flight.retire(number);
+        assert_eq!(in_flight.stage(number), InFlightStage::Retired);
     }
 }

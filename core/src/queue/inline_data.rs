@@ -1,9 +1,9 @@
-//! Bytes that a command carries itself.
+//! Bytes that a command carries in its own lines.
 
-/// Most bytes that a command carries.
+/// Most inline bytes of a command.
 pub const INLINE_BYTES: usize = 48;
 
-/// Up to 48 bytes, the rest zero.
+/// Up to 48 bytes. Unused bytes are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inline {
     words: [u64; INLINE_BYTES / 8],
@@ -20,7 +20,7 @@ impl Inline {
         inline.set(bytes).then_some(inline)
     }
 
-    /// It is empty, and holds those bytes from now on. False: there are too many.
+    /// Stores `bytes` in an empty value. Returns false if there are too many.
     #[inline(always)]
     pub fn set(&mut self, bytes: &[u8]) -> bool {
         let room = bytemuck::cast_slice_mut::<u64, u8>(&mut self.words).get_mut(..bytes.len());
@@ -36,22 +36,22 @@ impl Inline {
         &bytemuck::cast_slice(&self.words)[..self.len()]
     }
 
-    /// How many there are.
+    /// Number of bytes.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The same as words.
+    /// The bytes as words, with zeros at the end.
     pub fn words(&self) -> &[u64; INLINE_BYTES / 8] {
         &self.words
     }
 
-    /// The first `len` bytes of `words`, or as many as there can be.
+    /// The first `len` bytes of `words`, or all of them if `words` is shorter.
     pub fn from_words(words: &[u64], len: usize) -> Inline {
         let mut all = [0; INLINE_BYTES / 8];
         all[..words.len()].copy_from_slice(words);

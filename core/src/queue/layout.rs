@@ -1,14 +1,14 @@
-//! How a queue lies in memory: its words, its lists, its ring, one behind the other.
+//! The memory layout of a queue: head, in-flight commands, triggered commands, ring, and signal lists.
 #![allow(unsafe_code)]
 //! Unsafe: references to structures of atomics in memory that the maker of a [`Queue`] keeps mapped.
 //!
 //! | part | bytes |
 //! |---|---|
-//! | head: posters, reader, lease, facts, books | 128 each |
-//! | commands under way | [`IN_FLIGHT_MAX`] x 256 |
-//! | commands that wait | capacity x 128 |
-//! | signals that they wait for | capacity x 24 |
+//! | head: writers, reader, lease, header, state | 128 each |
+//! | in-flight commands | [`IN_FLIGHT_MAX`] x 256 |
+//! | triggered commands | capacity x 128 |
 //! | ring | capacity x 64 |
+//! | lists of the signals that the triggered commands wait for | capacity x 24 |
 
 use super::in_flight::{IN_FLIGHT_MAX, InFlight, InFlightCommand, InFlightState};
 use super::lease::Lease;
@@ -21,31 +21,31 @@ use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-q");
-/// Most lines that a ring has.
+/// Most lines of a ring.
 pub const CAPACITY_MAX: u64 = 1 << 20;
 const NO_SIGNAL: u32 = 0;
-/// A position of a queue that begins anew: the line, and above it the pass.
-const PASS: u32 = 32;
-const LINE_OF_PASS: u64 = (1 << PASS) - 1;
-/// The number of a queue of calls, which no station lists: only its own rank's process reads it.
+/// A position of a repeating queue holds the line in its low bits and the round from this bit on.
+const ROUND: u32 = 32;
+const LINE_MASK: u64 = (1 << ROUND) - 1;
+/// The number of a call queue. Such a queue has no number in the directory: only the process of its own rank reads it.
 pub const CALLS: u32 = u32::MAX;
 
-/// What is fixed while a queue lives. Written by its owner.
+/// What does not change while a queue exists. Written by its owner.
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct QueueHeader {
     magic: AtomicU64,
-    /// EncodedCommand of the ring, a power of two.
+    /// Lines of the ring, a power of two.
     capacity: AtomicU64,
-    /// Tells queues apart that lay at the same place, one after the other.
+    /// Differs between queues that lay at the same address one after the other.
     generation: AtomicU32,
-    /// Its number at its rank's station.
+    /// Its number in its rank's directory.
     number: AtomicU32,
-    /// One more than the number of the signal that lets the head go on: a session queue. 0: free mode.
+    /// Session queue: one more than the number of the credit signal, which releases commands. 0: no session queue.
     credit: AtomicU32,
-    /// Commands that each credit lets go on; 0: one.
+    /// Commands that each credit releases; 0 stands for one.
     per_credit: AtomicU32,
-    /// EncodedCommand after which a session queue begins anew; 0: it does not.
+    /// Lines after which a session queue starts again from the first; 0: it does not repeat.
     cycle: AtomicU64,
 }
 
@@ -53,41 +53,41 @@ struct QueueHeader {
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct QueueState {
-    parked: TriggeredState,
-    flights: InFlightState,
-    /// Commands that were read.
+    triggered: TriggeredState,
+    in_flight: InFlightState,
+    /// Number of commands that were read.
     commands: AtomicU64,
-    /// Commands that ended badly.
+    /// Number of commands that failed.
     failed: AtomicU64,
-    /// The first of them, as words of a poison.
+    /// The first failure, as words of a poison.
     failure: [AtomicU64; 3],
-    /// Commands that have fired, wait for the queue's own rank to run them, and hold nobody else up.
+    /// Number of commands that have fired and wait for the queue's own rank to run them.
     for_owner: AtomicU32,
-    /// The same of those that only a third rank may run.
+    /// Number of commands that have fired and that only a third rank may run.
     for_others: AtomicU32,
-    /// Calls for which the queue's own rank has found no room, and those behind them.
+    /// Number of calls that found no room in the call queue of their rank, and of the calls behind them.
     for_room: AtomicU32,
 }
 
-/// Commands that have fired and not been run.
+/// Numbers of commands that have fired and have not been run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// For the queue's own rank.
+    /// Commands for the queue's own rank.
     pub for_owner: u32,
-    /// For a third rank.
+    /// Commands for a third rank.
     pub for_others: u32,
-    /// Calls: for room.
+    /// Calls that wait for room in the queue of the called rank.
     pub for_room: u32,
 }
 
 #[repr(C)]
 #[derive(Debug)]
 struct QueueHead {
-    posters: RingWriters,
+    writers: RingWriters,
     reader: RingReader,
     lease: Lease,
-    facts: QueueHeader,
-    books: QueueState,
+    header: QueueHeader,
+    state: QueueState,
 }
 
 #[cfg(not(loom))]
@@ -101,94 +101,94 @@ const _: () = {
     assert!(size_of::<TriggeredCommand>() == 128 && size_of::<SignalList>() == 24);
 };
 
-/// A queue in memory that this process reaches. No more than two words: it is handed on all the time, and where its
-/// parts are is found by adding.
+/// A queue in memory that this process has mapped. It is small, because it is passed to functions all the time; the
+/// addresses of the parts are computed from the capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue<'m> {
     head: &'m QueueHead,
-    /// Where the whole begins; `head` is the same place, as something of which no more than the head may be reached.
+    /// Where the queue begins. `head` has the same address, but as a reference it may only be used to access the head.
     place: NonNull<u8>,
     capacity: u64,
 }
 
-/// Where the parts begin: flights, waiting commands, ring, and the list of signals.
-const FLIGHTS_AT: usize = size_of::<QueueHead>();
-const PARKED_AT: usize = FLIGHTS_AT + IN_FLIGHT_MAX as usize * size_of::<InFlightCommand>();
+/// Offsets of the parts: in-flight commands, triggered commands, ring, and signal lists.
+const IN_FLIGHT_AT: usize = size_of::<QueueHead>();
+const TRIGGERED_AT: usize = IN_FLIGHT_AT + IN_FLIGHT_MAX as usize * size_of::<InFlightCommand>();
 
 const fn ring_at(capacity: u64) -> usize {
-    PARKED_AT + capacity as usize * size_of::<TriggeredCommand>()
+    TRIGGERED_AT + capacity as usize * size_of::<TriggeredCommand>()
 }
 
-const fn awaited_at(capacity: u64) -> usize {
+const fn signals_at(capacity: u64) -> usize {
     ring_at(capacity) + capacity as usize * size_of::<RingLine>()
 }
 
-/// Bytes of a queue whose ring has that many lines.
+/// Bytes of a queue whose ring has `capacity` lines.
 pub fn bytes(capacity: u64) -> u64 {
-    awaited_at(capacity) as u64 + capacity * size_of::<SignalList>() as u64
+    signals_at(capacity) as u64 + capacity * size_of::<SignalList>() as u64
 }
 
-/// Bytes of the part whose facts say how long the whole is.
+/// Bytes of the head. The header in it holds the capacity, from which the size of the queue follows.
 pub const HEAD_BYTES: u64 = size_of::<QueueHead>() as u64;
 
-/// What a queue is known by.
+/// What identifies and describes a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueInfo {
-    /// EncodedCommand of its ring.
+    /// Lines of its ring.
     pub capacity: u64,
-    /// Its number at its rank's station.
+    /// Its number in its rank's directory.
     pub number: u32,
-    /// Tells queues apart that lay at the same place.
+    /// Differs between queues that lay at the same address.
     pub generation: u32,
-    /// The signal that lets a session queue go on.
+    /// The credit signal of a session queue.
     pub credit: Option<u32>,
 }
 
-/// The queue at that place; `None` if there is none.
+/// Reads the header of the queue at `place`; `None` if there is no queue.
 ///
 /// # Safety
-/// The place is aligned to 128 bytes, and [`HEAD_BYTES`] from there are mapped.
+/// `place` is aligned to 128 bytes, and [`HEAD_BYTES`] from there are mapped.
 pub unsafe fn queue_info_at(place: NonNull<u8>) -> Option<QueueInfo> {
     // SAFETY: the caller's promise; a head is made of atomics.
-    let facts = unsafe { &place.cast::<QueueHead>().as_ref().facts };
-    let is_one = facts.magic.load(Ordering::Acquire) == MAGIC; // SYNC queue-there
-    let card = QueueInfo {
-        capacity: facts.capacity.load(Ordering::Relaxed),
-        number: facts.number.load(Ordering::Relaxed),
-        generation: facts.generation.load(Ordering::Relaxed),
-        credit: facts.credit.load(Ordering::Relaxed).checked_sub(1),
+    let header = unsafe { &place.cast::<QueueHead>().as_ref().header };
+    let is_one = header.magic.load(Ordering::Acquire) == MAGIC; // SYNC queue-there
+    let info = QueueInfo {
+        capacity: header.capacity.load(Ordering::Relaxed),
+        number: header.number.load(Ordering::Relaxed),
+        generation: header.generation.load(Ordering::Relaxed),
+        credit: header.credit.load(Ordering::Relaxed).checked_sub(1),
     };
-    (is_one && card.capacity.is_power_of_two() && card.capacity <= CAPACITY_MAX).then_some(card)
+    (is_one && info.capacity.is_power_of_two() && info.capacity <= CAPACITY_MAX).then_some(info)
 }
 
-/// A part of a queue that the fabric reads or writes.
+/// A part of a queue that a rank accesses through the fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueWord {
     /// The word that counts reserved positions.
     Reserved,
     /// The word that counts positions that were read.
     Read,
-    /// What is fixed.
+    /// The header.
     QueueHeader,
-    /// The word that says after how many lines it begins anew, 0 if it does not.
+    /// The word with the number of lines after which the queue repeats; 0: it does not repeat.
     Cycle,
     /// A line of the ring.
     RingLine {
-        /// Whose.
+        /// Its position.
         position: u64,
-        /// EncodedCommand of the ring.
+        /// Lines of the ring.
         capacity: u64,
     },
 }
 
 impl QueueWord {
-    /// Where it is in the queue that begins at `queue`.
+    /// Its address in the queue that begins at `queue`.
     pub fn of(self, queue: GlobalAddress) -> GlobalAddress {
         let offset = match self {
-            QueueWord::Reserved => offset_of!(QueueHead, posters),
+            QueueWord::Reserved => offset_of!(QueueHead, writers),
             QueueWord::Read => offset_of!(QueueHead, reader),
-            QueueWord::QueueHeader => offset_of!(QueueHead, facts),
-            QueueWord::Cycle => offset_of!(QueueHead, facts) + offset_of!(QueueHeader, cycle),
+            QueueWord::QueueHeader => offset_of!(QueueHead, header),
+            QueueWord::Cycle => offset_of!(QueueHead, header) + offset_of!(QueueHeader, cycle),
             QueueWord::RingLine { position, capacity } => {
                 ring_at(capacity) + (position % capacity) as usize * size_of::<RingLine>()
             }
@@ -197,7 +197,7 @@ impl QueueWord {
     }
 }
 
-/// The facts of a queue as they were copied from afar.
+/// The first words of the header of a remote queue, as they were read through the fabric.
 #[derive(Debug, Default)]
 pub struct RemoteQueueHeader([u64; 4]);
 
@@ -207,72 +207,72 @@ impl RemoteQueueHeader {
         bytemuck::cast_slice_mut(&mut self.0)
     }
 
-    /// What they say; `None` if no queue is there.
-    pub fn card(&self) -> Option<QueueInfo> {
+    /// Decodes them; `None` if there is no queue.
+    pub fn info(&self) -> Option<QueueInfo> {
         let [magic, capacity, names, credit] = self.0;
         let (number, generation, credit) =
             ((names >> 32) as u32, names as u32, (credit as u32).checked_sub(1));
-        let card = QueueInfo { capacity, number, generation, credit };
-        (magic == MAGIC && capacity.is_power_of_two() && capacity <= CAPACITY_MAX).then_some(card)
+        let info = QueueInfo { capacity, number, generation, credit };
+        (magic == MAGIC && capacity.is_power_of_two() && capacity <= CAPACITY_MAX).then_some(info)
     }
 }
 
 impl<'m> Queue<'m> {
-    /// The queue at that place.
+    /// The queue at `place` with `capacity` lines.
     ///
     /// # Safety
-    /// The place is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
+    /// `place` is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
     #[inline(always)]
     pub unsafe fn over(place: NonNull<u8>, capacity: u64) -> Queue<'m> {
         // SAFETY: the caller's promise; a head is made of atomics.
         Queue { head: unsafe { place.cast().as_ref() }, place, capacity }
     }
 
-    /// A part of it: so many of those that begin there.
+    /// A part of the queue: `count` values of type `T` from byte `at` on.
     ///
     /// # Safety
-    /// They do, all of them, and are made of atomics.
+    /// That many values of `T` begin there, inside the queue, and `T` is made of atomics.
     #[inline(always)]
     unsafe fn part<T>(&self, at: usize, count: u64) -> &'m [T] {
         // SAFETY: mapped for `'m` by the promise of `over`, inside by the caller's; aligned by the order of the parts.
         unsafe { slice::from_raw_parts(self.place.add(at).cast().as_ptr(), count as usize) }
     }
 
-    /// Makes a queue of zeroed memory.
-    pub fn begin(&self, card: QueueInfo) {
-        let facts = &self.head.facts;
-        self.head.books.parked.begin();
-        facts.capacity.store(card.capacity, Ordering::Relaxed);
-        facts.number.store(card.number, Ordering::Relaxed);
-        facts.generation.store(card.generation, Ordering::Relaxed);
-        facts.credit.store(card.credit.map_or(NO_SIGNAL, |signal| signal + 1), Ordering::Relaxed);
-        facts.magic.store(MAGIC, Ordering::Release); // SYNC queue-there
+    /// Makes a queue in zeroed memory.
+    pub fn begin(&self, info: QueueInfo) {
+        let header = &self.head.header;
+        self.head.state.triggered.begin();
+        header.capacity.store(info.capacity, Ordering::Relaxed);
+        header.number.store(info.number, Ordering::Relaxed);
+        header.generation.store(info.generation, Ordering::Relaxed);
+        header.credit.store(info.credit.map_or(NO_SIGNAL, |signal| signal + 1), Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release); // SYNC queue-there
     }
 
-    /// There is no queue any more. Under the lease.
+    /// Marks the queue as gone. Under the lease.
     pub fn end(&self) {
-        self.head.facts.magic.store(0, Ordering::Release);
+        self.head.header.magic.store(0, Ordering::Release);
     }
 
-    /// Whether the queue is still there.
+    /// Returns true if the queue still exists.
     #[inline(always)]
     pub fn is_there(&self) -> bool {
-        self.head.facts.magic.load(Ordering::Relaxed) == MAGIC
+        self.head.header.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Who runs it.
+    /// The lease. Its holder may run the queue.
     #[inline(always)]
     pub fn lease(&self) -> &'m Lease {
         &self.head.lease
     }
 
-    /// Where posters reserve.
+    /// The side of the ring where posters reserve positions.
     #[inline(always)]
-    pub fn posters(&self) -> &'m RingWriters {
-        &self.head.posters
+    pub fn writers(&self) -> &'m RingWriters {
+        &self.head.writers
     }
 
-    /// As far as it was read.
+    /// The side of the ring that the lease holder reads.
     #[inline(always)]
     pub fn reader(&self) -> &'m RingReader {
         &self.head.reader
@@ -281,137 +281,139 @@ impl<'m> Queue<'m> {
     /// The line of a position.
     #[inline(always)]
     pub fn line(&self, position: u64) -> &'m RingLine {
-        // SAFETY: where the ring is.
+        // SAFETY: the ring begins at that offset and has that many lines.
         let ring: &'m [RingLine] = unsafe { self.part(ring_at(self.capacity), self.capacity) };
         &ring[(position & (self.capacity - 1)) as usize]
     }
 
-    /// How many lines the ring has.
+    /// Number of lines of the ring.
     #[inline(always)]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Commands that wait for their triggers.
+    /// The commands that wait for their triggers.
     #[inline(always)]
-    pub fn parked(&self) -> TriggeredLists<'m> {
-        // SAFETY: where those are.
-        let (awaited, parked) = unsafe {
-            (self.part(awaited_at(self.capacity), self.capacity), self.part(PARKED_AT, self.capacity))
+    pub fn triggered(&self) -> TriggeredLists<'m> {
+        // SAFETY: those begin at these offsets, and there are that many.
+        let (signals, triggered) = unsafe {
+            (self.part(signals_at(self.capacity), self.capacity), self.part(TRIGGERED_AT, self.capacity))
         };
-        TriggeredLists { books: &self.head.books.parked, awaited, parked }
+        TriggeredLists { state: &self.head.state.triggered, signals, triggered }
     }
 
-    /// Commands under way.
+    /// The in-flight commands.
     #[inline(always)]
-    pub fn flights(&self) -> InFlight<'m> {
-        // SAFETY: where those are.
-        let flights = unsafe { self.part(FLIGHTS_AT, IN_FLIGHT_MAX) };
-        InFlight { books: &self.head.books.flights, flights }
+    pub fn in_flight(&self) -> InFlight<'m> {
+        // SAFETY: those begin at these offsets, and there are that many.
+        let in_flight = unsafe { self.part(IN_FLIGHT_AT, IN_FLIGHT_MAX) };
+        InFlight { state: &self.head.state.in_flight, in_flight }
     }
 
-    /// The signal that lets a session queue go on.
+    /// The credit signal of a session queue.
     #[inline(always)]
     pub fn credit(&self) -> Option<u32> {
-        self.head.facts.credit.load(Ordering::Relaxed).checked_sub(1)
+        self.head.header.credit.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Whether it is a program, whose credit counts starts.
-    pub fn is_program(&self) -> bool {
-        self.head.facts.per_credit.load(Ordering::Relaxed) != 0
+    /// Returns true if it is a repeating queue whose credit counts starts.
+    pub fn is_repeating(&self) -> bool {
+        self.head.header.per_credit.load(Ordering::Relaxed) != 0
     }
 
-    /// How many commands each credit lets go on.
+    /// Number of commands that each credit releases.
     #[inline(always)]
     pub fn per_credit(&self) -> u64 {
-        self.head.facts.per_credit.load(Ordering::Relaxed).max(1).into()
+        self.head.header.per_credit.load(Ordering::Relaxed).max(1).into()
     }
 
-    /// Each credit beyond the `spent` that there are lets so many commands go on. Before any is posted.
+    /// Sets the number of commands that each credit beyond the first `spent` ones releases. Before any command is
+    /// posted.
     pub fn set_per_credit(&self, commands: u32, spent: u64) {
-        self.head.facts.per_credit.store(commands, Ordering::Relaxed);
-        self.head.books.commands.store(spent.wrapping_mul(commands.into()), Ordering::Relaxed);
+        self.head.header.per_credit.store(commands, Ordering::Relaxed);
+        self.head.state.commands.store(spent.wrapping_mul(commands.into()), Ordering::Relaxed);
     }
 
-    /// QueueKind line a position has, and in which pass through the queue that is.
+    /// The line of a position, and the round to which the position belongs.
     #[inline(always)]
     pub fn place_of(&self, position: u64) -> (u64, u64) {
-        if self.cycle().is_some() { (position & LINE_OF_PASS, position >> PASS) } else { (position, 0) }
+        if self.cycle().is_some() { (position & LINE_MASK, position >> ROUND) } else { (position, 0) }
     }
 
-    /// The position behind a command of so many lines.
+    /// The position after a command of `lines` lines at `position`.
     #[inline(always)]
     pub fn behind(&self, position: u64, lines: u64) -> u64 {
         match self.cycle() {
-            Some(cycle) if (position & LINE_OF_PASS) + lines >= cycle => ((position >> PASS) + 1) << PASS,
+            Some(cycle) if (position & LINE_MASK) + lines >= cycle => ((position >> ROUND) + 1) << ROUND,
             _ => position + lines,
         }
     }
 
-    /// After how many lines a session queue begins anew.
+    /// Number of lines after which a session queue repeats, if it does.
     #[inline(always)]
     pub fn cycle(&self) -> Option<u64> {
-        let cycle = self.head.facts.cycle.load(Ordering::Acquire); // SYNC queue-cycle
+        let cycle = self.head.header.cycle.load(Ordering::Acquire); // SYNC queue-cycle
         (cycle != 0).then_some(cycle)
     }
 
-    /// It begins anew after so many lines, which are all that were posted. Once, by its owner.
+    /// Makes the queue repeat after `lines` lines, which are all that were posted. Once, by its owner.
     pub fn set_cycle(&self, lines: u64) {
-        self.head.facts.cycle.store(lines, Ordering::Release); // SYNC queue-cycle
+        self.head.header.cycle.store(lines, Ordering::Release); // SYNC queue-cycle
     }
 
-    /// How many commands were read.
+    /// Number of commands that were read.
     #[inline(always)]
     pub fn commands(&self) -> u64 {
-        self.head.books.commands.load(Ordering::Relaxed)
+        self.head.state.commands.load(Ordering::Relaxed)
     }
 
-    /// One more command was read. Under the lease.
+    /// Counts a command that was read. Under the lease.
     #[inline(always)]
     pub fn count_command(&self) {
-        self.head.books.commands.store(self.commands() + 1, Ordering::Relaxed);
+        self.head.state.commands.store(self.commands() + 1, Ordering::Relaxed);
     }
 
-    /// A command ended badly. Under the lease.
+    /// Counts a command that failed, and keeps the cause if it is the first. Under the lease.
     pub fn count_failure(&self, poison: [u64; 3]) {
-        let failed = self.head.books.failed.load(Ordering::Relaxed);
+        let failed = self.head.state.failed.load(Ordering::Relaxed);
         if failed == 0 {
-            for (into, from) in self.head.books.failure.iter().zip(poison) {
+            for (into, from) in self.head.state.failure.iter().zip(poison) {
                 into.store(from, Ordering::Relaxed);
             }
         }
-        self.head.books.failed.store(failed + 1, Ordering::Release); // SYNC queue-failure
+        self.head.state.failed.store(failed + 1, Ordering::Release); // SYNC queue-failure
     }
 
-    /// How many commands ended badly, and how the first one did.
+    /// Number of commands that failed, and the poison of the first.
     pub fn failures(&self) -> (u64, [u64; 3]) {
-        let failed = self.head.books.failed.load(Ordering::Acquire); // SYNC queue-failure
-        (failed, std::array::from_fn(|word| self.head.books.failure[word].load(Ordering::Relaxed)))
+        let failed = self.head.state.failed.load(Ordering::Acquire); // SYNC queue-failure
+        (failed, std::array::from_fn(|word| self.head.state.failure[word].load(Ordering::Relaxed)))
     }
 
-    /// How many commands wait for the queue's own rank.
+    /// Number of commands that wait for the queue's own rank.
     #[inline(always)]
     pub fn for_owner(&self) -> u32 {
-        self.head.books.for_owner.load(Ordering::Relaxed)
+        self.head.state.for_owner.load(Ordering::Relaxed)
     }
 
-    /// How many wait for other ranks, that neither have the queue nor hold its lease.
+    /// Number of commands that wait for ranks which neither own the queue nor hold its lease.
     #[inline(always)]
     pub fn for_others(&self) -> u32 {
-        self.head.books.for_others.load(Ordering::Relaxed)
+        self.head.state.for_others.load(Ordering::Relaxed)
     }
 
-    /// How many calls wait until there is room where they are for, which the queue's own rank asks now and then.
+    /// Number of calls that wait for room in the queue of the called rank. The queue's own rank tries again now and
+    /// then.
     #[inline(always)]
     pub fn for_room(&self) -> u32 {
-        self.head.books.for_room.load(Ordering::Relaxed)
+        self.head.state.for_room.load(Ordering::Relaxed)
     }
 
-    /// So many wait now. Under the lease.
+    /// Stores the numbers of waiting commands. Under the lease.
     pub fn set_waiting(&self, waiting: Waiting) {
-        let books = &self.head.books;
-        books.for_owner.store(waiting.for_owner, Ordering::Relaxed);
-        books.for_others.store(waiting.for_others, Ordering::Relaxed);
-        books.for_room.store(waiting.for_room, Ordering::Relaxed);
+        let state = &self.head.state;
+        state.for_owner.store(waiting.for_owner, Ordering::Relaxed);
+        state.for_others.store(waiting.for_others, Ordering::Relaxed);
+        state.for_room.store(waiting.for_room, Ordering::Relaxed);
     }
 }

@@ -1,31 +1,31 @@
-//! Who may run a queue now: one at a time, and nothing is forgotten that came meanwhile.
+//! The lease of a queue. One rank at a time holds it and runs the queue, and no event that happens meanwhile is missed.
 //!
-//! Whoever has something for a queue, a command posted or a signal raised, *calls* it: takes the lease if it is free,
-//! and else leaves a mark with its holder. A holder that finds the mark when it gives the lease back goes on. So of two
-//! that call at the same time one runs the queue, after both have done what they called for. All in one word.
+//! A rank that has posted a command or raised a signal either takes the lease, if it is free, or marks it. A holder
+//! that finds the mark when it releases the lease keeps it and runs the queue again. So if two ranks try at the same
+//! time, one of them runs the queue after both have posted or raised. The whole lease is one word.
 
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 
-/// Somebody called while the lease was held.
-const CALLED: u64 = 1;
-/// Who holds it: one more than its rank, above this bit; 0 for nobody.
+/// Another rank tried to take the lease while it was held.
+const MARKED: u64 = 1;
+/// First bit of the holder: one more than its rank; 0 if the lease is free.
 const HOLDER: u32 = 1;
 const HOLDER_MASK: u64 = (1 << 31) - 1;
-/// How often it was taken, above this bit.
-const TURN: u32 = 32;
+/// First bit of the number of times that the lease was taken.
+const COUNT: u32 = 32;
 
 /// The lease of a queue.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Lease {
-    /// Bit 0: called; 1-31: holder; 32-63: turn. Written by all that may run the queue.
+    /// Bit 0: marked; 1-31: holder; 32-63: how often it was taken. Written by all ranks that may run the queue.
     word: AtomicU64,
 }
 
-/// What the lease was like at some moment: two that are alike say that nobody had it in between.
+/// The state of a lease at some moment. If two snapshots are equal, no rank took or released the lease in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Glance(u64);
+pub struct LeaseSnapshot(u64);
 
 impl Default for Lease {
     fn default() -> Lease {
@@ -34,13 +34,14 @@ impl Default for Lease {
 }
 
 impl Lease {
-    /// Takes the lease for `rank`, or makes its holder look again before it gives it back. Whether it was taken.
+    /// Takes the lease for `rank` and returns true; or, if it is held, marks it so that its holder runs the queue
+    /// again.
     #[inline]
-    pub fn call(&self, rank: u32) -> bool {
+    pub fn acquire_or_mark(&self, rank: u32) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let free = word >> HOLDER & HOLDER_MASK == 0;
-            let next = if free { taken(word, rank) } else { word | CALLED };
+            let next = if free { taken(word, rank) } else { word | MARKED };
             let order = relaxed_if_planted("lease_call_relaxed", Ordering::AcqRel); // SYNC lease
             match self.word.compare_exchange_weak(word, next, order, Ordering::Relaxed) {
                 Ok(_) => return free,
@@ -49,22 +50,22 @@ impl Lease {
         }
     }
 
-    /// Takes the lease for `rank` if it is free. Nobody is called.
+    /// Takes the lease for `rank` if it is free. Leaves no mark. Returns true if it was taken.
     #[inline]
-    pub fn take_if_free(&self, rank: u32) -> bool {
+    pub fn try_acquire(&self, rank: u32) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         let order = Ordering::AcqRel; // SYNC lease
-        Glance(word).is_free()
+        LeaseSnapshot(word).is_free()
             && self.word.compare_exchange(word, taken(word, rank), order, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the lease back, unless somebody has called meanwhile: then it stays taken, and false is the answer. What
-    /// was called for is visible then.
+    /// Releases the lease and returns true. If it was marked meanwhile, the caller keeps it and gets false; then it
+    /// sees what the ranks that marked it did before.
     #[inline]
-    pub fn give_back(&self) -> bool {
+    pub fn release(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        if word & CALLED == 0 || planted("lease_call_forgotten") {
-            let next = word & !(HOLDER_MASK << HOLDER | CALLED);
+        if word & MARKED == 0 || planted("lease_call_forgotten") {
+            let next = word & !(HOLDER_MASK << HOLDER | MARKED);
             let order = relaxed_if_planted("lease_back_relaxed", Ordering::AcqRel); // SYNC lease
             if planted("lease_call_forgotten") {
                 self.word.store(next, order);
@@ -74,29 +75,29 @@ impl Lease {
                 return true;
             }
         }
-        self.word.fetch_and(!CALLED, Ordering::AcqRel); // SYNC lease
+        self.word.fetch_and(!MARKED, Ordering::AcqRel); // SYNC lease
         false
     }
 
-    /// What the lease is like.
+    /// The state of the lease now.
     #[inline(always)]
-    pub fn glance(&self) -> Glance {
-        Glance(self.word.load(Ordering::Acquire)) // SYNC lease
+    pub fn snapshot(&self) -> LeaseSnapshot {
+        LeaseSnapshot(self.word.load(Ordering::Acquire)) // SYNC lease
     }
 }
 
 fn taken(word: u64, rank: u32) -> u64 {
-    let turn = (word >> TURN).wrapping_add(1) & u64::from(u32::MAX);
-    turn << TURN | u64::from(rank + 1) << HOLDER
+    let count = (word >> COUNT).wrapping_add(1) & u64::from(u32::MAX);
+    count << COUNT | u64::from(rank + 1) << HOLDER
 }
 
-impl Glance {
-    /// Who had it.
+impl LeaseSnapshot {
+    /// The rank that held it.
     pub fn holder(self) -> Option<u32> {
         (self.0 >> HOLDER & HOLDER_MASK).checked_sub(1).map(|rank| rank as u32)
     }
 
-    /// Whether nobody had it.
+    /// Returns true if no rank held it.
     #[inline(always)]
     pub fn is_free(self) -> bool {
         self.0 >> HOLDER & HOLDER_MASK == 0

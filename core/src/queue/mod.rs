@@ -1,20 +1,21 @@
-//! Command queues in memory that all ranks of a node reach: what lies where, and who may touch what when.
+//! Command queues: their layout in memory that all ranks of a node map, and the rule which rank may write which word.
 //!
-//! A *command* is `(trigger) -> deed -> (effects)`. It is posted into a ring (`ring`); whoever holds the queue's lease
-//! (`lease`) reads it. If its trigger is not met it waits in the list of its signal (`parked`); when it has fired it
-//! is run, at once or as a flight (`flights`), and its effects happen in the order of its stream. Nobody runs
-//! anything here: that is `engine/commands`.
+//! A *command* is `(trigger) -> action -> (effects)`. A rank posts it into a ring (`ring`). The rank that holds the
+//! queue's lease (`lease`) reads it. If the trigger is not met, the command waits in the list of its signal
+//! (`triggered`). A command that has fired is run inline or stays in the in-flight list (`in_flight`) until it ends.
+//! Effects on the same signal happen in the order in which the commands fired. This folder only holds the data
+//! structures; `engine/command_queue` runs the commands.
 //!
 //! | shared word | written by | read by | protocol |
 //! |---|---|---|---|
-//! | posters: reserved | posters (CAS) | posters; the owner as it goes away | `ring` |
-//! | line: number, words | the poster that reserved it | the lease's holder | `ring` |
-//! | reader: read | the lease's holder | posters | `ring` |
+//! | writers: reserved | posters (CAS) | posters; the owner when it stops polling | `ring` |
+//! | line: number, words | the poster that reserved it | the lease holder | `ring` |
+//! | reader: read | the lease holder | posters | `ring` |
 //! | lease | all (CAS) | all | `lease` |
-//! | lists, flights, books | the lease's holder | guesses by others | under the lease |
-//! | flight: state, failure | its runner, at its end | the lease's holder | `flights` |
-//! | signal: armed, poison | the lease's holder; raisers | raisers; holder | `fabric/arming` |
-//! | station: serving | the rank | raisers and posters | `station` |
+//! | lists, in-flight commands, queue state | the lease holder | others, as a guess | under the lease |
+//! | in-flight command: state, failure | the rank that runs it, at its end | the lease holder | `in_flight` |
+//! | signal: control word, poison | the lease holder; raisers | raisers; the lease holder | `fabric/signal_control` |
+//! | directory: poll state | the rank and its pollers | raisers and posters | `directory` |
 
 mod atomic_encoding;
 pub mod command;

@@ -1,19 +1,20 @@
-//! ReductionKind values are combined on arrival: the usual types and operations, or an operator of the rank's own.
+//! Reductions: how incoming values are combined with the values at the destination. Built-in element types and
+//! operations, or a user-defined operator.
 #![allow(unsafe_code)]
-//! Unsafe: values are read where they lie, by a pointer, for others may have that memory, too.
+//! Unsafe: incoming values are read in place by a pointer, because other ranks may write that memory meanwhile.
 
 use crate::os::simd::vectorized;
 use bytemuck::Pod;
 use std::fmt;
 
-/// `b` instead of `a`, if it is.
+/// `b` if it is better, else `a`.
 macro_rules! choose {
     ($a:expr, $b:expr, $better:expr) => {
         if $better { $b } else { $a }
     };
 }
 
-/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions.
+/// Each operation has a loop of its own without branches, so that the compiler can vectorize it.
 macro_rules! integer {
     ($type:ty, $how:expr, $values:expr, $size:ident) => {
         match $how {
@@ -51,7 +52,7 @@ macro_rules! float {
             Combine::Max => each::<$type>($values, |a, b| choose!(a, b, b > a)),
             Combine::MinAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() < a.abs())),
             Combine::MaxAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() > a.abs())),
-            Combine::And | Combine::Or | Combine::Xor => {} // no such reduction can be made
+            Combine::And | Combine::Or | Combine::Xor => {} // `Reduction::new` refuses these
         }
     };
 }
@@ -67,25 +68,25 @@ macro_rules! complex {
             Combine::MaxAbs => each::<[$type; 2]>($values, |[a, b], [c, d]| {
                 choose!([a, b], [c, d], c.abs() + d.abs() > a.abs() + b.abs())
             }),
-            _ => {} // no such reduction can be made
+            _ => {} // `Reduction::new` refuses these
         }
     };
 }
 
-/// Values that are combined with others, as many.
+/// Two arrays of values of the same length that are combined.
 struct Values<'v> {
-    /// They, and what they become.
+    /// The values at the destination, which receive the result.
     into: &'v mut [u8],
-    /// Where the others begin: readable memory, which somebody else may write. Each is read once.
+    /// The incoming values: readable memory, which other ranks may write. Each value is read once.
     from: *const u8,
-    /// Whether the others stand on the left.
-    in_front: bool,
+    /// True if the incoming value is the left operand.
+    incoming_first: bool,
 }
 
 #[inline(always)]
 fn each<T: Pod>(values: Values<'_>, combine: impl Fn(T, T) -> T) {
-    match values.in_front {
-        true => values.each(|own, other| combine(other, own)),
+    match values.incoming_first {
+        true => values.each(|user_defined, other| combine(other, user_defined)),
         false => values.each(combine),
     }
 }
@@ -94,17 +95,20 @@ impl Values<'_> {
     #[inline(always)]
     fn each<T: Pod>(self, combine: impl Fn(T, T) -> T) {
         let Values { into, from, .. } = self;
-        let one = move |own: &mut [u8], at: usize| {
-            // SAFETY: there are as many bytes as in `into`, of which a value ends here.
+        let one = move |user_defined: &mut [u8], at: usize| {
+            // SAFETY: `from` has as many bytes as `into`, and value number `at` of `into` exists.
             let other = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
-            own.copy_from_slice(bytemuck::bytes_of(&combine(bytemuck::pod_read_unaligned(own), other)));
+            user_defined.copy_from_slice(bytemuck::bytes_of(&combine(
+                bytemuck::pod_read_unaligned(user_defined),
+                other,
+            )));
         };
         if into.len() == size_of::<T>() {
-            return one(into, 0); // a third of what setting up the loop takes
+            return one(into, 0); // takes a third of the time that the setup of the loop takes
         }
         let bytes = into.len();
         let values = into.chunks_exact_mut(size_of::<T>()).enumerate();
-        vectorized(bytes, move || values.for_each(move |(at, own)| one(own, at)));
+        vectorized(bytes, move || values.for_each(move |(at, user_defined)| one(user_defined, at)));
     }
 }
 
@@ -137,7 +141,7 @@ pub enum ElementType {
     C64,
 }
 
-/// ReductionKind two values become one. Sums and products of integers wrap.
+/// The operation that combines two values. Sums and products of integers wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Combine {
     /// Their sum.
@@ -148,42 +152,43 @@ pub enum Combine {
     Min,
     /// The greater.
     Max,
-    /// The nearer to zero, with its sign; of equals, the one at the destination.
+    /// The one nearer to zero, with its sign. If both are equally near, the left operand.
     MinAbs,
-    /// The farther from zero, with its sign; of equals, the one at the destination.
+    /// The one farther from zero, with its sign. If both are equally far, the left operand.
     MaxAbs,
-    /// Bits that both have; integers only.
+    /// Bitwise and; integers only.
     And,
-    /// Bits that either has; integers only.
+    /// Bitwise or; integers only.
     Or,
-    /// Bits that one of them has; integers only.
+    /// Bitwise exclusive or; integers only.
     Xor,
 }
 
-/// ReductionKind values are combined with others.
+/// A way to combine values: an operation on an element type, or a user-defined operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reduction {
     how: ReductionKind,
-    /// What comes stands before what is there, where that makes a difference.
-    in_front: bool,
+    /// True if the incoming value is the left operand. It matters for operations that do not commute.
+    incoming_first: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReductionKind {
-    /// As everybody knows.
-    Known(ElementType, Combine),
-    /// As an operator of the rank knows whose command it is: its number there, and bytes of a value.
-    Own(u32, u32),
+    /// A built-in operation, which every rank can apply.
+    Builtin(ElementType, Combine),
+    /// A user-defined operator of one rank: its number at that rank, and the bytes of a value.
+    User(u32, u32),
 }
 
-/// An operator that a rank has, and no other: it combines values of its own kind.
+/// A user-defined operator. It is known to the rank that registered it and to no other rank.
 pub trait Operator: Send + Sync {
-    /// Each value on the left becomes itself with its partner on the right, as many bytes, of whole values. Both begin
-    /// anywhere, mostly at a multiple of 64.
+    /// Combines each value of `left` with the value at the same index of `right`, and stores the result in `left`. Both
+    /// have the same length, a multiple of the size of a value. They may begin at any address; most begin at a multiple
+    /// of 64.
     fn combine(&self, left: &mut [u8], right: &[u8]);
 }
 
-const NUMBERS: [ElementType; 12] = [
+const ELEMENT_TYPES: [ElementType; 12] = [
     ElementType::I8,
     ElementType::I16,
     ElementType::I32,
@@ -210,9 +215,9 @@ const COMBINES: [Combine; 9] = [
     Combine::Xor,
 ];
 
-/// The number of no type and operation.
-const OWN: u8 = 127;
-const _: () = assert!(NUMBERS.len() * COMBINES.len() <= OWN as usize);
+/// The code of a user-defined operator. No built-in reduction has it.
+const USER_DEFINED: u8 = 127;
+const _: () = assert!(ELEMENT_TYPES.len() * COMBINES.len() <= USER_DEFINED as usize);
 
 impl ElementType {
     /// Bytes of a value.
@@ -226,8 +231,8 @@ impl ElementType {
         }
     }
 
-    /// Whether values of that type can be combined so.
-    fn knows(self, combine: Combine) -> bool {
+    /// Returns true if the operation is defined for this element type.
+    fn supports(self, combine: Combine) -> bool {
         match self {
             ElementType::F32 | ElementType::F64 => {
                 !matches!(combine, Combine::And | Combine::Or | Combine::Xor)
@@ -241,101 +246,117 @@ impl ElementType {
 }
 
 impl Reduction {
-    /// Such a reduction; `None` where the type has no such operation: bits of floating-point numbers, an order of
-    /// complex ones.
-    pub fn new(number: ElementType, combine: Combine) -> Option<Reduction> {
-        number
-            .knows(combine)
-            .then_some(Reduction { how: ReductionKind::Known(number, combine), in_front: false })
+    /// A built-in reduction. `None` if the operation is not defined for the type: bitwise operations on floating-point
+    /// numbers, minimum and maximum of complex numbers.
+    pub fn new(element: ElementType, combine: Combine) -> Option<Reduction> {
+        element
+            .supports(combine)
+            .then_some(Reduction { how: ReductionKind::Builtin(element, combine), incoming_first: false })
     }
 
-    /// By an operator of the rank's own, of values of so many bytes. Only that rank can carry it out.
-    pub fn own(operator: u32, bytes: u32) -> Reduction {
-        Reduction { how: ReductionKind::Own(operator, bytes.max(1)), in_front: false }
+    /// A reduction by the user-defined operator number `operator`, on values of `bytes` bytes. Only the rank that
+    /// registered the operator can run it.
+    pub fn user_defined(operator: u32, bytes: u32) -> Reduction {
+        Reduction { how: ReductionKind::User(operator, bytes.max(1)), incoming_first: false }
     }
 
-    /// The same, with what comes before what is there, or behind it.
-    pub fn placed(self, in_front: bool) -> Reduction {
-        Reduction { in_front, ..self }
+    /// The same reduction with the incoming value as the left (true) or the right operand (false).
+    pub fn with_incoming_first(self, incoming_first: bool) -> Reduction {
+        Reduction { incoming_first, ..self }
     }
 
-    /// All that everybody knows, with what comes behind what is there.
+    /// All built-in reductions, with the incoming value as the right operand.
     pub fn all() -> impl Iterator<Item = Reduction> {
-        NUMBERS.iter().flat_map(|&number| COMBINES.iter().filter_map(move |&c| Reduction::new(number, c)))
+        ELEMENT_TYPES
+            .iter()
+            .flat_map(|&element| COMBINES.iter().filter_map(move |&c| Reduction::new(element, c)))
     }
 
     /// Bytes of a value.
     pub fn bytes(self) -> u64 {
         match self.how {
-            ReductionKind::Known(number, _) => number.bytes(),
-            ReductionKind::Own(_, bytes) => bytes.into(),
+            ReductionKind::Builtin(element, _) => element.bytes(),
+            ReductionKind::User(_, bytes) => bytes.into(),
         }
     }
 
-    /// The operator that it needs, if it is a rank's own.
+    /// Number of the user-defined operator, if it needs one.
     pub fn operator(self) -> Option<u32> {
-        if let ReductionKind::Own(operator, _) = self.how { Some(operator) } else { None }
+        if let ReductionKind::User(operator, _) = self.how { Some(operator) } else { None }
     }
 
-    /// Whether what comes stands before what is there.
-    pub fn is_in_front(self) -> bool {
-        self.in_front
+    /// Returns true if the incoming value is the left operand.
+    pub fn is_incoming_first(self) -> bool {
+        self.incoming_first
     }
 
-    /// Bit 7: in front. Below: type and operation; all ones for an operator, which is in the second number.
-    pub(super) fn numbers(self) -> (u8, u64) {
+    /// Encodes it as two numbers. First: bit 7 is set if the incoming value is the left operand; bits 0-6 hold element
+    /// type and operation, or all ones for a user-defined operator. Second: the operator's number and the bytes of a
+    /// value.
+    pub(super) fn encode(self) -> (u8, u64) {
         let (low, second) = match self.how {
-            ReductionKind::Known(number, combine) => (number as u8 * COMBINES.len() as u8 + combine as u8, 0),
-            ReductionKind::Own(operator, bytes) => (OWN, u64::from(operator) | u64::from(bytes) << 32),
+            ReductionKind::Builtin(element, combine) => {
+                (element as u8 * COMBINES.len() as u8 + combine as u8, 0)
+            }
+            ReductionKind::User(operator, bytes) => {
+                (USER_DEFINED, u64::from(operator) | u64::from(bytes) << 32)
+            }
         };
-        (low | u8::from(self.in_front) << 7, second)
+        (low | u8::from(self.incoming_first) << 7, second)
     }
 
-    pub(super) fn of_numbers(number: u8, second: u64) -> Option<Reduction> {
-        let (low, in_front) = (number & OWN, number & !OWN != 0);
-        if low == OWN {
-            return Some(Reduction::own(second as u32, (second >> 32) as u32).placed(in_front));
+    pub(super) fn decode(element: u8, second: u64) -> Option<Reduction> {
+        let (low, incoming_first) = (element & USER_DEFINED, element & !USER_DEFINED != 0);
+        if low == USER_DEFINED {
+            return Some(
+                Reduction::user_defined(second as u32, (second >> 32) as u32)
+                    .with_incoming_first(incoming_first),
+            );
         }
         let (value, combine) = (usize::from(low) / COMBINES.len(), usize::from(low) % COMBINES.len());
-        Some(Reduction::new(*NUMBERS.get(value)?, COMBINES[combine])?.placed(in_front))
+        Some(
+            Reduction::new(*ELEMENT_TYPES.get(value)?, COMBINES[combine])?
+                .with_incoming_first(incoming_first),
+        )
     }
 
-    /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's, with
-    /// `operator` if it needs one. `from` may be changed.
+    /// Combines each value of `from` with the value at the same index of `into`, and stores the result in `into`. Both
+    /// have the same length, a multiple of the size of a value. `operator` is needed for a user-defined operator. May
+    /// overwrite `from`.
     pub fn apply(self, into: &mut [u8], from: &mut [u8], operator: Option<&dyn Operator>) {
         match (self.how, operator) {
-            (ReductionKind::Known(..), _) => self.combine(into, from),
-            (ReductionKind::Own(..), Some(operator)) if self.in_front => {
+            (ReductionKind::Builtin(..), _) => self.combine(into, from),
+            (ReductionKind::User(..), Some(operator)) if self.incoming_first => {
                 operator.combine(from, into);
                 into.copy_from_slice(from);
             }
-            (ReductionKind::Own(..), Some(operator)) => operator.combine(into, from),
-            (ReductionKind::Own(..), None) => {}
+            (ReductionKind::User(..), Some(operator)) => operator.combine(into, from),
+            (ReductionKind::User(..), None) => {}
         }
     }
 
-    /// The same of an operation that everybody knows.
+    /// Same as [`Reduction::apply`] for a built-in operation.
     pub fn combine(self, into: &mut [u8], from: &[u8]) {
-        assert_eq!(into.len(), from.len(), "values and partners");
-        // SAFETY: there are as many.
+        assert_eq!(into.len(), from.len(), "both sides have the same number of bytes");
+        // SAFETY: both have the same length.
         unsafe { self.combine_from(into, from.as_ptr()) }
     }
 
-    /// The same with values that others may write meanwhile. What comes of those is one of the values that were there
-    /// at some time, or bytes of several.
+    /// Same as [`Reduction::combine`] for incoming values that other ranks may write meanwhile. Each value is then read
+    /// as one of the values that were there at some time, or as a mixture of their bytes.
     ///
     /// # Safety
-    /// As many bytes as `into` has can be read there.
+    /// `into.len()` bytes at `from` are readable.
     pub unsafe fn combine_from(self, into: &mut [u8], from: *const u8) {
-        if let ReductionKind::Known(number, combine) = self.how {
-            combine_known(number, combine, Values { into, from, in_front: self.in_front });
+        if let ReductionKind::Builtin(element, combine) = self.how {
+            combine_builtin(element, combine, Values { into, from, incoming_first: self.incoming_first });
         }
     }
 }
 
-/// Each value becomes itself with its partner.
-fn combine_known(number: ElementType, how: Combine, values: Values<'_>) {
-    match number {
+/// Combines the values by a built-in operation.
+fn combine_builtin(element: ElementType, how: Combine, values: Values<'_>) {
+    match element {
         ElementType::I8 => integer!(i8, how, values, magnitude),
         ElementType::I16 => integer!(i16, how, values, magnitude),
         ElementType::I32 => integer!(i32, how, values, magnitude),
@@ -354,8 +375,8 @@ fn combine_known(number: ElementType, how: Combine, values: Values<'_>) {
 impl fmt::Display for Reduction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
-            ReductionKind::Known(number, combine) => write!(f, "{combine:?} of {number:?}"),
-            ReductionKind::Own(operator, bytes) => {
+            ReductionKind::Builtin(element, combine) => write!(f, "{combine:?} of {element:?}"),
+            ReductionKind::User(operator, bytes) => {
                 write!(f, "operator {operator} of values of {bytes} bytes")
             }
         }
@@ -366,16 +387,16 @@ impl fmt::Display for Reduction {
 mod tests {
     use super::*;
 
-    fn reduce<T: Pod>(number: ElementType, combine: Combine, into: &[T], from: &[T]) -> Vec<T> {
+    fn reduce<T: Pod>(element: ElementType, combine: Combine, into: &[T], from: &[T]) -> Vec<T> {
         let mut into = into.to_vec();
-        let reduction = Reduction::new(number, combine).expect("they go together");
+        let reduction = Reduction::new(element, combine).expect("the type has this operation");
         let mut from = from.to_vec();
         reduction.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut from), None);
         into
     }
 
     #[test]
-    fn values_become_what_their_operation_says() {
+    fn operations_on_integers() {
         let (a, b) = ([3_i32, -5, 7], [-3_i32, 4, -7]);
         let expected = [
             (Combine::Sum, [0, -1, 0]),
@@ -394,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_integers_wrap_and_floats_know_no_bits() {
+    fn integer_sums_wrap_and_floats_have_no_bitwise_operations() {
         assert_eq!(reduce(ElementType::U8, Combine::Sum, &[255_u8], &[2]), [1]);
         assert_eq!(reduce(ElementType::I64, Combine::MaxAbs, &[1_i64], &[i64::MIN]), [i64::MIN]);
         assert_eq!(reduce(ElementType::F64, Combine::MinAbs, &[-2.5_f64], &[1.5]), [1.5]);
@@ -419,20 +440,26 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_stands_behind_or_in_front() {
-        for (in_front, result) in [(false, [7, 1]), (true, [249, 255])] {
+    fn the_incoming_value_is_the_right_or_the_left_operand() {
+        for (incoming_first, result) in [(false, [7, 1]), (true, [249, 255])] {
             let mut into = [10, 3];
-            Reduction::own(0, 1).placed(in_front).apply(&mut into, &mut [3, 2], Some(&Minus));
+            Reduction::user_defined(0, 1).with_incoming_first(incoming_first).apply(
+                &mut into,
+                &mut [3, 2],
+                Some(&Minus),
+            );
             assert_eq!(into, result);
         }
         let mut into = [-5_i8, 4];
-        let first = Reduction::new(ElementType::I8, Combine::MaxAbs).expect("they go together").placed(true);
+        let first = Reduction::new(ElementType::I8, Combine::MaxAbs)
+            .expect("the type has this operation")
+            .with_incoming_first(true);
         first.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut [5_i8, -3]), None);
-        assert_eq!(into, [5, 4], "of equals the first");
+        assert_eq!(into, [5, 4], "of two that are equally far from zero the left operand");
     }
 
     #[test]
-    fn a_long_row_comes_to_what_each_of_its_values_does() {
+    fn an_array_is_reduced_like_its_single_values() {
         let row = |seed: usize| -> Vec<u8> { (0..4096).map(|at| ((at * 37 + seed) % 61) as u8).collect() }; // no NaN
         for reduction in Reduction::all() {
             let (mut long, mut each, from) = (row(5), row(5), row(40));
@@ -441,22 +468,22 @@ mod tests {
             let pairs = each.chunks_exact_mut(bytes).zip(from.chunks_exact(bytes));
             pairs.for_each(|(into, from)| reduction.combine(into, from));
             assert!(long == each, "{reduction}");
-            let (mut in_front, mut behind) = (row(5), row(40));
-            reduction.placed(true).combine(&mut in_front, &from);
+            let (mut incoming_first, mut behind) = (row(5), row(40));
+            reduction.with_incoming_first(true).combine(&mut incoming_first, &from);
             reduction.combine(&mut behind, &row(5));
-            assert!(in_front == behind, "{reduction}, in front");
+            assert!(incoming_first == behind, "{reduction}, incoming value first");
         }
     }
 
     #[test]
-    fn each_reduction_has_its_number() {
+    fn each_reduction_decodes_to_what_was_encoded() {
         let all: Vec<Reduction> = Reduction::all().collect();
         assert_eq!(all.len(), 8 * 9 + 2 * 6 + 2 * 4);
-        let own = [Reduction::own(0, 1), Reduction::own(u32::MAX, u32::MAX)];
-        for one in all.into_iter().chain(own).flat_map(|one| [one, one.placed(true)]) {
-            let (first, second) = one.numbers();
-            assert_eq!(Reduction::of_numbers(first, second), Some(one));
+        let user_defined = [Reduction::user_defined(0, 1), Reduction::user_defined(u32::MAX, u32::MAX)];
+        for one in all.into_iter().chain(user_defined).flat_map(|one| [one, one.with_incoming_first(true)]) {
+            let (first, second) = one.encode();
+            assert_eq!(Reduction::decode(first, second), Some(one));
         }
-        assert_eq!(Reduction::of_numbers(126, 0), None);
+        assert_eq!(Reduction::decode(126, 0), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Where commands lie from their post until they are read: many posters, one reader at a time.
+//! The ring that holds commands from their post until they are read: many posters, one reader at a time.
 //!
 //! ```text
 //!      read            reserved          read + capacity
@@ -7,26 +7,27 @@
 //!       | being written   |                     |
 //! ```
 //!
-//! A poster *reserves* positions by one compare-and-swap on a line that no reader looks at while it runs commands,
-//! writes the lines, and stores the number of the position, plus one, into each (`SYNC ring-posted`). The reader sees
-//! by that number that a line is there, and never writes to it. EncodedCommand are used again when the reader has gone past them
-//! (`SYNC ring-read`). That there is no room is known before anything was reserved.
+//! A poster *reserves* positions by one compare-and-swap on a cache line that the reader does not read while it runs
+//! commands. Then it writes the lines, and stores the number of the position, plus one, into each (`SYNC ring-posted`).
+//! The reader knows by that number that a line is written, and never writes to a line. Lines are used again when the
+//! reader has advanced past them (`SYNC ring-read`). A poster finds out that there is no room before it reserves
+//! anything.
 //!
-//! Positions are numbers that only grow; 64 bits of them do not run out.
+//! Positions only grow. They have 64 bits, so they do not run out.
 
 #[cfg(any(not(target_arch = "x86_64"), loom))]
 use crate::base::sync::fence;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 
-/// Words of a line besides its number.
+/// Words of a line, without its number.
 pub const LINE_WORDS: usize = 7;
 
-/// One line of a command.
+/// One line of a command. Written by the poster that reserved its position, read by the lease holder.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct RingLine {
-    /// One more than the position of what lies here.
+    /// One more than the position whose words are here.
     number: AtomicU64,
     words: [AtomicU64; LINE_WORDS],
 }
@@ -41,20 +42,20 @@ impl Default for RingLine {
 }
 
 impl RingLine {
-    /// Whether what belongs to `position` is there.
+    /// Returns true if the words of `position` are there.
     #[inline(always)]
     pub fn holds(&self, position: u64) -> bool {
         let order = relaxed_if_planted("ring_reader_relaxed", Ordering::Acquire); // SYNC ring-posted
         self.number.load(order) == position + 1
     }
 
-    /// The words, after [`RingLine::holds`] said that they are there.
+    /// The words, after [`RingLine::holds`] has returned true.
     #[inline(always)]
     pub fn read(&self) -> [u64; LINE_WORDS] {
         std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed))
     }
 
-    /// Writes what belongs to a position that was reserved.
+    /// Writes the words of a position that the caller has reserved.
     #[inline(always)]
     pub fn write(&self, position: u64, words: &[u64; LINE_WORDS]) {
         for (word, &value) in self.words.iter().zip(words) {
@@ -65,38 +66,38 @@ impl RingLine {
     }
 }
 
-/// What there is at a position.
+/// The state of a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingLineState {
-    /// Nobody has reserved it.
+    /// It is not reserved.
     Nothing,
-    /// It was reserved, and not written when it was looked at.
+    /// It was reserved, and not written when the line was read.
     Reserved,
-    /// A line.
+    /// Its line is written.
     Written,
 }
 
-/// The posters' line.
+/// The cache line of the posters.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RingWriters {
-    /// Positions that were given out.
+    /// Number of positions that were reserved, and the bit [`CLOSED`]. Written by posters, by compare-and-swap.
     reserved: AtomicU64,
-    /// As far as the reader had come when a poster last looked. Any poster writes it; it is never ahead.
-    seen: AtomicU64,
+    /// How far the reader had read when a poster last checked. Any poster writes it. It is never ahead of the reader.
+    cached_read: AtomicU64,
 }
 
-/// The reader's line.
+/// The cache line of the reader.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RingReader {
-    /// Positions that were read.
+    /// Number of positions that were read. Written by the lease holder.
     read: AtomicU64,
 }
 
 impl Default for RingWriters {
     fn default() -> RingWriters {
-        RingWriters { reserved: AtomicU64::new(0), seen: AtomicU64::new(0) }
+        RingWriters { reserved: AtomicU64::new(0), cached_read: AtomicU64::new(0) }
     }
 }
 
@@ -107,14 +108,14 @@ impl Default for RingReader {
 }
 
 impl RingWriters {
-    /// Takes `count` positions in a row; the first of them. `None`: there is no room for so many.
+    /// Reserves `count` consecutive positions and returns the first. `None`: there is no room for them.
     #[inline(always)]
     pub fn reserve(&self, count: u64, capacity: u64, reader: &RingReader) -> Option<u64> {
         let mut first = self.reserved.load(Ordering::Relaxed);
         loop {
             let most = capacity + u64::from(planted("ring_overrun"));
             let free_after = |read: u64| first + count <= read + most;
-            if !free_after(self.seen.load(Ordering::Acquire)) && !free_after(self.look(reader)) {
+            if !free_after(self.cached_read.load(Ordering::Acquire)) && !free_after(self.refresh(reader)) {
                 return None;
             }
             let next = first + count;
@@ -125,16 +126,16 @@ impl RingWriters {
         }
     }
 
-    /// Looks how far the reader has come.
+    /// Reads how far the reader has read, and caches it.
     #[cold]
-    fn look(&self, reader: &RingReader) -> u64 {
+    fn refresh(&self, reader: &RingReader) -> u64 {
         let read = reader.read.load(Ordering::Acquire); // SYNC ring-read
-        // Another poster may have seen more: this one goes back then, and somebody looks once more.
-        self.seen.store(read, Ordering::Release); // SYNC ring-read: whoever takes it from here has it from the reader
+        // Another poster may have cached more. Then this value is older, and a poster refreshes it once more.
+        self.cached_read.store(read, Ordering::Release); // SYNC ring-read: passes on what was acquired from the reader
         read
     }
 
-    /// The poster's look for a reader, after it has posted: a fence where the reader's going away needs one.
+    /// The fence of a poster between its post and its read of the poll state, on processors that need one.
     #[inline(always)]
     pub fn fence_after_reserve() {
         // On x86_64 the compare-and-swap was a full fence.
@@ -142,15 +143,15 @@ impl RingWriters {
         fence(Ordering::SeqCst); // SYNC serving
     }
 
-    /// Positions that were given out.
+    /// Number of positions that were reserved.
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// What there is at a position, whose line that is. Looks at the line once: what is written between two looks would
-    /// be neither there at the first nor missing at the second.
+    /// The state of a position with this line. Reads the line once: if it were read twice, a line that is written in
+    /// between could be missing at the first read and there at the second, and be reported as `Nothing`.
     #[inline(always)]
-    pub fn found_at(&self, position: u64, line: &RingLine) -> RingLineState {
+    pub fn state_at(&self, position: u64, line: &RingLine) -> RingLineState {
         if line.holds(position) {
             return RingLineState::Written;
         }
@@ -162,28 +163,28 @@ impl RingWriters {
         }
     }
 
-    /// Whether no more are given out.
-    pub fn are_closed(&self) -> bool {
+    /// Returns true if no more positions can be reserved.
+    pub fn is_closed(&self) -> bool {
         self.reserved.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Gives no more positions out: the queue is being dropped.
+    /// Lets no more positions be reserved, because the queue is being dropped.
     pub fn close(&self) {
         self.reserved.fetch_or(CLOSED, Ordering::SeqCst);
     }
 }
 
-/// No position is as large: with it in `reserved` there is room for nothing.
+/// A bit of `reserved`. It is larger than any position, so with it there is no room for anything.
 pub const CLOSED: u64 = 1 << 62;
 
 impl RingReader {
-    /// Positions that were read.
+    /// Number of positions that were read.
     #[inline(always)]
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// EncodedCommand up to that position may be used again. Only the reader.
+    /// Lets the lines before position `read` be used again. Only the reader may call it.
     #[inline(always)]
     pub fn set_read(&self, read: u64) {
         self.read.store(read, Ordering::Release); // SYNC ring-read

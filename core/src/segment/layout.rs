@@ -49,9 +49,9 @@ pub const SIGNALS_MAX: u64 = 1 << 20;
 pub const LINE_PAYLOAD: usize = 48;
 
 /// Start of the rank's queue directory: where its command queues are, and whether a thread polls them.
-pub const STATION: u64 = 384 << 20;
+pub const QUEUE_DIRECTORY: u64 = 384 << 20;
 /// Bytes of the queue directory.
-pub const STATION_BYTES: u64 = 1 << 20;
+pub const QUEUE_DIRECTORY_BYTES: u64 = 1 << 20;
 /// The most command queues that a rank can have at a time.
 pub const QUEUES_MAX: u32 = 4096;
 
@@ -76,8 +76,8 @@ const _: () = {
     assert!(GRANULE_MAP + RANGE_BYTES / GRANULE * 4 <= REQUESTS);
     assert!(REQUESTS + REQUESTS_BYTES <= STARTER);
     assert!(STARTER + STARTER_BYTES <= SIGNALS);
-    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= STATION);
-    assert!(STATION + STATION_BYTES <= ARENA);
+    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= QUEUE_DIRECTORY);
+    assert!(QUEUE_DIRECTORY + QUEUE_DIRECTORY_BYTES <= ARENA);
     assert!(ARENA + ARENA_BYTES <= PIECE && ARENA.is_multiple_of(GRANULE));
     assert!(STARTER.is_multiple_of(GRANULE) && SIGNALS.is_multiple_of(GRANULE));
     assert!(8 + LINE_PAYLOAD <= 64, "counter and payload share a cache line");
@@ -108,8 +108,8 @@ pub const HASH: u64 = {
         SIGNAL_STRIDE,
         SIGNALS_MAX,
         LINE_PAYLOAD as u64,
-        STATION,
-        STATION_BYTES,
+        QUEUE_DIRECTORY,
+        QUEUE_DIRECTORY_BYTES,
         QUEUES_MAX as u64,
         ARENA,
         ARENA_BYTES,

@@ -147,7 +147,7 @@ impl<R: Pod> Reply<'_, R> {
     /// queues on.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.pending.has_come()
+        self.pending.has_arrived()
     }
 
     /// Waits for the reply. Meanwhile it serves peers, runs handlers and moves queues on.

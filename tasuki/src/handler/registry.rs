@@ -225,7 +225,7 @@ impl Handlers {
         let with_locals = |entry: &Entry| {
             let Entry { name, takes, returns, depth, each, function } = entry.clone();
             let handler = Box::new(RankHandler { function, locals: locals.clone() });
-            HandlerEntry { name, takes, returns, depth, each, handler }
+            HandlerEntry { name, takes, returns, depth, posts_max: each, handler }
         };
         HandlerTable::new(self.entries.iter().map(with_locals).collect())
     }

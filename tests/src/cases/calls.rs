@@ -233,10 +233,10 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     says(job.call_with_reply(to, "panics", &())?.wait(), "there are ranks");
     says(job.call_with_reply(to, "panics", &())?.wait(), &format!("on rank {to}"));
     says(job.call_with_reply(to, "too deep", &())?.wait(), "deeper than its follow_ups allow");
-    says(job.call_with_reply(to, "too many", &())?.wait(), "more a run than its follow_ups allow");
+    says(job.call_with_reply(to, "too many", &())?.wait(), "more in one run than its follow_ups allow");
     says(job.call(to, "nobody", &()), "there is no handler \"nobody\": the job has double");
-    says(job.call(to, "double", &1_u32), "is given 8 bytes, not 4");
-    says(job.call_with_reply::<_, ()>(to, "double", &1_u64).map(drop), "answers 8 bytes, not 0");
+    says(job.call(to, "double", &1_u32), "takes 8 bytes; the call has 4");
+    says(job.call_with_reply::<_, ()>(to, "double", &1_u64).map(drop), "returns 8 bytes, not 0");
     says(job.call(Rank(job.size() as u32), "double", &1_u64), "there is no rank");
     says(job.call(to, "mirror", &[0_u64; 7]), "56 bytes: a call carries at most 48");
     assert!(job.call_failure().is_none());
@@ -285,7 +285,7 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     assert_eq!(desk(job).expected.lock().expect("no handler panics here").get(before), Some(&rounds));
     assert_eq!(desk(job).disordered.load(Ordering::Relaxed), 0);
     let wrong = queue.post(Command::call(to, handler, &1_u8));
-    assert!(wrong.is_err_and(|error| error.to_string().contains("is given 8 bytes, not 1")));
+    assert!(wrong.is_err_and(|error| error.to_string().contains("takes 8 bytes; the call has 1")));
     let panics = job.handler("panics")?;
     queue.post(Command::call(to, panics, &()).then(go.on(me).add(1)))?;
     idle.until(|| Ok(go.wait_timeout(1 << 40, Duration::from_micros(1)).is_err_and(|e| !e.is_timeout())))?;

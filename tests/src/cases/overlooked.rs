@@ -169,9 +169,9 @@ pub fn d13_what_never_fits(job: &Job) -> Result<()> {
     let (one, eight) = (job.queue(1)?, job.queue(8)?);
     let names: Vec<RemoteQueue> = tell_all(job, one.remote())?;
     let two_lines = Command::put(word.on(me), &[1_u64, 2, 3, 4]);
-    misused(job, one.post(&two_lines), &["has 1 places", "takes 2"]);
-    misused(job, job.post(names[next(job).index()], &two_lines), &["has 1 places", "takes 2"]);
-    misused(job, eight.post_many(&vec![count(&word, me); 9]), &["has 8 places", "takes 9"]);
+    misused(job, one.post(&two_lines), &["has 1 lines", "takes 2"]);
+    misused(job, job.post(names[next(job).index()], &two_lines), &["has 1 lines", "takes 2"]);
+    misused(job, eight.post_many(&vec![count(&word, me); 9]), &["has 8 lines", "takes 9"]);
     job.barrier()
 }
 

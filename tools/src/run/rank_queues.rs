@@ -81,7 +81,7 @@ impl RankQueue {
             let rank = rank.index();
             LeftTo { rank, commands, computes: computes.get(rank).copied().unwrap_or(false) }
         };
-        let (queue, calls_of_level) = match queue_report.which {
+        let (queue, calls_of_level) = match queue_report.kind {
             QueueKind::Commands(number) => (Some(number), None),
             QueueKind::Calls(level) => (None, Some(level)),
         };
@@ -91,7 +91,7 @@ impl RankQueue {
             capacity: queue_report.capacity,
             unread: queue_report.unread,
             waiting: queue_report.waiting,
-            under_way: queue_report.under_way,
+            under_way: queue_report.in_flight,
             failed: queue_report.failed,
             awaits: credit.or_else(|| queue_report.nearest.map(|need| awaits(need, false))),
             run_by: queue_report.run_by.into_iter().map(Rank::index).collect(),
@@ -152,13 +152,13 @@ mod tests {
 
     fn queue_report() -> QueueReport {
         QueueReport {
-            which: QueueKind::Commands(2),
+            kind: QueueKind::Commands(2),
             capacity: 64,
             unread: 0,
             waiting: 0,
             nearest: None,
             credit: None,
-            under_way: 0,
+            in_flight: 0,
             run_by: Vec::new(),
             left_to: Vec::new(),
             failed: 0,
@@ -178,15 +178,15 @@ mod tests {
         assert_eq!(said(session), "queue 2 of 64 lines: 1 unread, head needs signal 5 at 2, wants 4");
         let left_to = vec![(Rank(0), 2), (Rank(1), 1)];
         let flying =
-            QueueReport { under_way: 4, run_by: vec![Rank(0)], left_to, failed: 1, ..queue_report() };
+            QueueReport { in_flight: 4, run_by: vec![Rank(0)], left_to, failed: 1, ..queue_report() };
         let expected = "queue 2 of 64 lines: 4 under way; run by rank 0; 2 wait for rank 0; 1 waits for rank 1, which \
                         computes; 1 failed";
         assert_eq!(said(flying), expected);
         let left_to = vec![(Rank(1), 3)];
-        let calls = QueueReport { which: QueueKind::Calls(0), unread: 3, left_to, ..queue_report() };
+        let calls = QueueReport { kind: QueueKind::Calls(0), unread: 3, left_to, ..queue_report() };
         let expected = "queue of calls of 64 lines: 3 unread; 3 wait for rank 1, which computes";
         assert_eq!(said(calls.clone()), expected);
-        let above = said(QueueReport { which: QueueKind::Calls(1), ..calls });
+        let above = said(QueueReport { kind: QueueKind::Calls(1), ..calls });
         assert!(above.starts_with("queue of calls with 1 levels below of 64 lines: "), "{above}");
         assert!(!RankQueue::of(queue_report(), &[]).is_busy());
     }

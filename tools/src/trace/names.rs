@@ -17,7 +17,7 @@ pub(super) fn size(bytes: u64) -> String {
 
 /// A command in one or two words, without numbers: tools group what happened by its name.
 pub(super) fn short(brief: &CommandSummary) -> String {
-    match brief.command().map(|command| command.deed) {
+    match brief.command().map(|command| command.action) {
         None => "no command".into(),
         Some(Action::Nothing) => "signal".into(),
         Some(Action::Copy { .. }) => "copy".into(),
@@ -33,7 +33,7 @@ pub(super) fn short(brief: &CommandSummary) -> String {
 
 /// How many bytes a command moves, if it does.
 pub(super) fn bytes(brief: &CommandSummary) -> Option<u64> {
-    match brief.command()?.deed {
+    match brief.command()?.action {
         Action::Copy { len, .. } | Action::Reduce { len, .. } => Some(len),
         Action::Put { bytes, .. } => Some(bytes.len() as u64),
         _ => None,

@@ -161,7 +161,7 @@ impl PlanCompiler<'_> {
             }
             StepKind::Reduce { from, to, bytes, in_front } => {
                 let how = self.how.ok_or_else(|| Cause::Argument("it says not how values combine".into()))?;
-                let how = how.placed(in_front);
+                let how = how.with_incoming_first(in_front);
                 let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
                 let most = REDUCE_BYTES_MAX / how.bytes() * how.bytes();
                 let piece = |at: u64| command::Action::Reduce {

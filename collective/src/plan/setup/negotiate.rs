@@ -270,7 +270,7 @@ impl PlanDraft {
             PlanKind::Programs(Combining::Known(how)) => (Some(*how), None),
             PlanKind::Programs(Combining::Own(operator, bytes)) => {
                 let number = self.worker.add_operator(operator.clone());
-                (Some(Reduction::own(number, *bytes)), Some(number))
+                (Some(Reduction::user_defined(number, *bytes)), Some(number))
             }
         };
         let mut held = PlanState {

@@ -1,4 +1,4 @@
-//! What a rank has to post and finds no room for yet: calls and commands of its handlers, and answers.
+//! Deferred posts: calls and commands of handlers, and replies, for which there was no room yet.
 
 use super::ActiveMessages;
 use crate::base::{Cause, Rank};
@@ -9,14 +9,14 @@ use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
 
-/// Entries of a list. Handlers are run while there is room for all that one may post, and for its answer.
+/// Entries of a list. A handler runs only if there is room for everything that it may post, and for its reply.
 const ENTRIES: usize = 256;
-const _: () = assert!(ENTRIES >= 2 * super::handler_table::EACH_MAX);
+const _: () = assert!(ENTRIES >= 2 * super::handler_table::POSTS_MAX);
 
 /// A post that waits for room.
 pub(super) type DeferredPost = (QueueName, EncodedCommand);
 
-/// Whether so many more may wait for room.
+/// Returns true if the list has room for `count` more entries.
 #[inline]
 pub(super) fn has_room<T>(list: &WorkQueue<T>, count: usize) -> bool {
     list.len() + count <= ENTRIES
@@ -24,33 +24,33 @@ pub(super) fn has_room<T>(list: &WorkQueue<T>, count: usize) -> bool {
 
 fn enter<T>(list: &WorkQueue<T>, entry: T) {
     list.push(entry);
-    debug_assert!(list.len() <= ENTRIES, "room was asked for before");
+    debug_assert!(list.len() <= ENTRIES, "the caller has checked that there is room");
 }
 
 impl Worker {
-    /// Posts what a handler wants posted, now or when there is room.
-    pub(super) fn follow(
+    /// Posts a call or command of a handler, now or as soon as there is room.
+    pub(super) fn post_or_defer(
         &self,
-        following: &WorkQueue<DeferredPost>,
+        deferred: &WorkQueue<DeferredPost>,
         to: QueueName,
         command: &EncodedCommand,
     ) -> Result<(), Cause> {
-        if following.is_empty() {
+        if deferred.is_empty() {
             match self.post_commands(to, std::iter::once(command)) {
                 Err(Cause::Full { .. }) => {}
                 other => return other.map(drop),
             }
         }
-        enter(following, (to, *command));
+        enter(deferred, (to, *command));
         Ok(())
     }
 
-    /// Posts what waited for room. Whether something went.
-    pub(super) fn post_following(&self, calls: &ActiveMessages) -> bool {
-        let lists = calls.levels.iter().map(|level| &level.following).chain([&calls.commands_following]);
+    /// Posts the entries of the lists for which there is room now. Returns true if any was posted.
+    pub(super) fn post_deferred(&self, calls: &ActiveMessages) -> bool {
+        let lists = calls.levels.iter().map(|level| &level.deferred).chain([&calls.deferred_commands]);
         let mut posted = false;
-        for following in lists {
-            posted |= following.process(|(to, command)| {
+        for deferred in lists {
+            posted |= deferred.process(|(to, command)| {
                 match self.post_commands(to, std::iter::once(&command)) {
                     Err(Cause::Full { .. }) => return false,
                     Ok(_) => {}
@@ -59,18 +59,18 @@ impl Worker {
                 true
             });
         }
-        posted | calls.unsent.process(|write| self.was_sent(&write))
+        posted | calls.unsent.process(|write| self.try_send_reply(&write))
     }
 
-    /// Sends an answer by the fabric, now or when it has room.
+    /// Sends a reply through the fabric, now or as soon as the fabric has room.
     pub(super) fn send_reply(&self, calls: &ActiveMessages, write: CommandWrite) {
-        if !calls.unsent.is_empty() || !self.was_sent(&write) {
+        if !calls.unsent.is_empty() || !self.try_send_reply(&write) {
             enter(&calls.unsent, write);
         }
     }
 
-    /// False: it may be tried again.
-    fn was_sent(&self, write: &CommandWrite) -> bool {
+    /// Returns false if the write has to be tried again.
+    fn try_send_reply(&self, write: &CommandWrite) -> bool {
         match self.fabric().write_command(write) {
             Ok(()) => true,
             Err(Refused::Again | Refused::Relay) => false,
@@ -78,14 +78,15 @@ impl Worker {
                 let to = write.places[0].rank();
                 self.log().say(
                     crate::base::log::Level::Warn,
-                    format_args!("an answer for rank {to} was lost: {cause}"),
+                    format_args!("a reply to rank {to} was lost: {cause}"),
                 );
                 true
             }
         }
     }
 
-    /// A call that `from` posted failed: whoever waits for its effects is told, or else `from`.
+    /// Reports the failure of a call that `from` posted: poisons the signals of its effects, or, if it has none, the
+    /// failure signal of `from`.
     pub(super) fn fail_call(
         &self,
         calls: &ActiveMessages,
@@ -95,7 +96,7 @@ impl Worker {
     ) {
         let poison = Poison::of(cause, self.rank());
         if effects.iter().any(Option::is_some) {
-            self.let_happen(None, effects, Some(&poison));
+            self.perform_effects(None, effects, Some(&poison));
         } else {
             self.poison_signal(from, calls.failures, poison);
         }

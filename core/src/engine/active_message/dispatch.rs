@@ -1,10 +1,10 @@
-//! Running handlers: calls are read, their buffers brought, their answers and effects sent.
+//! The called side: reads calls, fetches their buffers, runs handlers, sends replies and performs effects.
 
 use super::deferred_posts::{DeferredPost, has_room};
 use super::handler_table::{Handler, HandlerEntry};
-use super::request::written;
+use super::request::encode_call;
 use super::{ActiveMessages, CallLevel};
-use crate::base::log::Level as Loud;
+use crate::base::log::Level as LogLevel;
 use crate::base::{Cause, Rank, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
 use crate::engine::sync::work_queue::WorkQueue;
@@ -22,40 +22,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
-/// Handlers that are run in a row before the thread looks at what it waits for.
-const IN_A_ROW: usize = 32;
+/// Handlers that a thread runs in a row before it checks what it waits for.
+const RUNS_MAX: usize = 32;
 
-/// A buffer on its way to a handler.
+/// The fetch of a buffer for a handler.
 #[derive(Debug)]
 pub(super) struct BufferFetch {
-    /// The operation; none: its fabric had no room.
+    /// The operation that fetches it. `None`: the fabric had no room.
     operation: Option<u64>,
-    loan: Arc<RevocableBuffer>,
+    revocable: Arc<RevocableBuffer>,
 }
 
-/// What a handler is told of its call, and what it may do.
+/// The context of a running handler: who called it, and what it may post.
 #[derive(Debug)]
 pub struct CallContext<'m> {
     worker: &'m Worker,
     calls: &'m ActiveMessages,
     from: Rank,
     level: usize,
-    /// How much it may still post.
+    /// Number of calls and commands that it may still post.
     left: Cell<usize>,
 }
 
 impl<'m> CallContext<'m> {
-    /// The rank on which it runs.
+    /// The worker of the rank on which it runs.
     pub fn worker(&self) -> &'m Worker {
         self.worker
     }
 
-    /// Who called.
+    /// The rank that called.
     pub fn from(&self) -> Rank {
         self.from
     }
 
-    /// ActiveMessages a handler, on any rank, one level below.
+    /// Calls a handler one level below, on any rank.
+    ///
+    /// Errors: there is no such rank or handler; this handler's `follow_ups` do not allow the call.
     pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
         self.worker.check_rank(to)?;
         self.calls.table.check(handler, args.len())?;
@@ -63,12 +65,15 @@ impl<'m> CallContext<'m> {
             return Err(Cause::Argument("calls deeper than its follow_ups allow".into()));
         };
         self.count()?;
-        let call = Call { peer: self.worker.rank(), handler, args, answer: ReplyAddress::NONE };
+        let call = Call { peer: self.worker.rank(), handler, args, reply: ReplyAddress::NONE };
         let queue = self.worker.call_queue(self.calls, to, level);
-        self.worker.follow(&self.calls.levels[level].following, queue, &written(call, &effects)?)
+        self.worker.post_or_defer(&self.calls.levels[level].deferred, queue, &encode_call(call, &effects)?)
     }
 
-    /// Posts a command without a trigger, that calls no handler.
+    /// Posts a command without a trigger that calls no handler.
+    ///
+    /// Errors: the command has a trigger or is a call; it is wrong in itself; this handler's `follow_ups` do not allow
+    /// it.
     pub fn post(&self, command: &EncodedCommand) -> Result<(), Cause> {
         if command.triggers()[0].is_some() || command.call().is_some() {
             let text = "a handler posts commands without triggers, and calls handlers by call()";
@@ -76,15 +81,15 @@ impl<'m> CallContext<'m> {
         }
         self.worker.check_command(command, false)?;
         self.count()?;
-        let none = || Cause::Bug("a handler that posts, and no queue for it".into());
+        let none = || Cause::Bug("a handler posts a command, but the rank has no queue for it".into());
         let queue = self.calls.commands.as_ref().ok_or_else(none)?.name();
-        self.worker.follow(&self.calls.commands_following, queue, command)
+        self.worker.post_or_defer(&self.calls.deferred_commands, queue, command)
     }
 
-    /// One more is posted.
+    /// Counts one more post.
     fn count(&self) -> Result<(), Cause> {
         let Some(left) = self.left.get().checked_sub(1) else {
-            return Err(Cause::Argument("posts more a run than its follow_ups allow".into()));
+            return Err(Cause::Argument("posts more in one run than its follow_ups allow".into()));
         };
         self.left.set(left);
         Ok(())
@@ -92,65 +97,66 @@ impl<'m> CallContext<'m> {
 }
 
 impl Worker {
-    /// Whether [`Worker::run_calls`] would find something.
+    /// Returns true if [`Worker::run_calls`] might find work.
     #[inline]
     pub(in crate::engine) fn calls_look_ready(&self) -> bool {
-        self.calls().is_some_and(|calls| calls.have_come() || !calls.are_quiet())
+        self.calls().is_some_and(|calls| calls.have_arrived() || !calls.has_nothing_deferred())
     }
 
-    /// Runs handlers that were called, and posts what follows them, unless another thread of the rank does. Whether
-    /// that was of use.
+    /// Runs handlers that were called and posts deferred entries, unless another thread of the rank does so. Returns
+    /// true if it did anything.
     #[inline]
     pub(in crate::engine) fn run_calls(&self) -> bool {
         let Some(calls) = self.calls() else { return false };
-        if !calls.have_come() && calls.are_quiet() {
+        if !calls.have_arrived() && calls.has_nothing_deferred() {
             return false;
         }
-        let Some(_turn) = calls.running.take() else { return false };
-        let mut of_use = !calls.are_quiet() && self.post_following(calls);
-        for _ in 0..IN_A_ROW {
+        let Some(_guard) = calls.running.take() else { return false };
+        let mut progressed = !calls.has_nothing_deferred() && self.post_deferred(calls);
+        for _ in 0..RUNS_MAX {
             let ran = calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level));
             if !ran {
                 break;
             }
-            of_use = true;
+            progressed = true;
         }
-        of_use
+        progressed
     }
 
-    /// Runs the next call of that level, if there is one and room for what follows it.
+    /// Runs the next call of a level, if there is one and there is room for what it may post.
     fn run_next(&self, calls: &ActiveMessages, at: usize, level: &CallLevel) -> bool {
         let queue = level.queue.queue();
         let position = queue.reader().read();
         if !has_room(&calls.unsent, 1) {
             return false;
         }
-        let named = self.named(&level.queue);
-        let Some(lines) = self.lines_at(&named, position) else { return false };
+        let resolved = self.resolved(&level.queue);
+        let Some(lines) = self.lines_at(&resolved, position) else { return false };
         let Some(call) = lines.call() else {
             queue.reader().set_read(position + lines.count().max(1));
-            return true; // nobody can have posted it
+            return true; // no poster writes such a line: it is skipped
         };
-        self.fetch_reply_line(call.answer);
+        self.fetch_reply_line(call.reply);
         let entry = calls.table.check(call.handler, call.len);
-        let each = entry.as_ref().map_or(0, |entry| entry.each);
-        let below = at.checked_sub(1).map(|below| &calls.levels[below].following);
-        let takes_all = |following: &WorkQueue<DeferredPost>| has_room(following, each);
-        if !below.is_none_or(takes_all) || !takes_all(&calls.commands_following) {
+        let posts_max = entry.as_ref().map_or(0, |entry| entry.posts_max);
+        let below = at.checked_sub(1).map(|below| &calls.levels[below].deferred);
+        let takes_all = |deferred: &WorkQueue<DeferredPost>| has_room(deferred, posts_max);
+        if !below.is_none_or(takes_all) || !takes_all(&calls.deferred_commands) {
             return false;
         }
         let begin = self.recorder().map_or(0, |_| self.platform().observer_now_ns());
         let done = || queue.reader().set_read(position + lines.count());
-        let arrived = CallContext { worker: self, calls, from: call.peer, level: at, left: Cell::new(each) };
-        let mut answer = Inline::EMPTY;
+        let context =
+            CallContext { worker: self, calls, from: call.peer, level: at, left: Cell::new(posts_max) };
+        let mut reply = Inline::EMPTY;
         let outcome = match (entry, call.buffer) {
             (Err(cause), _) => Err(cause),
             (Ok(entry), None) => {
                 done();
-                run(entry, &arrived, lines.carried(), &mut answer)
+                run(entry, &context, lines.inline_bytes(), &mut reply)
             }
             (Ok(entry), Some(from)) => {
-                let run = |bytes: &[u8]| run(entry, &arrived, bytes, &mut answer);
+                let run = |bytes: &[u8]| run(entry, &context, bytes, &mut reply);
                 match self.run_with(calls, level, from, call.len, run) {
                     Some(outcome) => outcome,
                     None => return false,
@@ -160,13 +166,13 @@ impl Worker {
         done();
         if let Some(recorder) = self.recorder() {
             let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
-            self.record_handled(recorder, begin, &named, position, (name, outcome.is_err()));
+            self.record_handled(recorder, begin, &resolved, position, (name, outcome.is_err()));
         }
-        self.tell(calls, &named, &call, &lines.effects(), outcome.map(|()| &answer));
+        self.report_outcome(calls, &resolved, &call, &lines.effects(), outcome.map(|()| &reply));
         true
     }
 
-    /// Runs a handler with a buffer from there. `None`: it is on its way.
+    /// Runs a handler with the `len` bytes at `from`. `None`: they are still being fetched.
     fn run_with(
         &self,
         calls: &ActiveMessages,
@@ -178,36 +184,41 @@ impl Worker {
         let mut buffer = std::mem::take(&mut *calls.buffer());
         buffer.resize(BUFFER_MAX as usize / 8, 0);
         let bytes = &mut bytemuck::cast_slice_mut(&mut buffer)[..len.min(BUFFER_MAX) as usize];
-        let brought = self.bring(level, from, bytes);
-        let outcome = brought.map(|brought| brought.and_then(|()| run(bytes)));
+        let fetched = self.fetch_buffer(level, from, bytes);
+        let outcome = fetched.map(|fetched| fetched.and_then(|()| run(bytes)));
         *calls.buffer() = buffer;
         outcome
     }
 
-    /// Copies a call's buffer here. `None`: it is on its way.
-    fn bring(&self, level: &CallLevel, from: GlobalAddress, bytes: &mut [u8]) -> Option<Result<(), Cause>> {
+    /// Copies the buffer of a call to `bytes`. `None`: it is still being fetched.
+    fn fetch_buffer(
+        &self,
+        level: &CallLevel,
+        from: GlobalAddress,
+        bytes: &mut [u8],
+    ) -> Option<Result<(), Cause>> {
         let len = bytes.len();
         if len == 0 || self.copy_in(from, BufferView::of_mut(bytes), 0, len as u64, CachePolicy::Cached) {
             return Some(Ok(()));
         }
-        let mut place = level.bringing();
+        let mut place = level.fetch();
         let mut one = place
             .take()
-            .unwrap_or_else(|| BufferFetch { operation: None, loan: RevocableBuffer::zeroed(len) });
-        drop(place); // the fabric is called without it
-        match self.advance_bringing(&mut one, from, len) {
+            .unwrap_or_else(|| BufferFetch { operation: None, revocable: RevocableBuffer::zeroed(len) });
+        drop(place); // the fabric is called without the lock
+        match self.advance_fetch(&mut one, from, len) {
             None => {
-                *level.bringing() = Some(one);
+                *level.fetch() = Some(one);
                 None
             }
-            Some(brought) => Some(brought.and_then(|()| {
-                one.loan.enter()?.view().read(0, bytes);
+            Some(fetched) => Some(fetched.and_then(|()| {
+                one.revocable.enter()?.view().read(0, bytes);
                 Ok(())
             })),
         }
     }
 
-    fn advance_bringing(
+    fn advance_fetch(
         &self,
         one: &mut BufferFetch,
         from: GlobalAddress,
@@ -216,7 +227,7 @@ impl Worker {
         if let Some(operation) = one.operation {
             return self.take_outcome(operation).map(|outcome| outcome.map(drop));
         }
-        let launched = one.loan.enter().and_then(|used| self.start_get(from, &used, 0..len));
+        let launched = one.revocable.enter().and_then(|used| self.start_get(from, &used, 0..len));
         match launched {
             Ok(Started::Done(_)) => Some(Ok(())),
             Ok(Started::InFlight(operation)) => {
@@ -228,47 +239,47 @@ impl Worker {
         }
     }
 
-    /// Tells how a call ended: who asked, whoever waits for its effects, or else who called.
+    /// Reports how a call ended: by its reply, by its effects, or, if it failed and has neither, to the calling rank.
     #[inline(always)]
-    fn tell(
+    fn report_outcome(
         &self,
         calls: &ActiveMessages,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
         outcome: Result<&Inline, Cause>,
     ) {
-        let (asks, follows) = (!call.answer.is_none(), effects[0].is_some());
+        let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         match outcome {
             Ok(value) => {
-                if asks {
-                    self.answer(calls, call.answer, Reply::value_words(value));
+                if wants_reply {
+                    self.reply(calls, call.reply, Reply::value_words(value));
                 }
-                if follows {
-                    self.let_happen(Some(named), effects, None);
+                if has_effects {
+                    self.perform_effects(Some(resolved), effects, None);
                 }
             }
-            Err(cause) => self.tell_failure(calls, call, effects, &cause),
+            Err(cause) => self.report_failure(calls, call, effects, &cause),
         }
     }
 
     #[cold]
-    fn tell_failure(
+    fn report_failure(
         &self,
         calls: &ActiveMessages,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
         cause: &Cause,
     ) {
-        let (asks, follows) = (!call.answer.is_none(), effects[0].is_some());
-        if asks {
-            self.answer(calls, call.answer, self.failed_reply(cause).words());
+        let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
+        if wants_reply {
+            self.reply(calls, call.reply, self.failed_reply(cause).words());
         }
         let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
-        let level = if asks || follows { Loud::Info } else { Loud::Warn };
+        let level = if wants_reply || has_effects { LogLevel::Info } else { LogLevel::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
-        if follows || !asks {
-            // What the handler said stays here.
+        if has_effects || !wants_reply {
+            // The handler's message is not sent: a poison has no room for it.
             let failed = Cause::HandlerFailed { handler: call.handler, name: String::new() };
             let cause = if let Cause::Program(_) = cause { &failed } else { cause };
             self.fail_call(calls, call.peer, effects, cause);
@@ -279,22 +290,22 @@ impl Worker {
         if let Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_) = cause {
             let text = cause.to_string();
             let text = &text.as_bytes()[..text.len().min(INLINE_BYTES)];
-            Inline::of(text).map_or(Reply::Failed(Poison::of(cause, self.rank())), Reply::Said)
+            Inline::of(text).map_or(Reply::Failed(Poison::of(cause, self.rank())), Reply::ErrorMessage)
         } else {
             Reply::Failed(Poison::of(cause, self.rank()))
         }
     }
 
-    /// Writes an answer where it is waited for.
+    /// Writes or sends a reply.
     #[inline(always)]
-    fn answer(&self, calls: &ActiveMessages, place: ReplyAddress, words: [u64; LINE_WORDS]) {
+    fn reply(&self, calls: &ActiveMessages, place: ReplyAddress, words: [u64; LINE_WORDS]) {
         if !self.write_reply(place, &words) {
             let (places, words) = ([place.line(); 2], [words, [0; LINE_WORDS]]);
-            self.send_reply(calls, CommandWrite { places, position: place.turn(), words, lines: 1 });
+            self.send_reply(calls, CommandWrite { places, position: place.sequence(), words, lines: 1 });
         }
     }
 
-    /// The rank leaves: takes no more calls, and runs those that it has taken.
+    /// Called when the rank leaves: accepts no more calls, and runs those that were accepted.
     pub(in crate::engine) fn end_calls(&self) {
         let Some(calls) = self.calls() else { return };
         let closed: Vec<u64> =
@@ -303,8 +314,8 @@ impl Worker {
             let mut levels = calls.levels.iter().zip(&closed);
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
             fence(Ordering::Acquire); // SYNC ring-read
-            // In this order: what follows a call is there before the turn ends in which it was read.
-            all_ran && !calls.running.is_taken() && calls.are_quiet() && self.has_forwarded()
+            // In this order: the posts of a call are deferred before the thread that read the call releases `running`.
+            all_ran && !calls.running.is_taken() && calls.has_nothing_deferred() && self.has_forwarded()
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();
@@ -314,9 +325,9 @@ impl Worker {
 }
 
 impl ActiveMessages {
-    /// Whether a call has come.
+    /// Returns true if a call has arrived.
     #[inline]
-    fn have_come(&self) -> bool {
+    fn have_arrived(&self) -> bool {
         self.levels.iter().any(|level| {
             let queue = level.queue.queue();
             let position = queue.reader().read();
@@ -324,11 +335,11 @@ impl ActiveMessages {
         })
     }
 
-    /// Whether nothing waits for room.
+    /// Returns true if no post waits for room.
     #[inline]
-    fn are_quiet(&self) -> bool {
-        self.levels.iter().all(|level| level.following.is_empty())
-            && self.commands_following.is_empty()
+    fn has_nothing_deferred(&self) -> bool {
+        self.levels.iter().all(|level| level.deferred.is_empty())
+            && self.deferred_commands.is_empty()
             && self.unsent.is_empty()
     }
 
@@ -338,25 +349,25 @@ impl ActiveMessages {
 }
 
 impl CallLevel {
-    fn bringing(&self) -> std::sync::MutexGuard<'_, Option<BufferFetch>> {
-        self.bringing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fetch(&self) -> std::sync::MutexGuard<'_, Option<BufferFetch>> {
+        self.fetch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs a handler. Its panic is a failure of its call, and of nothing else.
+/// Runs a handler. If it panics, its call fails and nothing else.
 #[inline(always)]
 fn run(
     entry: &HandlerEntry,
-    arrived: &CallContext<'_>,
+    context: &CallContext<'_>,
     bytes: &[u8],
-    answer: &mut Inline,
+    reply: &mut Inline,
 ) -> Result<(), Cause> {
     let handler: &dyn Handler = &*entry.handler;
-    match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes, answer))) {
+    match catch_unwind(AssertUnwindSafe(|| handler.run(context, bytes, reply))) {
         Ok(outcome) => outcome,
         Err(panic) => {
             let text = format!("panicked: {}", panic_message(&*panic));
-            drop(panic); // which may panic itself: what is returned would not be freed then
+            drop(panic); // before the result is made: this may panic itself, and the result would leak
             Err(Cause::Program(text))
         }
     }

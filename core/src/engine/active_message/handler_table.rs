@@ -1,4 +1,4 @@
-//! The handlers of a job: equal on all ranks.
+//! The table of a job's handlers, which is equal on all ranks.
 
 use super::dispatch::CallContext;
 use crate::base::Cause;
@@ -8,23 +8,23 @@ use crate::queue::inline_data::{INLINE_BYTES, Inline};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Most levels of calls that a call may lead to. Each has a queue of its own on each rank.
+/// Most levels of calls that a call may lead to. Each rank has a call queue for each level.
 pub(super) const DEPTH_MAX: usize = LEVELS_MAX - 1;
 /// Most calls and commands that one run of a handler may post.
-pub(super) const EACH_MAX: usize = 64;
+pub(super) const POSTS_MAX: usize = 64;
 
-/// A function of the program's. It may panic, and must not wait.
+/// A function of the program that other ranks may call. It may panic. It must not wait.
 pub trait Handler: Send + Sync {
-    /// Runs it with what it was given. What it answers goes into `answer`, which is empty.
-    fn run(&self, call: &CallContext<'_>, args: &[u8], answer: &mut Inline) -> Result<(), Cause>;
+    /// Runs the handler on `args`. It stores its return value in `reply`, which is empty before.
+    fn run(&self, call: &CallContext<'_>, args: &[u8], reply: &mut Inline) -> Result<(), Cause>;
 }
 
-/// How many bytes a handler is given.
+/// How many bytes a handler takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArgumentSize {
-    /// So many.
+    /// This number of bytes.
     Exactly(usize),
-    /// Any number of values of so many bytes.
+    /// Any number of values of this number of bytes.
     ManyOf(usize),
 }
 
@@ -49,17 +49,17 @@ impl fmt::Display for ArgumentSize {
 
 /// A handler under its name.
 pub struct HandlerEntry {
-    /// The same on all ranks, as is all but the function itself.
+    /// Its name. All fields but `handler` are equal on all ranks.
     pub name: String,
-    /// What it is given.
+    /// Number of bytes that it takes.
     pub takes: ArgumentSize,
-    /// How many bytes it answers.
+    /// Number of bytes that it returns.
     pub returns: usize,
-    /// How many levels of calls one call of it may lead to.
+    /// Number of levels of calls that one call of it may lead to.
     pub depth: usize,
-    /// How many calls and commands one run of it may post.
-    pub each: usize,
-    /// What is run.
+    /// Number of calls and commands that one run of it may post.
+    pub posts_max: usize,
+    /// The function.
     pub handler: Box<dyn Handler>,
 }
 
@@ -69,81 +69,86 @@ impl fmt::Debug for HandlerEntry {
     }
 }
 
-/// All handlers of a job, by their numbers.
+/// The handlers of a job. The index is the number of a handler.
 #[derive(Debug, Default)]
 pub struct HandlerTable {
     entries: Vec<HandlerEntry>,
 }
 
 impl HandlerTable {
-    /// Those handlers, if nothing can be said against them.
+    /// Makes a table of these handlers.
+    ///
+    /// Errors: there are too many; a name is empty or used twice; a handler posts or returns more than is allowed.
     pub fn new(entries: Vec<HandlerEntry>) -> Result<HandlerTable, Cause> {
         let wrong = |text: String| Err(Cause::Argument(text));
         if entries.len() > HANDLERS_MAX {
             return wrong(format!("{} handlers: a job has at most {HANDLERS_MAX}", entries.len()));
         }
         for (at, entry) in entries.iter().enumerate() {
-            let HandlerEntry { name, depth, each, returns, .. } = entry;
+            let HandlerEntry { name, depth, posts_max, returns, .. } = entry;
             if name.is_empty() {
                 return wrong("a handler without a name".into());
             }
             if entries[..at].iter().any(|other| other.name == *name) {
                 return wrong(format!("two handlers have the name {name:?}"));
             }
-            if *depth > DEPTH_MAX || *each > EACH_MAX {
-                let most = format!("at most {EACH_MAX} a run, {DEPTH_MAX} levels deep");
-                return wrong(format!("handler {name:?} posts {each} a run, {depth} levels deep: {most}"));
+            if *depth > DEPTH_MAX || *posts_max > POSTS_MAX {
+                let most = format!("at most {POSTS_MAX} times, {DEPTH_MAX} levels deep");
+                return wrong(format!(
+                    "handler {name:?} posts {posts_max} times in a run, {depth} levels deep: {most}"
+                ));
             }
             if *returns > INLINE_BYTES {
                 return wrong(format!(
-                    "handler {name:?} answers {returns} bytes: at most {INLINE_BYTES} travel with an answer"
+                    "handler {name:?} returns {returns} bytes: a reply holds at most {INLINE_BYTES}"
                 ));
             }
         }
         Ok(HandlerTable { entries })
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no handlers.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// A number that differs where the handlers of two ranks do.
+    /// A number that differs if the handlers of two ranks differ.
     pub fn fingerprint(&self) -> u64 {
         fingerprint(&self.entries)
     }
 
-    /// The same of one handler; 0: there is none of that number.
+    /// The fingerprint of one handler; 0: there is no handler with that number.
     pub(super) fn fingerprint_of(&self, number: usize) -> u64 {
         self.entries.get(number).map_or(0, |entry| fingerprint(std::slice::from_ref(entry)))
     }
 
-    /// All that has to be equal on all ranks of one handler.
+    /// Describes everything of one handler that has to be equal on all ranks.
     pub(super) fn described(&self, number: usize) -> String {
-        let Some(HandlerEntry { name, takes, returns, depth, each, .. }) = self.entries.get(number) else {
+        let Some(HandlerEntry { name, takes, returns, depth, posts_max, .. }) = self.entries.get(number)
+        else {
             return "none".into();
         };
-        let calls = format!("follow_ups({depth}, {each})");
-        format!("{name:?}, which is given {takes}, answers {returns} bytes, has {calls}")
+        let calls = format!("follow_ups({depth}, {posts_max})");
+        format!("{name:?}, which takes {takes}, returns {returns} bytes, has {calls}")
     }
 
-    /// How deep the deepest handler goes.
+    /// The largest depth of a handler.
     pub(super) fn depth(&self) -> usize {
         self.entries.iter().map(|entry| entry.depth).max().unwrap_or(0)
     }
 
-    /// Whether any handler posts commands.
+    /// Returns true if any handler may post.
     pub(super) fn posts(&self) -> bool {
-        self.entries.iter().any(|entry| entry.each > 0)
+        self.entries.iter().any(|entry| entry.posts_max > 0)
     }
 
-    /// The handler of that number.
+    /// The handler with that number.
     #[inline]
     pub(super) fn get(&self, number: u8) -> Option<&HandlerEntry> {
         self.entries.get(usize::from(number))
     }
 
-    /// The handler of that number, if it can be given so many bytes.
+    /// The handler with that number. Fails if there is none or if it does not take `len` bytes.
     #[inline]
     pub(super) fn check(&self, number: u8, len: u64) -> Result<&HandlerEntry, Cause> {
         let none = || Cause::Argument(format!("there is no handler {number}: {self}"));
@@ -152,19 +157,19 @@ impl HandlerTable {
             return Ok(entry);
         }
         let HandlerEntry { name, takes, .. } = entry;
-        Err(Cause::Argument(format!("handler {name:?} is given {takes}, not {len}")))
+        Err(Cause::Argument(format!("handler {name:?} takes {takes}; the call has {len}")))
     }
 
-    /// The number of the handler of that name, that answers so many bytes.
+    /// The number of the handler with that name. Fails if there is none, or if it does not return `returns` bytes.
     pub(super) fn find(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
         let place = self.entries.iter().position(|entry| entry.name == name);
         let Some(place) = place else {
             return Err(Cause::Argument(format!("there is no handler {name:?}: {self}")));
         };
-        let answers = self.entries[place].returns;
+        let returned = self.entries[place].returns;
         match returns {
-            Some(bytes) if bytes != answers => {
-                Err(Cause::Argument(format!("handler {name:?} answers {answers} bytes, not {bytes}")))
+            Some(bytes) if bytes != returned => {
+                Err(Cause::Argument(format!("handler {name:?} returns {returned} bytes, not {bytes}")))
             }
             _ => Ok(place as u8),
         }
@@ -173,8 +178,8 @@ impl HandlerTable {
 
 fn fingerprint(entries: &[HandlerEntry]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for HandlerEntry { name, takes, returns, depth, each, .. } in entries {
-        (name, takes, returns, depth, each).hash(&mut hasher);
+    for HandlerEntry { name, takes, returns, depth, posts_max, .. } in entries {
+        (name, takes, returns, depth, posts_max).hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -203,11 +208,18 @@ mod tests {
 
     fn entry(name: &str) -> HandlerEntry {
         let takes = ArgumentSize::Exactly(8);
-        HandlerEntry { name: name.into(), takes, returns: 0, depth: 0, each: 0, handler: Box::new(Nothing) }
+        HandlerEntry {
+            name: name.into(),
+            takes,
+            returns: 0,
+            depth: 0,
+            posts_max: 0,
+            handler: Box::new(Nothing),
+        }
     }
 
     #[test]
-    fn what_is_wrong_with_handlers_is_said() {
+    fn wrong_handlers_are_refused() {
         let refused = |entries: Vec<HandlerEntry>| match HandlerTable::new(entries) {
             Err(Cause::Argument(text)) => text,
             other => panic!("{other:?}"),
@@ -220,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_differ_have_other_fingerprints() {
+    fn different_tables_have_different_fingerprints() {
         let of = |entries| HandlerTable::new(entries).unwrap().fingerprint();
         let first = of(vec![entry("a"), entry("b")]);
         assert_eq!(first, of(vec![entry("a"), entry("b")]));
@@ -230,12 +242,12 @@ mod tests {
         let table = HandlerTable::new(vec![entry("a"), entry("b")]).unwrap();
         assert_ne!(table.fingerprint_of(0), table.fingerprint_of(1));
         assert_eq!((table.fingerprint_of(2), table.described(2).as_str()), (0, "none"));
-        let told = "\"b\", which is given 8 bytes, answers 0 bytes, has follow_ups(0, 0)";
-        assert_eq!(table.described(1), told);
+        let expected = "\"b\", which takes 8 bytes, returns 0 bytes, has follow_ups(0, 0)";
+        assert_eq!(table.described(1), expected);
     }
 
     #[test]
-    fn a_handler_is_found_by_its_name_and_checked() {
+    fn handlers_are_found_by_name_and_checked() {
         let table = HandlerTable::new(vec![
             entry("a"),
             HandlerEntry { takes: ArgumentSize::ManyOf(4), ..entry("b") },

@@ -1,19 +1,20 @@
-//! Handlers at work: functions that were named when the job started, called by any rank, run by their own.
+//! Active messages: handlers are functions that were named when the job started. Any rank may call a handler of any
+//! rank.
 //!
-//! A rank with handlers has *queues of calls*, one for each number of levels that a call may still lead to. Who calls
-//! posts into the queue of the handler's own depth; what that handler calls goes into the queue one level below, on
-//! whatever rank, and so on. Threads of the rank that wait, and its helper, read the queues and run the handlers, one
-//! at a time. The queues are rings of commands (`queue/area`); nobody takes their lease, because only their own rank's
-//! process reads them.
+//! A rank with handlers has one *call queue* for each *level*, which is the number of levels of calls that a call may
+//! still lead to. The caller posts into the call queue whose level is the handler's depth. A handler that calls posts
+//! into the call queue one level below, on any rank, and so on. Waiting threads of the rank and its helper read the
+//! call queues and run the handlers, one at a time. Call queues are rings of commands (`queue/layout`). They need no
+//! lease, because only the process of their own rank reads them.
 //!
-//! **Why nothing locks up** (protocol 11). A handler is run only when there is room in this process for all that it may
-//! post, at this level's *following* list; from there it goes on when its destination has room. ActiveMessages of level 0 post
-//! nothing, so their queues always empty. If those of level `n` do, the following lists into them do, so calls of level
-//! `n + 1` find room and are run. ReplyLines go to lines that were taken before the call was posted. So only who calls
-//! first can find a queue full, and is told so.
+//! **No deadlock** (protocol 11). A handler runs only when this process has room, in the *deferred* list of the level
+//! below, for everything that the handler may post. An entry leaves the list when its destination has room. Calls of
+//! level 0 post no calls, so their queues always drain. If the queues of level `n` drain, the deferred lists for them
+//! drain, so calls of level `n + 1` find room and run. Replies go to reply lines that were taken before the call was
+//! posted. So only a caller outside of handlers can find a queue full, and it gets an error.
 //!
-//! **Order.** ActiveMessages of one rank through one queue are posted in order, are read in order, and run one at a time. What
-//! follows them goes through one list for each level.
+//! **Order.** Calls of one rank through one call queue are posted in order, read in order, and run one at a time. The
+//! posts of handlers pass through one deferred list for each level.
 
 mod deferred_posts;
 mod dispatch;
@@ -40,63 +41,63 @@ use dispatch::BufferFetch;
 use reply::ReplyLines;
 use std::sync::{Arc, Mutex};
 
-/// Places of each queue of calls.
-const PLACES: u64 = 256;
-/// Places of the queue into which handlers post commands.
-const COMMANDS: usize = 256;
+/// Lines of each call queue.
+const CALL_LINES: u64 = 256;
+/// Lines of the queue into which handlers post commands.
+const COMMAND_LINES: usize = 256;
 
-/// What a rank with handlers has.
+/// The handlers of a rank, its call queues and its reply lines.
 #[derive(Debug)]
 pub(super) struct ActiveMessages {
     table: HandlerTable,
-    /// By how many levels a call may still lead to.
+    /// The call queues. The index is the level.
     levels: Vec<CallLevel>,
-    answers: Arc<ReplyLines>,
-    /// CommandQueues that handlers post, if any may.
+    reply_lines: Arc<ReplyLines>,
+    /// The queue for commands that handlers post, if any handler may post.
     commands: Option<Arc<LocalQueue>>,
-    commands_following: WorkQueue<DeferredPost>,
-    /// ReplyLines that wait for their fabric.
+    deferred_commands: WorkQueue<DeferredPost>,
+    /// Replies that the fabric had no room for.
     unsent: WorkQueue<CommandWrite>,
-    /// The signal that is poisoned by calls which failed and had nobody else to tell.
+    /// The signal that is poisoned when a call fails that has neither a reply nor effects.
     failures: u32,
-    /// Whether a thread of the rank is running handlers.
+    /// Held by the thread of the rank that runs handlers.
     running: TryLock,
-    /// Where buffers are brought to; who runs handlers takes it out.
+    /// Memory for the buffer of a call. The thread that runs the handler takes it out meanwhile.
     buffer: Mutex<Vec<u64>>,
 }
 
-/// ActiveMessages that may lead to so many levels more.
+/// The call queue of one level.
 #[derive(Debug)]
 struct CallLevel {
     queue: LocalQueue,
-    /// What handlers of this rank call at this level, and finds no room yet.
-    following: WorkQueue<DeferredPost>,
-    /// The buffer of the call at the head that is on its way.
-    bringing: Mutex<Option<BufferFetch>>,
+    /// Calls of this level that handlers of this rank have made and that found no room yet.
+    deferred: WorkQueue<DeferredPost>,
+    /// The fetch of the buffer of the call at the head, if it has begun.
+    fetch: Mutex<Option<BufferFetch>>,
 }
 
 impl Worker {
-    /// From now on those handlers are called by any rank. The first call of its kind, before the rank has allocated
-    /// anything: all ranks then lay it out alike. A number that is the same where it has been, and whether the ranks
-    /// agree is to be checked before anybody calls.
-    pub fn take_calls(&self, table: HandlerTable) -> Result<u64> {
+    /// Makes the call queues for these handlers, so that other ranks can call them. Called once, before the rank has
+    /// allocated anything, so that the queues lie at the same offsets on all ranks. Returns a fingerprint of handlers
+    /// and offsets. The caller has to check that it is equal on all ranks before any rank calls a handler.
+    pub fn register_handlers(&self, table: HandlerTable) -> Result<u64> {
         let mut fingerprint = table.fingerprint();
         let mut levels = Vec::new();
         for level in 0..=table.depth() {
-            let queue = self.lay_out_call_queue(PLACES, level as u32)?;
+            let queue = self.lay_out_call_queue(CALL_LINES, level as u32)?;
             fingerprint = fingerprint.rotate_left(7) ^ queue.name().address().offset();
-            levels.push(CallLevel { queue, following: WorkQueue::default(), bringing: Mutex::default() });
+            levels.push(CallLevel { queue, deferred: WorkQueue::default(), fetch: Mutex::default() });
         }
-        let answers = Arc::new(self.make_reply_lines()?);
+        let reply_lines = Arc::new(self.make_reply_lines()?);
         let failures = self.registry().signal()?;
         fingerprint ^= u64::from(failures);
-        let wanted = table.posts().then(|| self.make_queue(COMMANDS, None)).transpose();
+        let wanted = table.posts().then(|| self.make_queue(COMMAND_LINES, None)).transpose();
         let calls = ActiveMessages {
             table,
             levels,
-            answers,
+            reply_lines,
             commands: wanted.map_err(Error::new)?,
-            commands_following: WorkQueue::default(),
+            deferred_commands: WorkQueue::default(),
             unsent: WorkQueue::default(),
             failures,
             running: TryLock::default(),
@@ -106,7 +107,8 @@ impl Worker {
         Ok(fingerprint)
     }
 
-    /// The number of the handler of that name; if `returns` is said, one that answers so many bytes.
+    /// The number of the handler with that name. Fails if `returns` is given and the handler returns another number of
+    /// bytes.
     pub fn handler(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
         match self.calls() {
             Some(calls) => calls.table.find(name, returns),
@@ -114,17 +116,18 @@ impl Worker {
         }
     }
 
-    /// A number that differs where the handlers of that number of two ranks do; 0: there is none.
+    /// A fingerprint of one handler, which differs if the handler differs between two ranks; 0: there is no such
+    /// handler.
     pub fn handler_fingerprint(&self, number: usize) -> u64 {
         self.calls().map_or(0, |calls| calls.table.fingerprint_of(number))
     }
 
-    /// What has to be equal on all ranks of the handler of that number, in words.
+    /// Describes, for an error text, what has to be equal on all ranks of one handler.
     pub fn describe_handler(&self, number: usize) -> String {
         self.calls().map_or("none".into(), |calls| calls.table.described(number))
     }
 
-    /// Whether that handler can be called with so many bytes.
+    /// Checks that the handler exists and can be called with `len` bytes.
     #[inline]
     pub(super) fn check_handler(&self, handler: u8, len: u64) -> Result<(), Cause> {
         match self.calls() {
@@ -133,13 +136,13 @@ impl Worker {
         }
     }
 
-    /// Why a call of this rank's failed that had nobody else to tell; the first.
+    /// The first failure of a call of this rank that had neither a reply nor effects.
     pub fn call_failure(&self) -> Option<Cause> {
         let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
         self.signal_control_at(signal)?.poisoned().map(|poison| poison.as_own_failure().cause())
     }
 
-    /// Names the handler that a cause knows by its number: it is the same on all ranks.
+    /// Adds the name of a handler to a cause that holds its number. Both are the same on all ranks.
     pub(in crate::engine) fn name_handler(&self, cause: &mut Cause) {
         match cause {
             Cause::Poisoned { cause, .. } | Cause::Failed { cause, .. } => self.name_handler(cause),
@@ -152,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// The queue of calls of that rank and level.
+    /// The call queue of a rank for a level.
     #[inline]
     fn call_queue(&self, calls: &ActiveMessages, to: Rank, level: usize) -> QueueName {
         calls.levels[level].queue.name().on(to)

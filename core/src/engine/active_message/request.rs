@@ -1,4 +1,4 @@
-//! Calling: a call is posted into the queue of the rank that runs it, and its answer waited for.
+//! The calling side: posts a call into the call queue of the rank that runs it, and waits for its reply.
 
 use super::ActiveMessages;
 use super::reply::{ReplyLines, ReplyTicket};
@@ -13,24 +13,24 @@ use crate::queue::handler_call::{Args, Call, Reply, ReplyAddress};
 use crate::queue::inline_data::Inline;
 use std::sync::Arc;
 
-/// A call whose answer has not been read.
+/// A call whose reply has not been read.
 #[derive(Debug)]
 pub struct PendingCall<'m> {
-    answers: &'m Arc<ReplyLines>,
+    reply_lines: &'m Arc<ReplyLines>,
     ticket: ReplyTicket,
     to: Rank,
-    /// Whether the line was given back.
-    is_over: bool,
+    /// True if the reply line was released.
+    is_released: bool,
 }
 
 impl PendingCall<'_> {
-    /// Whether the answer has come.
+    /// Returns true if the reply has arrived.
     #[inline]
-    pub fn has_come(&self) -> bool {
-        self.answers.has_come(self.ticket)
+    pub fn has_arrived(&self) -> bool {
+        self.reply_lines.has_arrived(self.ticket)
     }
 
-    /// Who is to answer.
+    /// The rank that sends the reply.
     pub fn to(&self) -> Rank {
         self.to
     }
@@ -38,87 +38,96 @@ impl PendingCall<'_> {
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.answers.abandon(self.ticket);
+        if !self.is_released {
+            self.reply_lines.abandon(self.ticket);
         }
     }
 }
 
-/// An answer that a thread sleeps for.
+/// The arrival of a reply, as an event for which a thread sleeps.
 #[derive(Debug)]
 struct ReplyEvent {
-    answers: Arc<ReplyLines>,
+    reply_lines: Arc<ReplyLines>,
     ticket: ReplyTicket,
     from: Rank,
 }
 
 impl WaitEvent for ReplyEvent {
     fn happened(&self) -> bool {
-        self.answers.has_come(self.ticket)
+        self.reply_lines.has_arrived(self.ticket)
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        // A rank that leaves runs before what it has taken.
+        // A rank that leaves first runs the calls that it has accepted.
         Some((self.from, Stage::Left))
     }
 }
 
 impl Worker {
-    /// ActiveMessages a handler. Its effects happen when it has run; a failure poisons them, or, where there are none, is kept
-    /// for [`Worker::call_failure`].
+    /// Calls a handler without a reply. The effects happen when it has run. A failure poisons their signals. Without
+    /// effects, [`Worker::call_failure`] returns it.
     pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
         let calls = self.calls_to(to)?;
         let level = calls.table.check(handler, args.len())?.depth;
         self.write_call(calls, to, level, handler, args, ReplyAddress::NONE, effects)
     }
 
-    /// ActiveMessages a handler and asks for its answer.
+    /// Calls a handler that sends a reply.
+    ///
+    /// Errors: as many calls of this rank as there are reply lines wait for replies; the queue of the called rank is
+    /// full; there is no such handler, or it takes another number of bytes.
     #[inline]
     pub fn call_with_reply(&self, to: Rank, handler: u8, args: Args) -> Result<PendingCall<'_>, Cause> {
         let calls = self.calls_to(to)?;
         let level = calls.table.check(handler, args.len())?.depth;
-        let ticket = calls.answers.take().ok_or(Cause::Full {
-            what: "the list of answers that this rank waits for",
-            capacity: super::reply::ANSWERS,
+        let ticket = calls.reply_lines.take().ok_or(Cause::Full {
+            what: "the list of replies that this rank waits for",
+            capacity: super::reply::REPLY_LINES,
         })?;
-        let place = calls.answers.place(ticket);
+        let place = calls.reply_lines.place(ticket);
         match self.write_call(calls, to, level, handler, args, place, [None, None]) {
             Ok(()) => {
-                calls.answers.expect(ticket);
-                Ok(PendingCall { answers: &calls.answers, ticket, to, is_over: false })
+                calls.reply_lines.expect(ticket);
+                Ok(PendingCall { reply_lines: &calls.reply_lines, ticket, to, is_released: false })
             }
             Err(cause) => {
-                calls.answers.give_back(ticket);
+                calls.reply_lines.release(ticket);
                 Err(cause)
             }
         }
     }
 
-    /// Waits for an answer. `call` names the wait where it is told.
+    /// Waits for a reply and returns it. `call` names the wait in errors and reports.
     #[inline]
-    pub fn wait_reply(&self, asked: PendingCall<'_>, call: &dyn Fn() -> String) -> Result<Inline> {
-        let spins = self.spins(Some(asked.to));
-        if !self.wait_and_poll(spins, &|| asked.has_come()) {
-            let coming = ReplyEvent { answers: asked.answers.clone(), ticket: asked.ticket, from: asked.to };
+    pub fn wait_reply(&self, pending: PendingCall<'_>, call: &dyn Fn() -> String) -> Result<Inline> {
+        let spins = self.spins(Some(pending.to));
+        if !self.wait_and_poll(spins, &|| pending.has_arrived()) {
+            let coming = ReplyEvent {
+                reply_lines: pending.reply_lines.clone(),
+                ticket: pending.ticket,
+                from: pending.to,
+            };
             self.wait(&Condition::Event(Arc::new(coming)), None, call)?;
         }
-        self.read_reply(asked).map_err(|cause| self.fault(cause, call))
+        self.read_reply(pending).map_err(|cause| self.fault(cause, call))
     }
 
-    /// The answer, which has come.
-    fn read_reply(&self, mut asked: PendingCall<'_>) -> Result<Inline, Cause> {
-        let answer = asked.answers.read(asked.ticket);
-        asked.answers.give_back(asked.ticket);
-        asked.is_over = true;
-        match answer {
+    /// Takes the reply, which has arrived.
+    fn read_reply(&self, mut pending: PendingCall<'_>) -> Result<Inline, Cause> {
+        let reply = pending.reply_lines.read(pending.ticket);
+        pending.reply_lines.release(pending.ticket);
+        pending.is_released = true;
+        match reply {
             Some(Reply::Value(value)) => Ok(value),
-            Some(Reply::Said(text)) => Err(Cause::Program(format!("on rank {}: {}", asked.to, shown(&text)))),
+            Some(Reply::ErrorMessage(text)) => {
+                Err(Cause::Program(format!("on rank {}: {}", pending.to, error_text(&text))))
+            }
             Some(Reply::Failed(poison)) => Err(poison.cause()),
-            None => Err(Cause::Bug("an answer that nobody can have written".into())),
+            None => Err(Cause::Bug("a reply line that encodes no reply".into())),
         }
     }
 
-    /// This rank's handlers, which are those of `to`, too.
+    /// The handlers of rank `to`, which are the same as those of this rank.
     #[inline]
     fn calls_to(&self, to: Rank) -> Result<&ActiveMessages, Cause> {
         self.check_rank(to)?;
@@ -127,7 +136,7 @@ impl Worker {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)] // the parts of a call, named once
+    #[allow(clippy::too_many_arguments)] // the parts of a call
     fn write_call(
         &self,
         calls: &ActiveMessages,
@@ -135,16 +144,17 @@ impl Worker {
         level: usize,
         handler: u8,
         args: Args,
-        answer: ReplyAddress,
+        reply: ReplyAddress,
         effects: [Option<Effect>; 2],
     ) -> Result<(), Cause> {
-        let call = Call { peer: self.rank(), handler, args, answer };
-        let command = written(call, &effects)?;
+        let call = Call { peer: self.rank(), handler, args, reply };
+        let command = encode_call(call, &effects)?;
         self.post_call(self.call_queue(calls, to, level), &command)
     }
 
-    /// A call that has fired in a queue of commands goes on to its own. False: there is no room for it now.
-    pub(in crate::engine) fn forward(
+    /// Posts a call that has fired in a command queue to the call queue of its rank. Returns false if there is no room
+    /// now.
+    pub(in crate::engine) fn post_forwarded(
         &self,
         from: Rank,
         command: &Command,
@@ -152,8 +162,8 @@ impl Worker {
     ) -> Result<bool, Poison> {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
-            let onward = written(Call { peer: from, ..*call }, &command.effects)?;
-            self.post_call(self.call_queue(calls, call.peer, level), &onward)
+            let forwarded = encode_call(Call { peer: from, ..*call }, &command.effects)?;
+            self.post_call(self.call_queue(calls, call.peer, level), &forwarded)
         });
         match posted {
             Ok(()) => Ok(true),
@@ -163,18 +173,18 @@ impl Worker {
     }
 }
 
-/// A call as it is posted.
+/// Encodes a call with its effects.
 #[inline]
-pub(super) fn written(call: Call, effects: &[Option<Effect>; 2]) -> Result<EncodedCommand, Cause> {
-    let deed = Action::Call(call);
-    deed.check()?;
-    let mut lines = EncodedCommand::of(&deed);
+pub(super) fn encode_call(call: Call, effects: &[Option<Effect>; 2]) -> Result<EncodedCommand, Cause> {
+    let action = Action::Call(call);
+    action.check()?;
+    let mut lines = EncodedCommand::of(&action);
     effects.iter().flatten().try_for_each(|effect| lines.then(*effect))?;
     Ok(lines)
 }
 
-/// The beginning of what a handler said.
-fn shown(text: &Inline) -> String {
+/// The error message of a handler, with "..." if it may have been cut.
+fn error_text(text: &Inline) -> String {
     let whole = text.len() == crate::queue::inline_data::INLINE_BYTES;
     format!(
         "{}{}",

@@ -1,21 +1,22 @@
-//! Command queues at work: posting, who runs what, and when.
+//! Command queues: posting commands, and which rank runs a queue when.
 //!
-//! A queue lies with its *owner*, the signals that its commands wait for, too. Whoever changes something that may let a
-//! command go on sees to it that somebody looks, at the latest before returning to the program:
+//! A queue and the signals that its commands wait for are in the memory of the queue's *owner*. A rank that changes
+//! something which may release a command makes sure that a rank runs the queue, at the latest before it returns to the
+//! program:
 //!
-//! | happens | who looks |
+//! | event | rank that runs the queue |
 //! |---|---|
-//! | a command is posted, a signal is raised | the owner, if it *serves*: a thread of it waits; else whoever did it |
-//! | a command under way has ended | whoever ran it |
-//! | a thread of the owner begins to wait, and between two looks while it waits | that thread |
-//! | the last thread of the owner that waits goes away | that thread, once more |
+//! | a command is posted, a signal is raised | the owner, if it *polls* its queues; else the rank that did it |
+//! | an in-flight command has ended | the rank that ran it |
+//! | a thread of the owner begins to wait, and repeatedly while it waits | that thread |
+//! | the last waiting thread of the owner stops to poll | that thread, once more |
 //!
-//! Whoever looks takes the queue's lease; who does not get it leaves a mark with its holder, who looks again
-//! (`queue/lease`). A holder runs what is short itself (`deeds`), and what is long when it has given the lease back
-//! (`flight`).
+//! A rank that runs a queue takes its lease. If the lease is held, the rank marks it, and the holder runs the queue
+//! again (`queue/lease`). The holder runs short actions itself (`run/inline`), and a long one after it has released the
+//! lease (`run/in_flight`).
 //!
-//! Where queues are out of reach only the owner looks. EventKind another rank is to run travels there (`travelling`), into a
-//! queue that each rank has for it (`inbox`).
+//! If other ranks cannot map the queues, only the owner runs them. Commands that another rank has to run are offloaded
+//! to it (`offload`), into a queue that each rank has for this (`offload/inbox`).
 
 mod lifecycle;
 mod lookup;
@@ -40,42 +41,43 @@ use crate::segment::GlobalAddress;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, OnceLock};
 
-/// EventKind a rank's machine knows of command queues.
+/// The command queue state of a rank's worker.
 #[derive(Debug)]
 pub(super) struct CommandQueues {
     /// The first byte of the rank's own system piece.
     system: lookup::OwnSystemPiece,
-    /// Whether signals, also of others, are read and raised by loads and stores.
+    /// True if this process reads and raises signals of all ranks by loads and stores.
     direct: bool,
-    /// Whether the processor's atomics and the fabric's agree: else all are the fabric's, the owner's, too.
+    /// True if atomics of the processor and of the fabric are atomic to each other. Else all are done by the fabric,
+    /// those of the owner, too.
     coherent: bool,
-    own: lookup::local_queues::LocalQueues,
-    known: IdMap<lookup::cache::CachedQueue>,
+    local: lookup::local_queues::LocalQueues,
+    cached: IdMap<lookup::cache::CachedQueue>,
     /// Held while a queue is made.
-    making: Mutex<()>,
-    /// Queues that were ever made.
-    made: AtomicU32,
-    under_way: WorkQueue<run::in_flight::ActionInFlight>,
-    /// EventKind was taken for this rank and is to be handed on to another.
-    taken: WorkQueue<trace::CommandId>,
-    /// Whether a thread of the rank is at that.
-    handing_on: TryLock,
-    /// EventKind others run for this rank.
-    away: WorkQueue<offload::OffloadedCommand>,
-    /// Signals by which the next of those may tell that they have ended.
-    returns: WorkQueue<offload::ReturnSignal>,
-    /// Signals that this rank has poisoned, where what it does to one may come in any order.
-    spoilt: WorkQueue<GlobalAddress>,
-    /// Where others post what this rank is to run; none where they reach its queues.
+    make_lock: Mutex<()>,
+    /// Number of queues that were ever made.
+    made_count: AtomicU32,
+    in_flight: WorkQueue<run::in_flight::ActionInFlight>,
+    /// In-flight commands that this rank has taken and has to pass on to another rank.
+    to_forward: WorkQueue<trace::CommandId>,
+    /// Held by the thread of the rank that does so.
+    forward_lock: TryLock,
+    /// Commands that other ranks run for this rank.
+    offloaded: WorkQueue<offload::OffloadedCommand>,
+    /// Return signals that no offloaded command uses at the moment.
+    free_return_signals: WorkQueue<offload::ReturnSignal>,
+    /// Signals that this rank has poisoned. Needed where its operations on one signal may arrive in any order.
+    poisoned_signals: WorkQueue<GlobalAddress>,
+    /// The queue into which other ranks post commands for this rank. None if they can map its queues.
     inbox: OnceLock<offload::inbox::Inbox>,
-    /// Queues of other ranks that are out of reach.
+    /// Queues of other ranks that this process cannot map.
     remote: Mutex<remote_post::RemoteQueues>,
-    /// Whether the rank answers calls.
-    answers: AtomicBool,
+    /// True if the rank accepts handler calls.
+    takes_calls: AtomicBool,
 }
 
 impl CommandQueues {
-    /// Whether the rank posts to that queue by loads and stores.
+    /// Returns true if the rank posts to the queue by loads and stores.
     #[inline(always)]
     fn reach(&self, rank: Rank, name: QueueName) -> bool {
         self.coherent && (self.direct || name.address().rank() == rank)

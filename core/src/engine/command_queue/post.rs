@@ -1,4 +1,4 @@
-//! Posting commands, and taking them back.
+//! Posting and cancelling commands.
 
 use super::lifecycle::LocalQueue;
 use super::lookup::ResolvedQueue;
@@ -17,35 +17,35 @@ use crate::segment::layout::GRANULE;
 use crate::segment::{GlobalAddress, layout};
 use std::sync::atomic::{Ordering, fence};
 
-/// A queue of any rank, in a word that may be sent to anyone.
+/// The name of a queue of any rank, in a word that may be sent to other ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct QueueName(u64);
 
-/// EventKind is in a queue.
+/// The contents of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueStats {
-    /// EncodedCommand that were reserved and not read.
+    /// Number of lines that were reserved and not read.
     pub unread: u64,
-    /// CommandQueues that wait for their triggers.
+    /// Number of commands that wait for their triggers.
     pub waiting: u64,
-    /// CommandQueues that have fired and whose effects have not happened.
+    /// Number of commands that have fired and whose effects have not happened.
     pub in_flight: u64,
-    /// CommandQueues that have failed.
+    /// Number of commands that have failed.
     pub failed: u64,
 }
 
 impl QueueName {
-    /// Generations that are told apart: all bits below the place.
+    /// Largest generation: all bits below the address.
     pub(super) const GENERATIONS: u32 = GRANULE as u32 - 1;
 
-    /// Queues begin at granules: the bits of a place within one are free.
+    /// Queues begin at granules, so the low bits of the address are free for the generation.
     pub(super) fn new(at: GlobalAddress, generation: u32) -> QueueName {
         debug_assert!(at.bits().is_multiple_of(GRANULE) && generation <= QueueName::GENERATIONS);
         QueueName(at.bits() | u64::from(generation))
     }
 
-    /// The queue that lies at the same place on another rank, and is its namesake.
+    /// The queue at the same offset, with the same generation, on another rank.
     #[inline]
     pub(in crate::engine) fn on(self, rank: Rank) -> QueueName {
         QueueName::new(GlobalAddress::new(rank, self.address().offset()), self.generation())
@@ -62,27 +62,32 @@ impl QueueName {
 }
 
 impl Worker {
-    /// Posts commands to a queue of this rank's own: all of them, one behind the other, or none. Where the first is.
+    /// Posts commands to a queue of this rank: all of them, at consecutive positions, or none. Returns the position of
+    /// the first.
+    ///
+    /// Errors: the queue is full; a command is wrong in itself; the queue repeats.
     #[inline]
     pub fn post_own<'c>(
         &self,
-        own: &LocalQueue,
+        local: &LocalQueue,
         commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        let named = self.named(own);
-        let lines = self.check_all(commands.clone(), named.queue.credit().is_some())?;
+        let resolved = self.resolved(local);
+        let lines = self.check_all(commands.clone(), resolved.queue.credit().is_some())?;
         if !self.commands().coherent {
-            return self.post_remotely(own.name(), &own.card(), lines, commands);
+            return self.post_remotely(local.name(), &local.info(), lines, commands);
         }
-        let first = write_all(&named, lines, commands.clone())?;
-        self.announce_all(&named, first, commands, || {
-            self.run_queue_and_ready(&self.named(own));
+        let first = write_commands(&resolved, lines, commands.clone())?;
+        self.notify_posted(&resolved, first, commands, || {
+            self.run_queue_and_ready(&self.resolved(local));
         });
         Ok(first)
     }
 
-    /// The same to a queue of any rank.
+    /// Same as [`Worker::post_own`] for a queue of any rank.
+    ///
+    /// Errors: as there; there is no queue with that name any more.
     #[inline]
     pub fn post_commands<'c>(
         &self,
@@ -90,92 +95,93 @@ impl Worker {
         commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        self.check_end(name.address())?;
+        self.check_operand(name.address())?;
         if !self.commands().reach(self.rank(), name) {
-            let card = self.remote_card(name)?;
-            let lines = self.check_all(commands.clone(), card.credit.is_some())?;
-            return self.post_remotely(name, &card, lines, commands);
+            let info = self.remote_info(name)?;
+            let lines = self.check_all(commands.clone(), info.credit.is_some())?;
+            return self.post_remotely(name, &info, lines, commands);
         }
-        let named = self.named_so(name)?;
-        let lines = self.check_all(commands.clone(), named.queue.credit().is_some())?;
-        let first = write_all(&named, lines, commands.clone())?;
-        self.announce_all(&named, first, commands, || self.run_queue_at(name.address()));
+        let resolved = self.resolve_name(name)?;
+        let lines = self.check_all(commands.clone(), resolved.queue.credit().is_some())?;
+        let first = write_commands(&resolved, lines, commands.clone())?;
+        self.notify_posted(&resolved, first, commands, || self.run_queue_at(name.address()));
         Ok(first)
     }
 
-    /// Posts a call, of which the handler was checked, to the queue of calls of a rank.
+    /// Posts a call, whose handler was checked, to the call queue of a rank.
     #[inline]
     pub(in crate::engine) fn post_call(&self, name: QueueName, call: &EncodedCommand) -> Result<(), Cause> {
         self.check()?;
-        if !self.has_places_of(call) {
-            self.check_closely(call, false)?;
+        if !self.operands_exist(call) {
+            self.check_slowly(call, false)?;
         }
         let (lines, call) = (call.count(), std::iter::once(call));
         if !self.commands().reach(self.rank(), name) {
-            return self.post_remotely(name, &self.remote_card(name)?, lines, call).map(drop);
+            return self.post_remotely(name, &self.remote_info(name)?, lines, call).map(drop);
         }
-        let named = self.named_so(name)?;
-        let first = write_all(&named, lines, call.clone())?;
-        self.announce_all(&named, first, call, || {});
+        let resolved = self.resolve_name(name)?;
+        let first = write_commands(&resolved, lines, call.clone())?;
+        self.notify_posted(&resolved, first, call, || {});
         Ok(())
     }
 
-    /// The queue of that name, which is in reach.
+    /// Finds the queue with that name, which this process can map.
     #[inline(always)]
-    fn named_so(&self, name: QueueName) -> Result<ResolvedQueue<'_>, Cause> {
+    fn resolve_name(&self, name: QueueName) -> Result<ResolvedQueue<'_>, Cause> {
         match self.queue_at(name.address()) {
-            Some(named) if named.generation == name.generation() => Ok(named),
+            Some(resolved) if resolved.generation == name.generation() => Ok(resolved),
             _ => Err(Cause::Stale { address: name.address().bits() }),
         }
     }
 
-    /// CommandQueues have been written: somebody looks, and it is recorded, if the rank is traced.
+    /// Called after commands have been written: makes sure that a rank runs the queue, and records the posts if the
+    /// rank is traced.
     #[inline(always)]
-    fn announce_all<'c>(
+    fn notify_posted<'c>(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         first: u64,
         commands: impl Iterator<Item = &'c EncodedCommand>,
-        attend: impl FnOnce(),
+        run: impl FnOnce(),
     ) {
         let begin = self.recorder().map(|recorder| (recorder, self.platform().observer_now_ns()));
-        if !self.is_left_to_owner(named) {
-            attend();
+        if !self.owner_polls(resolved) {
+            run();
         }
         if let Some((recorder, begin)) = begin {
-            self.record_posts(recorder, begin, named.id(), first, commands);
+            self.record_posts(recorder, begin, resolved.id(), first, commands);
         }
     }
 
-    /// CommandQueues have been written. True: the owner sees them, and is woken if they are calls; false: it does not
-    /// serve, and this thread has to look.
+    /// Called after commands have been written. Returns true if the owner will read them; it is woken for calls.
+    /// Returns false if the owner does not poll, so that this thread has to run the queue.
     #[inline(always)]
-    fn is_left_to_owner(&self, named: &ResolvedQueue<'_>) -> bool {
+    fn owner_polls(&self, resolved: &ResolvedQueue<'_>) -> bool {
         RingWriters::fence_after_reserve();
         if self.node_state().wake_mode() == WakeMode::Fence {
             fence(Ordering::SeqCst); // SYNC serving
         } else {
             crate::base::sync::compiler_fence(Ordering::SeqCst);
         }
-        let serving = &named.station().serving;
-        if !named.takes_calls() {
-            return serving.is_on();
+        let poll_state = &resolved.directory().poll_state;
+        if !resolved.takes_calls() {
+            return poll_state.is_polled();
         }
-        if !serving.is_by_itself() {
-            self.node_state().rank_state(named.owner).wake();
+        if !poll_state.has_own_thread() {
+            self.node_state().rank_state(resolved.owner).wake();
         }
         true
     }
 
-    /// Looks at the queue that begins there.
+    /// Runs the queue that begins at `at`.
     #[inline(never)]
     fn run_queue_at(&self, at: GlobalAddress) {
-        if let Some(named) = self.queue_at(at) {
-            self.run_queue_and_ready(&named);
+        if let Some(resolved) = self.queue_at(at) {
+            self.run_queue_and_ready(&resolved);
         }
     }
 
-    /// How many lines those commands take, if nothing can be said against them.
+    /// Checks commands and returns the number of lines that they take.
     #[inline(always)]
     fn check_all<'c>(
         &self,
@@ -190,7 +196,7 @@ impl Worker {
         Ok(lines)
     }
 
-    /// EventKind can be said against a command in this job, without looking at its operands.
+    /// Checks a command without reading its operands.
     #[inline(always)]
     pub(in crate::engine) fn check_command(
         &self,
@@ -198,27 +204,27 @@ impl Worker {
         in_session: bool,
     ) -> Result<(), Cause> {
         let is_plain = !(command.is_call() || in_session && command.is_triggered());
-        if is_plain && self.has_places_of(command) { Ok(()) } else { self.check_closely(command, in_session) }
+        if is_plain && self.operands_exist(command) { Ok(()) } else { self.check_slowly(command, in_session) }
     }
 
-    /// Whether all that it names can be there.
+    /// Returns true if the ranks of all its operands and effects exist and no operand is null.
     #[inline(always)]
-    fn has_places_of(&self, command: &EncodedCommand) -> bool {
+    fn operands_exist(&self, command: &EncodedCommand) -> bool {
         let size = self.size() as u64;
         let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
-        command.all_ends(is_there) && command.all_effects(is_there)
+        command.all_operands(is_there) && command.all_effect_signals(is_there)
     }
 
-    /// The same of a call, or to say what it is.
+    /// Checks a call; for other commands, finds the error.
     #[inline(never)]
-    fn check_closely(&self, command: &EncodedCommand, in_session: bool) -> Result<(), Cause> {
+    fn check_slowly(&self, command: &EncodedCommand, in_session: bool) -> Result<(), Cause> {
         if in_session && command.is_triggered() {
-            let text = "a command of a session queue has no trigger: the queue's own signal lets it go on";
+            let text = "a command of a session queue has no trigger: the queue's credit signal releases it";
             return Err(Cause::Argument(text.into()));
         }
         let mut outcome = Ok(());
-        command.all_ends(|at| {
-            outcome = self.check_end(at);
+        command.all_operands(|at| {
+            outcome = self.check_operand(at);
             outcome.is_ok()
         });
         outcome?;
@@ -231,26 +237,26 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn check_end(&self, at: GlobalAddress) -> Result<(), Cause> {
+    fn check_operand(&self, at: GlobalAddress) -> Result<(), Cause> {
         if at.is_null() { Err(Cause::NullAddress) } else { self.check_rank(at.rank()) }
     }
 
-    /// Takes a command back. True: it never fires; false: it has fired, or fires now, once. Waits for whoever runs the
-    /// queue at the moment.
-    pub fn cancel(&self, own: &LocalQueue, position: u64) -> Result<bool, Cause> {
-        let named = self.named(own);
-        let queue = &named.queue;
+    /// Cancels a command. Returns true if it will never fire, and false if it has fired or fires now, once. Waits for
+    /// the thread that runs the queue at the moment.
+    ///
+    /// Errors: the queue repeats.
+    pub fn cancel(&self, local: &LocalQueue, position: u64) -> Result<bool, Cause> {
+        let resolved = self.resolved(local);
+        let queue = &resolved.queue;
         if queue.cycle().is_some() {
-            return Err(Cause::Argument(
-                "the commands of a queue that begins anew cannot be taken back".into(),
-            ));
+            return Err(Cause::Argument("the commands of a repeating queue cannot be cancelled".into()));
         }
         loop {
-            let taken = queue.lease().call(self.rank().0);
-            let outcome = if taken { self.cancel_now(&named, position) } else { None };
-            if taken {
-                while !queue.lease().give_back() {} // what others called for is done now
-                self.run_queue_and_ready(&named);
+            let to_forward = queue.lease().acquire_or_mark(self.rank().0);
+            let outcome = if to_forward { self.cancel_now(&resolved, position) } else { None };
+            if to_forward {
+                while !queue.lease().release() {} // the queue is run for those marks below
+                self.run_queue_and_ready(&resolved);
             }
             if let Some(cancelled) = outcome {
                 return Ok(cancelled);
@@ -260,91 +266,95 @@ impl Worker {
         }
     }
 
-    /// Takes a command back, under the lease. `None`: it has not arrived yet.
-    fn cancel_now(&self, named: &ResolvedQueue<'_>, position: u64) -> Option<bool> {
-        let queue = &named.queue;
-        if let Some((signal, was_last)) = queue.parked().withdraw(position) {
+    /// Cancels a command, under the lease. `None`: its line is not written yet.
+    fn cancel_now(&self, resolved: &ResolvedQueue<'_>, position: u64) -> Option<bool> {
+        let queue = &resolved.queue;
+        if let Some((signal, was_last)) = queue.triggered().remove(position) {
             if was_last {
-                self.disarm(named, signal);
+                self.disarm(resolved, signal);
             }
             return Some(true);
         }
         if position < queue.reader().read() {
             return Some(false);
         }
-        // Not read yet: it is overwritten by one that does nothing.
-        let lines = self.lines_at(named, position)?;
+        // It was not read: it is overwritten by a command that does nothing.
+        let lines = self.lines_at(resolved, position)?;
         let mut nothing = EncodedCommand::of(&Action::Nothing);
         nothing.set_count(lines.count());
         queue.line(position).write(position, &nothing.words[0]);
         Some(true)
     }
 
-    /// EventKind is in a queue of this rank's own.
-    pub fn queue_stats(&self, own: &LocalQueue) -> QueueStats {
-        let queue = own.queue();
-        let flights = queue.flights().numbers();
+    /// The contents of a queue of this rank.
+    pub fn queue_stats(&self, local: &LocalQueue) -> QueueStats {
+        let queue = local.queue();
+        let in_flight = queue.in_flight().numbers();
         QueueStats {
-            unread: queue.posters().reserved().saturating_sub(queue.reader().read()),
-            waiting: u64::from(queue.parked().len()),
-            in_flight: flights.end - flights.start,
+            unread: queue.writers().reserved().saturating_sub(queue.reader().read()),
+            waiting: u64::from(queue.triggered().len()),
+            in_flight: in_flight.end - in_flight.start,
             failed: queue.failures().0,
         }
     }
 
-    /// The first failure of a command of that queue.
-    pub fn first_failure(&self, own: &LocalQueue) -> Option<Cause> {
-        let (failed, words) = own.queue().failures();
+    /// The cause of the first failure of a command of the queue.
+    pub fn first_failure(&self, local: &LocalQueue) -> Option<Cause> {
+        let (failed, words) = local.queue().failures();
         let poison: Failure = (failed > 0).then(|| Poison::from_words(words)).flatten();
         poison.map(Poison::cause)
     }
 
-    /// A session queue of this rank's own begins anew after all that was posted to it up to now.
-    pub fn repeat(&self, own: &LocalQueue) -> Result<(), Cause> {
-        let queue = own.queue();
+    /// Makes a session queue of this rank repeat: after the last command that was posted up to now it starts again from
+    /// the first. No more commands can be posted.
+    ///
+    /// Errors: it is no session queue; it has no commands; a command has run already.
+    pub fn repeat(&self, local: &LocalQueue) -> Result<(), Cause> {
+        let queue = local.queue();
         let refuse = |text: &str| Err(Cause::Argument(text.into()));
         if queue.credit().is_none() {
-            return refuse("only a session queue begins anew: make it with Job::session_queue");
+            return refuse("only a session queue can repeat: make it with Job::session_queue");
         }
-        let lines = self.reserved_in(own)?;
+        let lines = self.reserved_in(local)?;
         if lines == 0 {
-            return refuse("the queue has no commands: post all of them before it is to begin anew");
+            return refuse("the queue has no commands: post all of them before you make it repeat");
         }
         if queue.reader().read() > 0 || lines > queue.capacity() {
             return refuse(
-                "one of its commands has run already: let it begin anew before its credit is first raised",
+                "one of its commands has run already: make it repeat before its credit is first raised",
             );
         }
-        queue.set_cycle(self.close(own)?);
-        let named = self.named(own);
+        queue.set_cycle(self.close(local)?);
+        let resolved = self.resolved(local);
         if !self.reaches_words() {
-            self.heads(&named).for_each(|signal| named.arming(signal).arm(named.number, false));
+            self.head_signals(&resolved)
+                .for_each(|signal| resolved.signal_control(signal).arm(resolved.number, false));
         }
         Ok(())
     }
 }
 
-/// How many lines ahead of a post the ring's lines are taken from whoever read them last: it takes as long as a few
-/// posts, and whoever reads what is posted does not look that far.
-const AHEAD: u64 = 8;
+/// Number of lines ahead of a post at which a ring line is prefetched from the processor that read it last. The
+/// prefetch takes as long as a few posts, and the reader does not read that far ahead.
+const PREFETCH_LINES: u64 = 8;
 
-/// Writes commands, which take so many lines, where places are reserved for them; where the first is.
+/// Reserves `lines` positions and writes the commands there. Returns the position of the first.
 #[inline(always)]
-fn write_all<'c>(
-    named: &ResolvedQueue<'_>,
+fn write_commands<'c>(
+    resolved: &ResolvedQueue<'_>,
     lines: u64,
     commands: impl Iterator<Item = &'c EncodedCommand>,
 ) -> Result<u64, Cause> {
-    let queue = &named.queue;
-    let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
-        return Err(match queue.posters().are_closed() {
-            true => closed(named.number, named.owner, queue.cycle().is_some()),
-            false => full(named.number, queue.capacity(), lines),
+    let queue = &resolved.queue;
+    let Some(first) = queue.writers().reserve(lines, queue.capacity(), queue.reader()) else {
+        return Err(match queue.writers().is_closed() {
+            true => closed(resolved.number, resolved.owner, queue.cycle().is_some()),
+            false => full(resolved.number, queue.capacity(), lines),
         });
     };
     if !queue.is_there() {
-        // It was taken down since it was found, and its memory freed: what was reserved is nobody's.
-        return Err(closed(named.number, named.owner, false));
+        // The queue was dropped after it was found, and its memory freed: the reserved positions mean nothing.
+        return Err(closed(resolved.number, resolved.owner, false));
     }
     let mut position = first;
     for command in commands {
@@ -353,11 +363,12 @@ fn write_all<'c>(
     Ok(first)
 }
 
-/// Writes a command that has places reserved; how many lines it took. The first line last: who sees it sees both.
+/// Writes a command at a reserved position and returns its number of lines. The first line is written last, so that a
+/// reader which sees it sees both.
 #[inline]
 fn write(queue: &Queue<'_>, position: u64, lines: &EncodedCommand) -> u64 {
     let count = lines.count();
-    prefetch::for_writing(std::ptr::from_ref(queue.line(position + AHEAD)).cast());
+    prefetch::for_writing(std::ptr::from_ref(queue.line(position + PREFETCH_LINES)).cast());
     if count == 2 {
         queue.line(position + 1).write(position + 1, &lines.words[1]);
     }
@@ -365,25 +376,25 @@ fn write(queue: &Queue<'_>, position: u64, lines: &EncodedCommand) -> u64 {
     count
 }
 
-/// A queue has no room for commands that take so many lines.
+/// The error for a queue that has no room for commands of `lines` lines.
 #[cold]
 pub(super) fn full(number: u32, capacity: u64, lines: u64) -> Cause {
     if lines > capacity {
         return Cause::Argument(format!(
-            "the queue has {capacity} places, and this takes {lines}: a command takes one, or two with more than its \
-             line holds, and those of post_many find room all at once"
+            "the queue has {capacity} lines, and this takes {lines}: a command takes one line, or two if it does not fit \
+             in one, and post_many needs room for all of its commands at once"
         ));
     }
     let what = if number == CALLS { hint::QUEUE_OF_CALLS } else { hint::COMMAND_QUEUE };
     Cause::Full { what, capacity: capacity as usize }
 }
 
-/// A queue takes no commands any more.
+/// The error for a queue that accepts no more commands.
 #[cold]
-pub(super) fn closed(number: u32, owner: Rank, begins_anew: bool) -> Cause {
+pub(super) fn closed(number: u32, owner: Rank, repeats: bool) -> Cause {
     match number {
         CALLS => Cause::PeerLeft { peer: owner },
-        _ if begins_anew => Cause::QueueRepeats,
+        _ if repeats => Cause::QueueRepeats,
         _ => Cause::QueueDropped,
     }
 }

@@ -1,6 +1,6 @@
-//! EventKind is recorded of commands and waits, where a rank is traced: `engine/trace`.
+//! Recording trace events of commands and waits, on ranks that are traced: `engine/trace`.
 //!
-//! All of it lies beside the ways that untraced ranks go, which ask once and go on.
+//! Untraced ranks do not run this code: they check once whether there is a recorder.
 
 use super::lookup::ResolvedQueue;
 use super::run::Failure;
@@ -20,19 +20,19 @@ use crate::segment::GlobalAddress;
 use std::time::Duration;
 
 impl ResolvedQueue<'_> {
-    /// EventKind ranks call the queue.
+    /// The name of the queue in traces.
     pub(super) fn id(&self) -> QueueId {
         QueueId { owner: self.owner, number: self.number, generation: self.generation }
     }
 
-    /// A command of it: where it was posted, or which of those under way it is.
+    /// A command of it: `number` is the position of its post or its number among the in-flight commands.
     pub(super) fn place(&self, number: u64) -> CommandId {
         CommandId { queue: self.id(), number }
     }
 }
 
 impl Worker {
-    /// CommandQueues were posted from that position on, in a call that began then and ends now.
+    /// Records that commands were posted from position `first` on, in a call that began at `begin` and ends now.
     #[cold]
     pub(super) fn record_posts<'c>(
         &self,
@@ -55,38 +55,38 @@ impl Worker {
         }
     }
 
-    /// A command fires.
+    /// Fires a command and records it.
     #[cold]
     pub(super) fn fire_and_record(
         &self,
         recorder: &Recorder,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         position: u64,
         failure: Failure,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) {
         let begin = self.platform().observer_now_ns();
-        let is_done = failure.is_none() && self.try_as_it_fires(named, command);
-        let outcome = if is_done { Some(None) } else { self.run_otherwise(named, command, failure) };
+        let is_done = failure.is_none() && self.try_when_fired(resolved, command);
+        let outcome = if is_done { Some(None) } else { self.run_slow(resolved, command, failure) };
         let end = self.platform().observer_now_ns();
-        let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
-        let flight = is_flight.then(|| named.queue.flights().numbers().end);
-        let place = named.place(position);
+        let is_in_flight = outcome.is_none() || !self.may_perform_effects(resolved, command);
+        let command_number = is_in_flight.then(|| resolved.queue.in_flight().numbers().end);
+        let place = resolved.place(position);
         let failed = outcome.is_some_and(|failure| failure.is_some());
         recorder.record(
             begin,
             end,
             failed,
-            EventKind::Fired(place, flight, CommandSummary::of(&command.lines())),
+            EventKind::Fired(place, command_number, CommandSummary::of(&command.lines())),
         );
-        self.follow_up(named, command, outcome, todo);
+        self.follow_up(resolved, command, outcome, ready);
     }
 
-    /// Does what a command under way says, if that is short.
+    /// Runs the action of an in-flight command if it is short, and records it. Returns true if it was run.
     pub(super) fn try_in_flight_inline(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         number: u64,
         command: &Command,
     ) -> bool {
@@ -98,55 +98,55 @@ impl Worker {
                 begin,
                 self.platform().observer_now_ns(),
                 false,
-                EventKind::Ran(named.place(number)),
+                EventKind::Ran(resolved.place(number)),
             );
         }
         is_done
     }
 
-    /// A moment in the life of a command under way.
+    /// Records an event of an in-flight command.
     pub(super) fn record_in_flight(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         number: u64,
         failed: bool,
         what: fn(CommandId) -> EventKind,
     ) {
         if let Some(recorder) = self.recorder() {
             let now = self.platform().observer_now_ns();
-            recorder.record(now, now, failed, what(named.place(number)));
+            recorder.record(now, now, failed, what(resolved.place(number)));
         }
     }
 
-    /// One effect happens.
+    /// Performs one effect and records it.
     #[cold]
     pub(super) fn perform_effect_and_record(
         &self,
         recorder: &Recorder,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         effect: Effect,
         failure: Option<&Poison>,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) -> Result<(), Cause> {
         let begin = self.platform().observer_now_ns();
-        let happened = self.perform_effect(effect, failure, todo);
+        let happened = self.perform_effect(effect, failure, ready);
         let value = self.signal_now(effect.signal);
-        let what = EventKind::Effect(named.id(), effect.signal, u64::from(effect.amount), value);
+        let what = EventKind::Effect(resolved.id(), effect.signal, u64::from(effect.amount), value);
         recorder.record(begin, self.platform().observer_now_ns(), failure.is_some(), what);
         happened
     }
 
-    /// A handler has run, of a call that was posted at that position.
+    /// Records that the handler of the call at `position` has run.
     #[cold]
     pub(in crate::engine) fn record_handled(
         &self,
         recorder: &Recorder,
         begin: u64,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         position: u64,
         (name, failed): (&str, bool),
     ) {
-        let place = named.place(position);
+        let place = resolved.place(position);
         let end = self.platform().observer_now_ns();
         recorder.record(begin, end, failed, EventKind::Handled(place, TraceText::of(name)));
     }
@@ -239,7 +239,7 @@ impl Worker {
         }
     }
 
-    /// The program waits.
+    /// Waits for a condition of the program and records the wait.
     #[cold]
     pub(in crate::engine) fn wait_and_record(
         &self,

@@ -100,7 +100,7 @@ impl<'l> CallBuffers<'l> {
         match self.how {
             CombineWith::Not => {}
             // SAFETY: as many bytes as `into` has lie there.
-            CombineWith::Known(how) => unsafe { how.placed(in_front).combine_from(into, from) },
+            CombineWith::Known(how) => unsafe { how.with_incoming_first(in_front).combine_from(into, from) },
             CombineWith::By(combine) => self.combine_blocks(combine, from, into, in_front),
         }
     }

@@ -121,7 +121,7 @@ impl Worker {
         }
         let over = Condition::Event(end.stop_requested.clone());
         let _gone = HelperExit { worker: self, end };
-        let is_free = || !end.stop_requested.happened() && !self.inbox_has_come() && self.check().is_ok();
+        let is_free = || !end.stop_requested.happened() && !self.inbox_has_commands() && self.check().is_ok();
         while end.on_standby.load(Ordering::Acquire) && is_free() {
             self.platform().keep_on_standby(&over);
         }
@@ -130,14 +130,19 @@ impl Worker {
         while !end.stop_requested.happened() && self.check().is_ok() {
             self.progress();
             let now = self.platform().now_ns();
-            if poller.poll_other_ranks() | (self.has_shares() && self.share()) {
+            if poller.poll_other_ranks() | (self.has_shared_copies() && self.copy_shared_chunk()) {
                 last_useful_ns = now;
                 continue;
             }
-            let met = |condition: &Condition| self.met(condition) || poller.has_work() || self.has_shares();
-            let work =
-                || self.has_work() || poller.has_work() || self.has_shares() || end.stop_requested.happened();
-            let (rest, rise) = (|| poller.rest(), || poller.rise());
+            let met =
+                |condition: &Condition| self.met(condition) || poller.has_work() || self.has_shared_copies();
+            let work = || {
+                self.has_work()
+                    || poller.has_work()
+                    || self.has_shared_copies()
+                    || end.stop_requested.happened()
+            };
+            let (rest, rise) = (|| poller.suspend(), || poller.resume());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             let waited_ns = now - last_useful_ns;
             // Virtual time advances by itself to the next event, and must not advance by naps when no event is left.

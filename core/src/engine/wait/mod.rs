@@ -130,8 +130,8 @@ impl Worker {
             if self.commands().are_used() && self.poll_on(&|| self.met(condition)) {
                 last_useful_ns = self.platform().now_ns();
             }
-            if self.has_shares() {
-                self.share();
+            if self.has_shared_copies() {
+                self.copy_shared_chunk();
             }
             if self.met(condition) {
                 self.platform().waited(start);
@@ -150,7 +150,7 @@ impl Worker {
                     return Err(self.fault(cause, call));
                 }
             }
-            self.end_what_only_the_left_could_run();
+            self.fail_commands_of_departed_ranks();
             self.replace_helper();
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
             let until_ns = self.publish_deadline(self.until_room(until_ns, now), start, now);
@@ -158,10 +158,10 @@ impl Worker {
                 self.met(condition)
                     || self.poisoned(condition).is_some()
                     || self.queues_look_ready(false)
-                    || self.has_shares()
+                    || self.has_shared_copies()
             };
             let work = || self.has_work();
-            let (rest, rise) = (|| poller.rest(), || poller.rise());
+            let (rest, rise) = (|| poller.suspend(), || poller.resume());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             self.platform().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });
         }

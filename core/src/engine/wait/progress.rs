@@ -68,7 +68,7 @@ impl Worker {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if self.commands().are_used() || self.has_remote_note() || self.inbox_has_come() {
+        if self.commands().are_used() || self.has_remote_note() || self.inbox_has_commands() {
             self.poll_queues();
         }
         self.agent().is_some_and(|agent| agent.advance(self))

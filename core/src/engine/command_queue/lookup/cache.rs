@@ -1,7 +1,7 @@
-//! Queues that this rank has come across, found by where they begin.
+//! The cache of queues that this rank has used, by the address at which they begin.
 #![allow(unsafe_code)]
-//! Unsafe: pointers into job memory that was mapped when the queue was found, and stays so while the fabric lives, also
-//! when the queue is gone and its memory was freed.
+//! Unsafe: pointers into job memory that was mapped when the queue was found. It stays mapped while the fabric lives,
+//! even after the queue was dropped and its memory freed.
 
 use crate::base::Numbered;
 use crate::queue::layout::{self, Queue, QueueInfo};
@@ -9,7 +9,7 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::GRANULE;
 use std::ptr::NonNull;
 
-/// Where a queue lies in this process, and how large it is.
+/// The address of a queue in this process, and its capacity.
 #[derive(Debug)]
 pub(in crate::engine::command_queue) struct CachedQueue {
     at: GlobalAddress,
@@ -17,7 +17,7 @@ pub(in crate::engine::command_queue) struct CachedQueue {
     capacity: u64,
 }
 
-// SAFETY: a pointer to shared memory that is mapped while the machine's fabric lives.
+// SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Send for CachedQueue {}
 // SAFETY: as above.
 unsafe impl Sync for CachedQueue {}
@@ -29,17 +29,18 @@ impl Numbered for CachedQueue {
     }
 }
 
-/// The number of what begins at that granule: low bits that differ, where rank or place do.
+/// The number of the object that begins at a granule. Its low bits differ if rank or offset differ.
 #[inline(always)]
 pub(in crate::engine::command_queue) fn number(at: GlobalAddress) -> u64 {
     (at.bits() / GRANULE).wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes()
 }
 
 impl CachedQueue {
-    /// A queue of that capacity at that place.
+    /// A queue of `capacity` lines, mapped at `place`.
     ///
     /// # Safety
-    /// All of it is mapped there for as long as this is used, or the memory that it was in.
+    /// The memory of such a queue is mapped at `place` for as long as this value is used. The queue itself may be
+    /// dropped.
     pub(in crate::engine::command_queue) unsafe fn new(
         at: GlobalAddress,
         place: NonNull<u8>,
@@ -48,13 +49,13 @@ impl CachedQueue {
         CachedQueue { at, place, capacity }
     }
 
-    /// The queue, if one of that size lies there still; it may be another.
+    /// The queue, if there still is one with this capacity at the address. It may be a later one.
     #[inline]
     pub(in crate::engine::command_queue) fn queue(&self) -> Option<(QueueInfo, Queue<'_>)> {
         // SAFETY: the promise of `new`.
-        let card =
-            unsafe { layout::queue_info_at(self.place) }.filter(|card| card.capacity == self.capacity)?;
+        let info =
+            unsafe { layout::queue_info_at(self.place) }.filter(|info| info.capacity == self.capacity)?;
         // SAFETY: as above.
-        Some((card, unsafe { Queue::over(self.place, self.capacity) }))
+        Some((info, unsafe { Queue::over(self.place, self.capacity) }))
     }
 }

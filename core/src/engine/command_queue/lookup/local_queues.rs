@@ -1,6 +1,6 @@
-//! The list of a rank's own queues, which waiting threads go through all the time without a lock.
+//! The list of a rank's own queues. Waiting threads read it all the time without a lock.
 #![allow(unsafe_code)]
-//! Unsafe: pointers to queues that the roster keeps until it is dropped itself, also those that were taken off it.
+//! Unsafe: pointers to queues that the list keeps until it is dropped itself, also those that were removed from it.
 
 use crate::engine::command_queue::lifecycle::LocalQueue;
 use crate::segment::layout::QUEUES_MAX;
@@ -8,32 +8,32 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Queues by their number.
+/// The queues of a rank, by number.
 #[derive(Debug, Default)]
 pub(in crate::engine::command_queue) struct LocalQueues {
     places: OnceLock<Box<[AtomicPtr<LocalQueue>]>>,
-    /// Places from here on were never used.
+    /// Numbers from here on were never used.
     end: AtomicUsize,
     kept: Mutex<Vec<Arc<LocalQueue>>>,
 }
 
 impl LocalQueues {
-    /// Whether there never was a queue.
+    /// Returns true if no queue was ever added.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn is_blank(&self) -> bool {
+    pub(in crate::engine::command_queue) fn was_never_used(&self) -> bool {
         self.end.load(Ordering::Relaxed) == 0
     }
 
-    /// The queues that are there.
+    /// The queues in the list.
     #[inline]
     pub(in crate::engine::command_queue) fn iter(&self) -> impl Iterator<Item = &LocalQueue> {
         let end = self.end.load(Ordering::Acquire);
         let places = self.places.get().map_or(&[][..], |places| &places[..end]);
-        // SAFETY: kept while the roster, which is borrowed, lives.
+        // SAFETY: `kept` holds the queue while the list, which is borrowed, lives.
         places.iter().filter_map(|place| unsafe { place.load(Ordering::Acquire).as_ref() })
     }
 
-    /// Takes up a queue of that number, which nobody has.
+    /// Adds a queue under a number that is free.
     pub(in crate::engine::command_queue) fn add(&self, number: u32, queue: &Arc<LocalQueue>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push(queue.clone());
@@ -43,7 +43,7 @@ impl LocalQueues {
         self.end.fetch_max(number as usize + 1, Ordering::Release);
     }
 
-    /// Takes the queue of that number off. Whoever has it at hand may go on using what it knows of it.
+    /// Removes the queue with that number. A thread that has a reference to it may go on using it.
     pub(in crate::engine::command_queue) fn remove(&self, number: u32) {
         if let Some(places) = self.places.get() {
             places[number as usize].store(ptr::null_mut(), Ordering::Release);

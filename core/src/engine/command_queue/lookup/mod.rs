@@ -1,7 +1,6 @@
-//! Finding queues, and the words of the signals that they wait for.
+//! Lookup of queues and of the signals that their commands wait for.
 #![allow(unsafe_code)]
-//! Unsafe: pointers into system pieces and job memory that the fabric has just named, and that stay mapped while it
-//! lives.
+//! Unsafe: pointers into system pieces and job memory that the fabric has mapped, and that stay mapped while it lives.
 
 pub(super) mod cache;
 pub(super) mod local_queues;
@@ -22,12 +21,13 @@ use crate::queue::directory::QueueDirectory;
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::layout::{self, CALLS, Queue, QueueInfo};
 use crate::segment::GlobalAddress;
-use crate::segment::layout::{STATION, is_signal, signal_offset};
+use crate::segment::layout::{QUEUE_DIRECTORY, is_signal, signal_offset};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// A queue with its name, and with the system piece of its rank, where the signals are that its commands wait for.
+/// A queue with its identity, and with the system piece of its rank, which holds the signals that its commands wait
+/// for.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct ResolvedQueue<'m> {
     pub(in crate::engine::command_queue) owner: Rank,
@@ -35,81 +35,83 @@ pub(in crate::engine) struct ResolvedQueue<'m> {
     pub(in crate::engine::command_queue) generation: u32,
     pub(in crate::engine::command_queue) queue: Queue<'m>,
     system: NonNull<u8>,
-    /// Whether the counters of signals are read there, or by the fabric.
+    /// True if the counters of signals are read by loads, false if by the fabric.
     direct: bool,
 }
 
 impl<'m> ResolvedQueue<'m> {
-    /// Who waits for that signal, and whether it is poisoned.
+    /// The control line of a signal: which queue waits for it, and whether it is poisoned.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn arming(&self, signal: u32) -> &'m SignalControl {
+    pub(in crate::engine::command_queue) fn signal_control(&self, signal: u32) -> &'m SignalControl {
         // SAFETY: signal memory lies in the system piece, which is mapped for `'m`; the second line of a signal is its
-        // arming.
+        // control.
         unsafe { self.system.add(signal_offset(signal) as usize + 64).cast::<SignalControl>().as_ref() }
     }
 
-    /// The station of its rank.
+    /// The queue directory of its rank.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn station(&self) -> &'m QueueDirectory {
+    pub(in crate::engine::command_queue) fn directory(&self) -> &'m QueueDirectory {
         // SAFETY: the system piece is mapped for `'m`.
-        unsafe { station_in(self.system) }
+        unsafe { directory_in(self.system) }
     }
 
-    /// Whether it is one of calls, which only its own rank's process reads.
+    /// Returns true if it is a call queue, which only its own rank's process reads.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn takes_calls(&self) -> bool {
         self.number == CALLS
     }
 
-    /// How a session queue goes on with its next command, if it does; another always may.
+    /// The outcome of the credit for the next command: `None` if it has to wait, else the failure, if the credit is
+    /// poisoned. The commands of a queue without credit never wait.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn credit(&self, worker: &Worker) -> Option<Failure> {
         let Some(credit) = self.queue.credit() else { return Some(None) };
-        let let_go = self.count(worker, credit).wrapping_mul(self.queue.per_credit());
-        let left = let_go.wrapping_sub(self.queue.commands()) as i64;
-        if left > 0 { Some(None) } else { self.last_credit(credit) }
+        let granted = self.signal_count(worker, credit).wrapping_mul(self.queue.per_credit());
+        let left = granted.wrapping_sub(self.queue.commands()) as i64;
+        if left > 0 { Some(None) } else { self.poisoned_credit(credit) }
     }
 
-    /// The same where the credit has not come so far: it may be poisoned. CommandQueues that it had let go on before run,
-    /// the others fail. A queue that begins anew fails as many commands as it has lines: then all of their signals
-    /// know.
+    /// The outcome of a credit that is not large enough: it may be poisoned. Commands that it had released before the
+    /// poison run, the others fail. A repeating queue fails at most as many commands as it has lines: by then all of
+    /// their signals are poisoned.
     #[cold]
-    fn last_credit(&self, credit: u32) -> Option<Failure> {
-        let (poison, stood) = self.arming(credit).poison_and_value()?;
+    fn poisoned_credit(&self, credit: u32) -> Option<Failure> {
+        let (poison, stood) = self.signal_control(credit).poison_and_value()?;
         let left = stood.wrapping_mul(self.queue.per_credit()).wrapping_sub(self.queue.commands()) as i64;
         let most = self.queue.cycle().map_or(i64::MAX, |lines| lines as i64);
         if left > 0 { Some(None) } else { (left > -most).then_some(Some(poison)) }
     }
 
-    /// How a command of that trigger fires, if it does: it is met, or never will be.
+    /// The outcome of a trigger: `None` if it is not met yet, else the failure, if it will never be met.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn firing(
+    pub(in crate::engine::command_queue) fn trigger_outcome(
         &self,
         worker: &Worker,
         trigger: Trigger,
     ) -> Option<Failure> {
-        let count = self.count(worker, trigger.signal);
+        let count = self.signal_count(worker, trigger.signal);
         if certainly_reached(count, trigger.threshold) {
             return Some(None);
         }
-        let verdict = self.arming(trigger.signal).check_threshold(count, trigger.threshold)?;
+        let verdict = self.signal_control(trigger.signal).check_threshold(count, trigger.threshold)?;
         Some(verdict.err())
     }
 
-    /// How what lies at the head of the queue goes on, if it does: at once, unless it waits there for a trigger.
+    /// The outcome of the trigger for which a command waits at the head of the queue. A command without one does not
+    /// wait.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn head_goes_on(
+    pub(in crate::engine::command_queue) fn head_outcome(
         &self,
         worker: &Worker,
         lines: &EncodedCommand,
         pass: u64,
     ) -> Option<Failure> {
-        lines.head(pass).map_or(Some(None), |trigger| self.firing(worker, trigger))
+        lines.head(pass).map_or(Some(None), |trigger| self.trigger_outcome(worker, trigger))
     }
 
-    /// How far that signal has come.
+    /// The counter of a signal of the queue's rank.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn count(&self, worker: &Worker, signal: u32) -> u64 {
+    pub(in crate::engine::command_queue) fn signal_count(&self, worker: &Worker, signal: u32) -> u64 {
         if !self.direct {
             return worker.fabric().read_signal(GlobalAddress::new(self.owner, signal_offset(signal)));
         }
@@ -123,13 +125,13 @@ impl<'m> ResolvedQueue<'m> {
 #[derive(Debug)]
 pub(in crate::engine::command_queue) struct OwnSystemPiece(NonNull<u8>);
 
-// SAFETY: a pointer to shared memory that is mapped while the machine's fabric lives.
+// SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Send for OwnSystemPiece {}
 // SAFETY: as above.
 unsafe impl Sync for OwnSystemPiece {}
 
 impl CommandQueues {
-    /// EventKind the rank of that fabric knows before it has made a queue.
+    /// The state of a rank that has made no queue yet.
     pub(in crate::engine) fn new(rank: Rank, fabric: &dyn Fabric) -> Result<CommandQueues, Cause> {
         let system = fabric.system(rank);
         let system = system.ok_or_else(|| Cause::Bug("a rank does not reach its own memory".into()))?;
@@ -138,77 +140,80 @@ impl CommandQueues {
             system: OwnSystemPiece(system),
             direct,
             coherent: fabric.capabilities().cpu_atomics,
-            own: LocalQueues::default(),
-            known: IdMap::default(),
-            making: Mutex::default(),
-            made: AtomicU32::new(0),
-            under_way: WorkQueue::default(),
-            taken: WorkQueue::default(),
-            handing_on: TryLock::default(),
-            away: WorkQueue::default(),
-            returns: WorkQueue::default(),
-            spoilt: WorkQueue::default(),
+            local: LocalQueues::default(),
+            cached: IdMap::default(),
+            make_lock: Mutex::default(),
+            made_count: AtomicU32::new(0),
+            in_flight: WorkQueue::default(),
+            to_forward: WorkQueue::default(),
+            forward_lock: TryLock::default(),
+            offloaded: WorkQueue::default(),
+            free_return_signals: WorkQueue::default(),
+            poisoned_signals: WorkQueue::default(),
             inbox: OnceLock::new(),
             remote: Mutex::default(),
-            answers: AtomicBool::new(false),
+            takes_calls: AtomicBool::new(false),
         })
     }
 
-    /// Whether the rank has made a queue, or answers calls.
+    /// Returns true if the rank has made a queue or accepts calls.
     #[inline(always)]
     pub(in crate::engine) fn are_used(&self) -> bool {
-        !self.own.is_blank() || self.answers()
+        !self.local.was_never_used() || self.takes_calls()
     }
 
-    /// Whether other ranks reach its queues.
+    /// Returns true if other ranks can map its queues.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// Whether the rank answers calls.
+    /// Returns true if the rank accepts calls.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn answers(&self) -> bool {
-        self.answers.load(Ordering::Relaxed)
+    pub(in crate::engine::command_queue) fn takes_calls(&self) -> bool {
+        self.takes_calls.load(Ordering::Relaxed)
     }
 
-    /// It does from now on.
-    pub(in crate::engine) fn begin_to_answer(&self) {
-        self.answers.store(true, Ordering::Relaxed);
+    /// Lets the rank accept calls.
+    pub(in crate::engine) fn enable_calls(&self) {
+        self.takes_calls.store(true, Ordering::Relaxed);
     }
 
-    /// The rank's own station.
-    pub(in crate::engine::command_queue) fn station(&self) -> &QueueDirectory {
-        // SAFETY: the system piece is mapped while the fabric lives, which the machine keeps.
-        unsafe { station_in(self.system.0) }
+    /// The rank's own queue directory.
+    pub(in crate::engine::command_queue) fn directory(&self) -> &QueueDirectory {
+        // SAFETY: the system piece is mapped while the fabric lives, and the worker keeps the fabric.
+        unsafe { directory_in(self.system.0) }
     }
 }
 
+/// The queue directory in a system piece.
+///
 /// # Safety
-/// A system piece, mapped for `'s`.
-unsafe fn station_in<'s>(system: NonNull<u8>) -> &'s QueueDirectory {
-    // SAFETY: by the caller's promise; a station is made of atomics.
-    unsafe { system.add(STATION as usize).cast::<QueueDirectory>().as_ref() }
+/// `system` is the first byte of a system piece that is mapped for `'s`.
+unsafe fn directory_in<'s>(system: NonNull<u8>) -> &'s QueueDirectory {
+    // SAFETY: by the caller's promise; a queue directory is made of atomics.
+    unsafe { system.add(QUEUE_DIRECTORY as usize).cast::<QueueDirectory>().as_ref() }
 }
 
 impl Worker {
-    /// Whether the memory of other ranks is written by stores, and signals by atomics of the processor's.
+    /// Returns true if this process writes the memory of other ranks by stores, and their signals by atomics of the
+    /// processor.
     #[inline(always)]
     pub fn reaches_words(&self) -> bool {
         self.commands().direct && self.commands().coherent
     }
 
-    /// The station of a rank, if it is in reach.
+    /// The queue directory of a rank, if this process can map it.
     #[inline]
-    pub(in crate::engine::command_queue) fn station_of(&self, rank: Rank) -> Option<&QueueDirectory> {
+    pub(in crate::engine::command_queue) fn directory_of(&self, rank: Rank) -> Option<&QueueDirectory> {
         if rank == self.rank() {
-            return Some(self.commands().station());
+            return Some(self.commands().directory());
         }
         // SAFETY: mapped while our fabric lives.
-        self.system_of(rank).map(|system| unsafe { station_in(system) })
+        self.system_of(rank).map(|system| unsafe { directory_in(system) })
     }
 
-    /// How far a signal has come, where that can be read at once.
+    /// The value of a signal, if it can be read by a load.
     pub(in crate::engine::command_queue) fn signal_now(&self, signal: GlobalAddress) -> Option<u64> {
         let is_one = self.commands().direct && is_signal(signal.offset());
         let system = self.system_of(signal.rank()).filter(|_| is_one)?;
@@ -218,14 +223,14 @@ impl Worker {
         Some(cell.arming().raised_value(counter))
     }
 
-    /// How often an own signal has been raised, poisoned or not.
+    /// The value of a signal of this rank, poisoned or not.
     #[inline]
     pub fn height(&self, cell: &SignalCell) -> u64 {
         let counter = cell.read(self.fabric());
-        self.signal_control_of(cell).map_or(counter, |arming| arming.raised_value(counter))
+        self.signal_control_of(cell).map_or(counter, |control| control.raised_value(counter))
     }
 
-    /// Who waits for an own signal, and whether it is poisoned.
+    /// The control line of a signal of this rank: which queue waits for it, and whether it is poisoned.
     #[inline]
     pub(in crate::engine) fn signal_control_of<'m>(
         &'m self,
@@ -237,7 +242,7 @@ impl Worker {
         }
     }
 
-    /// Which signal of this rank's own that is.
+    /// The address of a signal of this rank.
     pub(in crate::engine::command_queue) fn signal_in(&self, cell: &SignalCell) -> Option<GlobalAddress> {
         let offset = match cell {
             SignalCell::Via(signal) => return Some(*signal),
@@ -257,65 +262,65 @@ impl Worker {
         if self.commands().direct { self.fabric().system(rank) } else { None }
     }
 
-    /// The queue of that rank and number, if it is in reach.
+    /// The queue with that owner and number, if this process can map it.
     pub(in crate::engine::command_queue) fn find_queue(
         &self,
         owner: Rank,
         number: u32,
     ) -> Option<ResolvedQueue<'_>> {
-        let offset = self.station_of(owner)?.queue(number)?;
+        let offset = self.directory_of(owner)?.queue(number)?;
         self.queue_at(GlobalAddress::new(owner, offset))
     }
 
-    /// The queue of that name, if it is there and in reach.
-    pub(in crate::engine::command_queue) fn find_named(&self, queue: QueueId) -> Option<ResolvedQueue<'_>> {
+    /// The queue with that identity, if it still exists and this process can map it.
+    pub(in crate::engine::command_queue) fn find_by_id(&self, queue: QueueId) -> Option<ResolvedQueue<'_>> {
         let found = self.find_queue(queue.owner, queue.number);
-        found.filter(|named| named.generation == queue.generation)
+        found.filter(|resolved| resolved.generation == queue.generation)
     }
 
-    /// The queue that begins there, if it is in reach.
+    /// The queue that begins at `at`, if this process can map it.
     #[inline]
     pub(in crate::engine::command_queue) fn queue_at(&self, at: GlobalAddress) -> Option<ResolvedQueue<'_>> {
-        let lately = self.commands().known.recent(cache::number(at));
-        let (card, queue) = match lately.and_then(CachedQueue::queue) {
+        let lately = self.commands().cached.recent(cache::number(at));
+        let (info, queue) = match lately.and_then(CachedQueue::queue) {
             Some(found) => found,
-            None => self.look_for_queue(at)?,
+            None => self.map_queue(at)?,
         };
-        Some(self.name_queue(at.rank(), card, queue, self.system_of(at.rank())?))
+        Some(self.name_queue(at.rank(), info, queue, self.system_of(at.rank())?))
     }
 
     #[cold]
-    fn look_for_queue(&self, at: GlobalAddress) -> Option<(QueueInfo, Queue<'_>)> {
+    fn map_queue(&self, at: GlobalAddress) -> Option<(QueueInfo, Queue<'_>)> {
         let head = self.queue_memory(at, layout::HEAD_BYTES)?;
         // SAFETY: just found, in a registration that begins there: aligned.
-        let card = unsafe { layout::queue_info_at(head)? };
-        let place = self.queue_memory(at, layout::bytes(card.capacity))?;
+        let info = unsafe { layout::queue_info_at(head)? };
+        let place = self.queue_memory(at, layout::bytes(info.capacity))?;
         // SAFETY: just found; what is freed stays mapped.
-        let known = unsafe { CachedQueue::new(at, place, card.capacity) };
-        let known =
-            self.commands().known.get_or_insert_with(cache::number(at), || Ok::<_, Cause>(known)).ok()?;
-        // One that was there before may have had another size.
-        let kept = self.commands().known.borrow(&known).queue();
+        let cached = unsafe { CachedQueue::new(at, place, info.capacity) };
+        let cached =
+            self.commands().cached.get_or_insert_with(cache::number(at), || Ok::<_, Cause>(cached)).ok()?;
+        // The cache may hold an earlier queue of another size at this address.
+        let kept = self.commands().cached.borrow(&cached).queue();
         // SAFETY: as above.
-        kept.or_else(|| Some((card, unsafe { Queue::over(place, card.capacity) })))
+        kept.or_else(|| Some((info, unsafe { Queue::over(place, info.capacity) })))
     }
 
     #[inline]
     fn name_queue<'m>(
         &self,
         owner: Rank,
-        card: QueueInfo,
+        info: QueueInfo,
         queue: Queue<'m>,
         system: NonNull<u8>,
     ) -> ResolvedQueue<'m> {
-        let QueueInfo { number, generation, .. } = card;
+        let QueueInfo { number, generation, .. } = info;
         ResolvedQueue { owner, number, generation, queue, system, direct: self.commands().direct }
     }
 
-    /// A queue of this rank's own, with its name.
+    /// A queue of this rank, with its identity.
     #[inline]
-    pub(in crate::engine) fn named<'o>(&self, own: &'o LocalQueue) -> ResolvedQueue<'o> {
-        self.name_queue(self.rank(), own.card(), own.queue(), self.commands().system.0)
+    pub(in crate::engine) fn resolved<'o>(&self, local: &'o LocalQueue) -> ResolvedQueue<'o> {
+        self.name_queue(self.rank(), local.info(), local.queue(), self.commands().system.0)
     }
 
     fn queue_memory(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
@@ -325,12 +330,13 @@ impl Worker {
         self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
     }
 
-    /// Who waits for a signal, and whether it is poisoned; `None` where it is out of reach.
+    /// The control line of a signal of any rank: which queue waits for it, and whether it is poisoned. `None` if this
+    /// process cannot map it.
     #[inline]
     pub(in crate::engine) fn signal_control_at(&self, signal: GlobalAddress) -> Option<&SignalControl> {
         debug_assert!(is_signal(signal.offset()));
         let system = self.system_of(signal.rank())?;
-        // SAFETY: signal memory lies in the system piece; the second line of a signal is its arming.
+        // SAFETY: signal memory lies in the system piece; the second line of a signal is its control line.
         Some(unsafe { system.add(signal.offset() as usize + 64).cast::<SignalControl>().as_ref() })
     }
 }

@@ -1,8 +1,8 @@
-//! EventKind fires in a queue of commands and is for another rank: calls of handlers, which whoever runs the queue hands on
-//! to the queue of calls of the rank that they are for, and commands that travel.
+//! Forwarding: commands that have fired in a command queue and are for another rank. These are handler calls, which the
+//! rank that runs the queue posts to the call queue of the called rank, and commands that are offloaded.
 //!
-//! Calls go one after the other: one that finds no room holds up the calls behind it in its queue, and nothing else.
-//! EventKind takes its time, because the fabric is waited for, is handed on by a thread that may wait.
+//! Calls of a queue are forwarded in order: a call that finds no room blocks the calls behind it in its queue, and
+//! nothing else. If forwarding has to wait for the fabric, a thread that may wait does it.
 
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::run::Failure;
@@ -11,59 +11,65 @@ use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::queue::command::Command;
 
-/// How long to wait for room at another rank before it is asked again, in ns.
+/// Time until a call that found no room at another rank is tried again, in ns.
 const ROOM_NS: u64 = 20_000;
 
 impl Worker {
-    /// A call fires: how it ended, if it could be handed on at once.
+    /// Forwards a call that fires. Returns how the forwarding ended, if it could be done at once.
     pub(in crate::engine::command_queue) fn call_inline(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
     ) -> Option<Failure> {
-        let is_call = |command: &Command| command.calls().is_some();
-        if !self.reaches_words() || named.queue.flights().are_open(is_call) {
+        let is_call = |command: &Command| command.as_call().is_some();
+        if !self.reaches_words() || resolved.queue.in_flight().any_unfinished(is_call) {
             return None;
         }
-        self.hand_on(named, command)
+        self.forward_call(resolved, command)
     }
 
-    /// The next call under way: how it ended, the inner none if there is no room for it. The outer is none if it is no
-    /// call, or if handing it on takes its time.
-    pub(in crate::engine::command_queue) fn forward_flight(
+    /// Forwards the next in-flight call. Returns how the forwarding ended; the inner `None` means that there is no
+    /// room. The outer `None` means that it is no call, or that forwarding has to wait for the fabric.
+    pub(in crate::engine::command_queue) fn forward_in_flight(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
     ) -> Option<Option<Failure>> {
-        let is_quick = command.calls().is_some() && self.reaches_words();
-        is_quick.then(|| self.hand_on(named, command))
+        let is_quick = command.as_call().is_some() && self.reaches_words();
+        is_quick.then(|| self.forward_call(resolved, command))
     }
 
-    /// A command that was taken for this rank is handed on by a thread that may wait for the fabric.
-    pub(in crate::engine::command_queue) fn forward_later(&self, named: &ResolvedQueue<'_>, flight: u64) {
-        self.commands().taken.push(named.place(flight));
+    /// Leaves a command that was taken for this rank to a thread that may wait for the fabric.
+    pub(in crate::engine::command_queue) fn forward_later(
+        &self,
+        resolved: &ResolvedQueue<'_>,
+        command_number: u64,
+    ) {
+        self.commands().to_forward.push(resolved.place(command_number));
     }
 
-    /// Whether [`Worker::forward_taken`] would find something.
+    /// Returns true if [`Worker::forward_taken`] might find work.
     #[inline]
     pub(in crate::engine::command_queue) fn has_to_forward(&self) -> bool {
-        !self.has_forwarded() && !self.commands().handing_on.is_taken()
+        !self.has_forwarded() && !self.commands().forward_lock.is_taken()
     }
 
-    /// When a thread that would sleep until then has to look again: nobody tells it that there is room.
+    /// The time at which a thread that would sleep until `until_ns` has to wake up, because no rank notifies it of
+    /// room.
     pub(in crate::engine) fn until_room(&self, until_ns: u64, now_ns: u64) -> u64 {
-        let waits = !self.has_forwarded() || self.commands().own.iter().any(|own| own.queue().for_room() > 0);
+        let waits =
+            !self.has_forwarded() || self.commands().local.iter().any(|local| local.queue().for_room() > 0);
         if waits { until_ns.min(now_ns + ROOM_NS) } else { until_ns }
     }
 
-    /// Whether nothing is to be handed on, nor is being.
+    /// Returns true if no command has to be forwarded and none is being forwarded.
     #[inline]
     pub(in crate::engine) fn has_forwarded(&self) -> bool {
-        self.commands().taken.is_empty()
+        self.commands().to_forward.is_empty()
     }
 
-    /// Hands on what was taken for this rank, as far as there is room, unless another thread of it does, or this one
-    /// waits for that very thing. Whether that was of use.
+    /// Forwards the commands that were taken for this rank, as far as there is room, unless another thread of the rank
+    /// is forwarding, or this thread waits inside of forwarding. Returns true if any was forwarded.
     #[inline]
     pub(in crate::engine) fn forward_taken(&self) -> bool {
         self.has_to_forward() && self.forward_all()
@@ -72,30 +78,30 @@ impl Worker {
     #[cold]
     fn forward_all(&self) -> bool {
         let commands = self.commands();
-        let Some(turn) = commands.handing_on.take() else { return false };
-        let of_use = commands.taken.process(|place| self.forward_one(place));
-        commands.taken.defer_first(); // for which there was no room
-        drop(turn);
-        self.collect_offloaded(); // what has come back before it was noted who is away
-        of_use
+        let Some(guard) = commands.forward_lock.take() else { return false };
+        let progressed = commands.to_forward.process(|place| self.forward_one(place));
+        commands.to_forward.defer_first(); // there was no room for it: another one is tried first next time
+        drop(guard);
+        self.collect_offloaded(); // a command may have ended before it was entered into the list
+        progressed
     }
 
-    /// False: there is no room.
-    fn forward_one(&self, taken: CommandId) -> bool {
-        let Some(named) = self.find_named(taken.queue) else { return true };
-        let Some(command) = named.queue.flights().command(taken.number) else { return true };
-        if command.calls().is_none() {
-            return self.offload(&named, taken, &command);
+    /// Forwards one command. Returns false if there is no room.
+    fn forward_one(&self, command_id: CommandId) -> bool {
+        let Some(resolved) = self.find_by_id(command_id.queue) else { return true };
+        let Some(command) = resolved.queue.in_flight().command(command_id.number) else { return true };
+        if command.as_call().is_none() {
+            return self.offload(&resolved, command_id, &command);
         }
-        let Some(failure) = self.hand_on(&named, &command) else { return false };
-        named.queue.flights().end(taken.number, failure.map(Poison::words));
-        self.run_queue_and_ready(&named);
+        let Some(failure) = self.forward_call(&resolved, &command) else { return false };
+        resolved.queue.in_flight().end(command_id.number, failure.map(Poison::words));
+        self.run_queue_and_ready(&resolved);
         true
     }
 
-    fn hand_on(&self, named: &ResolvedQueue<'_>, command: &Command) -> Option<Failure> {
-        let call = command.calls()?;
-        match self.forward(named.owner, command, call) {
+    fn forward_call(&self, resolved: &ResolvedQueue<'_>, command: &Command) -> Option<Failure> {
+        let call = command.as_call()?;
+        match self.post_forwarded(resolved.owner, command, call) {
             Ok(true) => Some(None),
             Ok(false) => None,
             Err(poison) => Some(Some(poison)),

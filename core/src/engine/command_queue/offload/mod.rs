@@ -1,9 +1,9 @@
-//! CommandQueues that travel: where queues are out of reach of other ranks' processors, the owner of a queue posts what
-//! another rank is to run into that rank's inbox, and waits for a signal of its own that this raises.
+//! Offloaded commands: if other ranks cannot map a queue, its owner posts a command that another rank has to run into
+//! that rank's inbox, and waits for a signal of its own that the command raises.
 //!
-//! Triggers, effects, the order of streams, and failures stay with the owner of the queue: for it the command is under
-//! way. Only the deed travels, as a command for anybody with one effect, to add 1 to a *return signal*. If the deed
-//! fails, that is poisoned, and then used no more.
+//! Triggers, effects, the order of streams, and failures stay with the owner of the queue, where the command is in
+//! flight. Only the action is offloaded. It becomes a command that any rank may run, with one effect: it adds 1 to a
+//! *return signal* of the owner. If the action fails, the return signal is poisoned, and is not used again.
 
 mod forward;
 pub(super) mod inbox;
@@ -20,11 +20,11 @@ use crate::queue::encoding::EncodedCommand;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 
-/// A signal by which one command at a time tells that it has ended.
+/// A signal by which one offloaded command at a time reports its end.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::command_queue) struct ReturnSignal {
     signal: u32,
-    /// EventKind it counts when the next one has ended well.
+    /// Value of the signal when the next command has succeeded.
     count: u64,
 }
 
@@ -36,17 +36,17 @@ pub(in crate::engine::command_queue) struct OffloadedCommand {
 }
 
 impl Worker {
-    /// To which rank a command travels that was taken for this one, if it does.
+    /// The rank to which a command, taken for this rank, is offloaded, if it is.
     #[inline]
     pub(in crate::engine::command_queue) fn offload_target(&self, command: &Command) -> Option<Rank> {
-        if self.commands().direct { None } else { self.travels_far(command) }
+        if self.commands().direct { None } else { self.remote_target(command) }
     }
 
-    /// One that only a certain rank may run goes there. A copy between two others, which would pass through this
-    /// rank's memory, goes to the owner of its source, unless the fabric carries it straight from one to the other.
-    fn travels_far(&self, command: &Command) -> Option<Rank> {
+    /// A command that only one rank may run goes there. A copy between two other ranks would pass through this rank's
+    /// memory. It goes to the owner of its source, unless the fabric can copy directly from one to the other.
+    fn remote_target(&self, command: &Command) -> Option<Rank> {
         let me = self.rank();
-        let to = match (command.runner(), command.deed) {
+        let to = match (command.runner(), command.action) {
             (Some(rank), _) => rank,
             (None, Action::Copy { from, to, len }) if to.rank() != me && len > 0 => from.rank(),
             _ => return None,
@@ -55,10 +55,10 @@ impl Worker {
         (to != me && !stays).then_some(to)
     }
 
-    /// Sends a command that was taken for this rank to where it is run. False: there is no room for it now.
+    /// Offloads a command that was taken for this rank. Returns false if there is no room for it now.
     pub(in crate::engine::command_queue) fn offload(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         place: CommandId,
         command: &Command,
     ) -> bool {
@@ -66,14 +66,14 @@ impl Worker {
         match sent {
             Some(Ok(())) => {}
             Some(Err(Cause::Full { .. })) => return false,
-            // Nobody is there any more, or not yet: this rank does what it can from here.
+            // That rank has left or has not joined yet: this rank runs the command as far as it can.
             None | Some(Err(Cause::QueueDropped | Cause::PeerLeft { .. } | Cause::Stale { .. })) => {
-                self.begin_course(named, place.number, command);
-                self.run_queue_and_ready(named);
+                self.begin_steps(resolved, place.number, command);
+                self.run_queue_and_ready(resolved);
             }
             Some(Err(cause)) => {
-                self.end_flight(named, place.number, Some(self.failed(command, &cause)));
-                self.run_queue_and_ready(named);
+                self.end_in_flight(resolved, place.number, Some(self.failed(command, &cause)));
+                self.run_queue_and_ready(resolved);
             }
         }
         true
@@ -81,29 +81,29 @@ impl Worker {
 
     fn post_into_inbox(&self, to: Rank, place: CommandId, command: &Command) -> Result<(), Cause> {
         let inbox = self.inbox_of(to).ok_or(Cause::QueueDropped)?;
-        let by = self.take_return()?;
-        let mut deed = EncodedCommand::of(&command.deed);
-        let posted = deed
+        let by = self.take_return_signal()?;
+        let mut action = EncodedCommand::of(&command.action);
+        let posted = action
             .then(Effect { signal: self.address_of(by), amount: 1 })
-            .and_then(|()| self.post_commands(inbox, std::iter::once(&deed)));
+            .and_then(|()| self.post_commands(inbox, std::iter::once(&action)));
         match posted {
-            Ok(_) => self.commands().away.push(OffloadedCommand { place, by }),
-            Err(_) => self.commands().returns.push(by),
+            Ok(_) => self.commands().offloaded.push(OffloadedCommand { place, by }),
+            Err(_) => self.commands().free_return_signals.push(by),
         }
         posted.map(drop)
     }
 
-    fn take_return(&self) -> Result<ReturnSignal, Cause> {
-        if let Some(free) = self.commands().returns.pop() {
+    fn take_return_signal(&self) -> Result<ReturnSignal, Cause> {
+        if let Some(free) = self.commands().free_return_signals.pop() {
             return Ok(free);
         }
-        let made = self.registry().untouched_signals(1).map_err(|error| error.cause().clone())?;
-        let one = ReturnSignal { signal: made, count: 1 };
-        // So that whoever raises it wakes this rank's helper.
-        if let (Some(number), Some(arming)) =
+        let made_count = self.registry().untouched_signals(1).map_err(|error| error.cause().clone())?;
+        let one = ReturnSignal { signal: made_count, count: 1 };
+        // So that a rank which raises it wakes this rank's helper.
+        if let (Some(number), Some(control)) =
             (self.inbox_number(), self.signal_control_at(self.address_of(one)))
         {
-            arming.arm(number, false);
+            control.arm(number, false);
         }
         Ok(one)
     }
@@ -112,40 +112,41 @@ impl Worker {
         GlobalAddress::new(self.rank(), signal_offset(one.signal))
     }
 
-    /// How a command ended that another rank runs, if it has.
-    fn returned(&self, one: OffloadedCommand) -> Option<Failure> {
+    /// How an offloaded command ended, if it has ended.
+    fn offload_outcome(&self, one: OffloadedCommand) -> Option<Failure> {
         let address = self.address_of(one.by);
         if reached(SignalCell::Via(address).read(self.fabric()), one.by.count) {
             return Some(None);
         }
-        let poison = self.signal_control_at(address).and_then(|arming| arming.poisoned());
+        let poison = self.signal_control_at(address).and_then(|control| control.poisoned());
         poison.or_else(|| Some(Poison::of(&self.check().err()?, self.rank()))).map(Some)
     }
 
-    /// Whether a command has come back that another rank ran.
+    /// Returns true if an offloaded command has ended.
     pub(in crate::engine::command_queue) fn have_offloaded_ended(&self) -> bool {
-        let away = &self.commands().away;
-        !away.is_empty() && away.snapshot().into_iter().any(|one| self.returned(one).is_some())
+        let offloaded = &self.commands().offloaded;
+        !offloaded.is_empty()
+            && offloaded.snapshot().into_iter().any(|one| self.offload_outcome(one).is_some())
     }
 
-    /// Ends what other ranks have run.
+    /// Ends the in-flight commands whose offloaded actions have ended.
     pub(in crate::engine::command_queue) fn collect_offloaded(&self) {
-        let away = &self.commands().away;
-        if away.is_empty() {
+        let offloaded = &self.commands().offloaded;
+        if offloaded.is_empty() {
             return;
         }
-        for one in away.take_all() {
-            let Some(failure) = self.returned(one) else {
-                away.push(one);
+        for one in offloaded.take_all() {
+            let Some(failure) = self.offload_outcome(one) else {
+                offloaded.push(one);
                 continue;
             };
             if failure.is_none() {
                 let count = one.by.count + 1;
-                self.commands().returns.push(ReturnSignal { count, ..one.by });
+                self.commands().free_return_signals.push(ReturnSignal { count, ..one.by });
             }
-            if let Some(named) = self.find_named(one.place.queue) {
-                self.end_flight(&named, one.place.number, failure);
-                self.run_queue_and_ready(&named);
+            if let Some(resolved) = self.find_by_id(one.place.queue) {
+                self.end_in_flight(&resolved, one.place.number, failure);
+                self.run_queue_and_ready(&resolved);
             }
         }
     }

@@ -11,7 +11,7 @@
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::RepeatingQueue;
-use crate::engine::command_queue::run::inline::COMBINED_AT_ONCE;
+use crate::engine::command_queue::run::inline::INLINE_REDUCE_MAX;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell, certainly_reached};
@@ -91,7 +91,7 @@ impl CompiledWait {
 
 /// Bytes that a command moves or combines.
 fn moved_by(lines: &EncodedCommand) -> u64 {
-    match Command::from_lines(lines).map(|command| command.deed) {
+    match Command::from_lines(lines).map(|command| command.action) {
         Some(Action::Copy { len, .. } | Action::Reduce { len, .. }) => len,
         _ => 0,
     }
@@ -137,29 +137,29 @@ impl Worker {
     }
 
     fn prepare_step(&self, lines: &EncodedCommand) -> Result<CompiledStep, Cause> {
-        let unreadable = || Cause::Bug("a command that cannot be read".into());
-        let command = Command::from_lines(lines).ok_or_else(unreadable)?;
+        let count_unreadable = || Cause::Bug("a command that cannot be read".into());
+        let command = Command::from_lines(lines).ok_or_else(count_unreadable)?;
         let wait = match (lines.head(0), lines.head(1)) {
             (Some(first), Some(second)) => match self.fabric().own_signal(first.signal)? {
                 SignalCell::Direct(cell) => {
                     let more = second.threshold.wrapping_sub(first.threshold);
                     Some(CompiledWait { cell, first: first.threshold, more })
                 }
-                SignalCell::Via(_) => return Err(unreadable()),
+                SignalCell::Via(_) => return Err(count_unreadable()),
             },
             _ => None,
         };
         let work =
-            if command.trigger.is_none() { self.work_of(&command.deed) } else { CompiledAction::Other };
+            if command.trigger.is_none() { self.work_of(&command.action) } else { CompiledAction::Other };
         let is_left = lines.is_left_to_owner();
         Ok(CompiledStep { lines: lines.count(), wait, is_left, work, effects: command.effects })
     }
 
-    fn work_of(&self, deed: &Action) -> CompiledAction {
+    fn work_of(&self, action: &Action) -> CompiledAction {
         let place = |at: GlobalAddress, len: u64| {
             self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
         };
-        match *deed {
+        match *action {
             Action::Nothing | Action::Copy { len: 0, .. } => CompiledAction::Nothing,
             Action::Copy { from, to, len } if len <= SHORT => match (place(from, len), place(to, len)) {
                 (Some(from), Some(place)) => {
@@ -169,7 +169,7 @@ impl Worker {
                 _ => CompiledAction::Other,
             },
             Action::Reduce { from, to, len, how }
-                if len <= COMBINED_AT_ONCE && len.is_multiple_of(how.bytes()) =>
+                if len <= INLINE_REDUCE_MAX && len.is_multiple_of(how.bytes()) =>
             {
                 match (place(from, len), place(to, len)) {
                     (Some(from), Some(to)) if how.operator().is_none() => {
@@ -190,9 +190,9 @@ impl Worker {
         program: &RepeatingQueue,
         prepared: &CompiledCommands,
     ) -> bool {
-        let queue = program.own().queue();
-        let is_usual = queue.flights().is_empty();
-        (!is_usual || queue.lease().glance().is_free()) && self.run_or_call(program, prepared)
+        let queue = program.local().queue();
+        let is_usual = queue.in_flight().is_empty();
+        (!is_usual || queue.lease().snapshot().is_free()) && self.run_or_call(program, prepared)
     }
 
     /// The same, but whoever else is at it goes on then.
@@ -202,28 +202,28 @@ impl Worker {
         program: &RepeatingQueue,
         prepared: &CompiledCommands,
     ) -> bool {
-        let named = self.named(program.own());
-        let queue = &named.queue;
-        if queue.flights().is_empty() && !self.may_go_on(&named, prepared) {
+        let resolved = self.resolved(program.local());
+        let queue = &resolved.queue;
+        if queue.in_flight().is_empty() && !self.may_go_on(&resolved, prepared) {
             return false;
         }
-        if !queue.lease().call(self.rank().0) {
+        if !queue.lease().acquire_or_mark(self.rank().0) {
             return false;
         }
-        let mut todo = ReadyList::default();
-        let (mut long, mut moved) = (None, true);
-        if !self.run_prepared(&named, prepared, &mut todo) {
-            (long, moved) = self.move_on(&named, &mut todo);
+        let mut ready = ReadyList::default();
+        let (mut deferred, mut moved) = (None, true);
+        if !self.run_prepared(&resolved, prepared, &mut ready) {
+            (deferred, moved) = self.run_under_lease(&resolved, &mut ready);
         }
-        self.give_back(&named, long, &mut todo);
-        self.run_ready(todo);
+        self.release(&resolved, deferred, &mut ready);
+        self.run_ready(ready);
         moved
     }
 
     /// Whether the next step may be run now.
     #[inline]
-    fn may_go_on(&self, named: &ResolvedQueue<'_>, prepared: &CompiledCommands) -> bool {
-        let queue = &named.queue;
+    fn may_go_on(&self, resolved: &ResolvedQueue<'_>, prepared: &CompiledCommands) -> bool {
+        let queue = &resolved.queue;
         let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
         if let_go == queue.commands() {
             return false;
@@ -241,7 +241,7 @@ impl Worker {
         program: &RepeatingQueue,
         prepared: &CompiledCommands,
     ) -> bool {
-        let queue = program.own().queue();
+        let queue = program.local().queue();
         let let_go = prepared.starts.counter().load(Ordering::Relaxed).wrapping_mul(queue.per_credit());
         if let_go == queue.commands() {
             return false;
@@ -249,7 +249,7 @@ impl Worker {
         let (line, pass) = queue.place_of(queue.reader().read());
         let step = &prepared.steps[prepared.at_line[line as usize] as usize];
         let Some(wait) = step.wait.as_ref().filter(|_| !step.is_left) else { return false };
-        wait.cell.arming().keep_armed(program.own().card().number);
+        wait.cell.arming().keep_armed(program.local().info().number);
         wait.is_over(pass)
     }
 
@@ -261,12 +261,12 @@ impl Worker {
     #[inline]
     fn run_prepared(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         prepared: &CompiledCommands,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) -> bool {
-        let queue = &named.queue;
-        if !queue.is_there() || !queue.flights().is_empty() {
+        let queue = &resolved.queue;
+        if !queue.is_there() || !queue.in_flight().is_empty() {
             return false;
         }
         let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
@@ -283,7 +283,7 @@ impl Worker {
                     return !self.is_poisoned(wait.cell);
                 }
                 if wait.cell.arming().armed_hint() != NOBODY {
-                    wait.cell.arming().disarm(named.number);
+                    wait.cell.arming().disarm(resolved.number);
                 }
             }
             if !self.run_action(&step.work) {
@@ -294,7 +294,7 @@ impl Worker {
             queue.count_command();
             left -= 1;
             for &effect in step.effects.iter().flatten() {
-                if let Err(cause) = self.perform_effect(effect, None, todo) {
+                if let Err(cause) = self.perform_effect(effect, None, ready) {
                     queue.count_failure(Poison::of(&cause, self.rank()).words());
                 }
             }

@@ -27,14 +27,14 @@ use std::sync::atomic::Ordering;
 const OFFERS: u32 = 8;
 
 /// A start that is about so many bytes is left to a helper that is awake: it notices in the time that fewer take.
-const HELPED_FROM: u64 = 2 << 10;
+const HELPER_BYTES_MIN: u64 = 2 << 10;
 /// To move or combine so many it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.
 const WOKEN_FROM: u64 = 256 << 10;
 
 /// A program of this rank's own.
 #[derive(Debug)]
 pub struct RepeatingQueue {
-    own: Arc<LocalQueue>,
+    local: Arc<LocalQueue>,
     prepared: Option<CompiledCommands>,
 }
 
@@ -49,19 +49,19 @@ pub struct SignalTarget {
 
 impl RepeatingQueue {
     #[inline]
-    pub(in crate::engine::command_queue) fn own(&self) -> &LocalQueue {
-        &self.own
+    pub(in crate::engine::command_queue) fn local(&self) -> &LocalQueue {
+        &self.local
     }
 }
 
 /// Whoever raises that signal is told of the queue from now on. False: that has been so.
 #[inline]
-fn watch(arming: &SignalControl, number: u32) -> bool {
-    let mark = arming.armed_hint();
+fn watch(control: &SignalControl, number: u32) -> bool {
+    let mark = control.armed_hint();
     if mark == number + 1 || mark == SEVERAL {
         return false;
     }
-    arming.arm(number, false);
+    control.arm(number, false);
     true
 }
 
@@ -85,17 +85,17 @@ impl Worker {
         per_start: u32,
     ) -> Result<RepeatingQueue, Cause> {
         let lines: u64 = commands.iter().map(EncodedCommand::count).sum();
-        let own = self.make_queue(lines as usize, Some(starts))?;
-        own.queue().set_per_credit(per_start, self.count_of_own(starts));
-        let posted = self.post_own(&own, commands.iter()).and_then(|_| self.repeat(&own));
+        let local = self.make_queue(lines as usize, Some(starts))?;
+        local.queue().set_per_credit(per_start, self.count_of_own(starts));
+        let posted = self.post_own(&local, commands.iter()).and_then(|_| self.repeat(&local));
         let prepared = posted.and_then(|()| self.prepare(commands, starts, per_start));
-        let prepared = prepared.inspect_err(|_| self.drop_queue(&own))?;
-        Ok(RepeatingQueue { own, prepared })
+        let prepared = prepared.inspect_err(|_| self.drop_queue(&local))?;
+        Ok(RepeatingQueue { local, prepared })
     }
 
     /// Takes a program down.
     pub fn drop_repeating_queue(&self, program: &RepeatingQueue) {
-        self.drop_queue(&program.own);
+        self.drop_queue(&program.local);
     }
 
     /// How far a signal of this rank's own has come.
@@ -133,14 +133,14 @@ impl Worker {
     fn is_left_to_helper(&self, programs: &[RepeatingQueue], bytes: u64) -> bool {
         let moved = |program: &RepeatingQueue| program.prepared.as_ref().map_or(0, CompiledCommands::moved);
         let moved: u64 = programs.iter().map(moved).sum();
-        bytes.max(moved) >= HELPED_FROM && self.is_seen_to(moved >= WOKEN_FROM)
+        bytes.max(moved) >= HELPER_BYTES_MIN && self.is_seen_to(moved >= WOKEN_FROM)
     }
 
     /// Whether somebody looks at this rank's queues, perhaps woken for that.
     #[inline(never)]
     fn is_seen_to(&self, wakes: bool) -> bool {
         fence(Ordering::SeqCst); // SYNC serving
-        self.commands().station().serving.is_on() || wakes && self.wakes_helper()
+        self.commands().directory().poll_state.is_polled() || wakes && self.wakes_helper()
     }
 
     /// Runs what can be run now of programs of this rank's own, as far as they are at hand. Whether anything was.
@@ -225,27 +225,27 @@ impl Worker {
     /// that is left to the queue's rank. Whether it has been raised meanwhile. Where signals are out of reach all that
     /// may ever be waited for is marked from the beginning.
     #[inline]
-    pub(in crate::engine::command_queue) fn watch_head(&self, named: &ResolvedQueue<'_>) -> bool {
-        named.queue.cycle().is_some() && self.reaches_words() && self.watch_next(named)
+    pub(in crate::engine::command_queue) fn watch_head(&self, resolved: &ResolvedQueue<'_>) -> bool {
+        resolved.queue.cycle().is_some() && self.reaches_words() && self.watch_next(resolved)
     }
 
-    fn watch_next(&self, named: &ResolvedQueue<'_>) -> bool {
-        let position = named.queue.reader().read();
-        let Some(lines) = self.lines_at(named, position).filter(|lines| !lines.is_left_to_owner()) else {
+    fn watch_next(&self, resolved: &ResolvedQueue<'_>) -> bool {
+        let position = resolved.queue.reader().read();
+        let Some(lines) = self.lines_at(resolved, position).filter(|lines| !lines.is_left_to_owner()) else {
             return false;
         };
-        let Some(trigger) = lines.head(named.queue.place_of(position).1) else { return false };
-        named.credit(self).is_some()
-            && named.firing(self, trigger).is_none()
-            && watch(named.arming(trigger.signal), named.number)
-            && named.firing(self, trigger).is_some()
+        let Some(trigger) = lines.head(resolved.queue.place_of(position).1) else { return false };
+        resolved.credit(self).is_some()
+            && resolved.trigger_outcome(self, trigger).is_none()
+            && watch(resolved.signal_control(trigger.signal), resolved.number)
+            && resolved.trigger_outcome(self, trigger).is_some()
     }
 
     /// Whether all that was started of a program has been run.
     pub fn is_through(&self, program: &RepeatingQueue) -> bool {
-        let queue = program.own.queue();
+        let queue = program.local.queue();
         let started = queue.credit().map_or(0, |credit| self.count_of_own(credit));
         let is_run = queue.commands() == started.wrapping_mul(queue.per_credit());
-        is_run && queue.flights().is_empty() && queue.lease().glance().is_free()
+        is_run && queue.in_flight().is_empty() && queue.lease().snapshot().is_free()
     }
 }

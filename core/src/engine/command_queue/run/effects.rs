@@ -1,4 +1,4 @@
-//! Effects: what a command, or a handler, was to bring about happens, and the queues that it lets go on are noted.
+//! Performing the effects of commands and handlers, and collecting the queues that they make ready.
 
 use crate::base::log::Level;
 use crate::base::{Cause, Rank, Result};
@@ -12,11 +12,11 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::{is_signal, signal_offset};
 
 impl Worker {
-    /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
-    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand. The mark
-    /// that stands for that queue, if so; others may come to wait for the signal before it is raised.
+    /// Takes the lease of the only queue that waits for a signal, before the signal is raised. Then the queue's rank,
+    /// which may be polling, does not run the queue. This processor does, because its cache holds the lines. Returns
+    /// the mark of the queue if the lease was taken. Other queues may begin to wait for the signal before it is raised.
     #[inline(always)]
-    fn take_ahead(&self, signal: GlobalAddress, todo: &mut ReadyList) -> Option<u64> {
+    fn acquire_waiting_queue(&self, signal: GlobalAddress, ready: &mut ReadyList) -> Option<u64> {
         if !self.commands().direct || !is_signal(signal.offset()) {
             return None;
         }
@@ -25,52 +25,52 @@ impl Worker {
             return None;
         }
         let (owner, queue) = (signal.rank(), mark - 1);
-        let is_held = todo.hold(owner, queue, || {
-            let named = self.find_queue(owner, queue);
-            named.is_some_and(|named| named.queue.lease().take_if_free(self.rank().0))
+        let is_held = ready.hold_next(owner, queue, || {
+            let resolved = self.find_queue(owner, queue);
+            resolved.is_some_and(|resolved| resolved.queue.lease().try_acquire(self.rank().0))
         });
         is_held.then_some(mark.into())
     }
 
-    /// EventKind a command was to bring about happens; if it failed, the signals are poisoned instead.
+    /// Performs the effects of a command. If it failed, poisons the signals instead.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn take_effect(
+    pub(in crate::engine::command_queue) fn perform_command_effects(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         failure: Option<&Poison>,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) {
         if let Some(poison) = failure {
-            named.queue.count_failure(poison.words());
-        } else if command.calls().is_some() {
-            return; // they happen when the handler has run
+            resolved.queue.count_failure(poison.words());
+        } else if command.as_call().is_some() {
+            return; // the rank that runs the handler performs them
         }
         for &effect in command.effects.iter().flatten() {
             let happened = match self.recorder() {
-                None => self.perform_effect(effect, failure, todo),
-                Some(recorder) => self.perform_effect_and_record(recorder, named, effect, failure, todo),
+                None => self.perform_effect(effect, failure, ready),
+                Some(recorder) => self.perform_effect_and_record(recorder, resolved, effect, failure, ready),
             };
             if let Err(cause) = happened {
-                named.queue.count_failure(Poison::of(&cause, self.rank()).words());
+                resolved.queue.count_failure(Poison::of(&cause, self.rank()).words());
             }
         }
     }
 
-    /// One effect happens. An error: it cannot.
+    /// Performs one effect. Fails if it is impossible.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn perform_effect(
         &self,
         effect: Effect,
         failure: Option<&Poison>,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) -> Result<(), Cause> {
         let Effect { signal, amount } = effect;
-        if !self.commands().direct && self.comes_too_late(signal, failure.is_some()) {
+        if !self.commands().direct && self.follows_poison(signal, failure.is_some()) {
             return Ok(());
         }
-        let accept = || self.enter_in_flight(raising(signal, amount, failure), None, false);
-        let ahead = self.take_ahead(signal, todo);
+        let accept = || self.enter_in_flight(effect_operation(signal, amount, failure), None, false);
+        let ahead = self.acquire_waiting_queue(signal, ready);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
             Some(poison) => self.fabric().poison(&accept, signal, poison.forwarded()),
@@ -80,59 +80,61 @@ impl Worker {
             Ok(Posted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
             Ok(Posted::Done(_)) if self.is_polled(signal.rank()) => {
                 if !self.commands().direct {
-                    self.notify_helper(signal.rank()); // nobody else can look
+                    self.notify_helper(signal.rank()); // no other thread can run the queue
                 }
             }
-            Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
+            Ok(Posted::Done(mark)) => self.note(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
-            Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
+            Err(Refused::Again | Refused::Relay) => {
+                self.hold_unclaimed(effect_operation(signal, amount, failure))
+            }
         }
         Ok(())
     }
 
-    /// Whether this rank has poisoned that signal before, where nothing keeps the order of what it does to one: what it
-    /// did now might come first, and hide the failure.
+    /// Returns true if this rank has poisoned the signal before. Used where operations on one signal may arrive in any
+    /// order: an operation that is started now might arrive first and hide the failure.
     #[cold]
-    fn comes_too_late(&self, signal: GlobalAddress, is_poison: bool) -> bool {
-        let spoilt = &self.commands().spoilt;
-        let is_late = !spoilt.is_empty() && spoilt.snapshot().contains(&signal);
+    fn follows_poison(&self, signal: GlobalAddress, is_poison: bool) -> bool {
+        let poisoned_signals = &self.commands().poisoned_signals;
+        let is_late = !poisoned_signals.is_empty() && poisoned_signals.snapshot().contains(&signal);
         if is_poison && !is_late {
-            spoilt.push(signal);
+            poisoned_signals.push(signal);
         }
         is_late
     }
 
-    /// Effects of a call happen, and all that follows; it came from that queue, if that is known.
-    pub(in crate::engine) fn let_happen(
+    /// Performs the effects of a call and runs the queues that become ready. `from`: the queue of the call, if known.
+    pub(in crate::engine) fn perform_effects(
         &self,
         from: Option<&ResolvedQueue<'_>>,
         effects: &[Option<Effect>; 2],
         failure: Option<&Poison>,
     ) {
-        let mut todo = ReadyList::default();
+        let mut ready = ReadyList::default();
         for effect in effects.iter().copied().flatten() {
             let happened = match (self.recorder(), from) {
-                (Some(recorder), Some(named)) => {
-                    self.perform_effect_and_record(recorder, named, effect, failure, &mut todo)
+                (Some(recorder), Some(resolved)) => {
+                    self.perform_effect_and_record(recorder, resolved, effect, failure, &mut ready)
                 }
-                _ => self.perform_effect(effect, failure, &mut todo),
+                _ => self.perform_effect(effect, failure, &mut ready),
             };
             if let Err(cause) = happened {
-                self.log().say(Level::Warn, format_args!("an effect did not happen: {cause}"));
+                self.log().say(Level::Warn, format_args!("an effect could not be performed: {cause}"));
             }
         }
-        self.run_ready(todo);
+        self.run_ready(ready);
     }
 
-    /// A signal of any rank is poisoned, and all that follows.
+    /// Poisons a signal of any rank and runs the queues that become ready.
     pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
         let signal = GlobalAddress::new(rank, signal_offset(signal));
-        self.let_happen(None, &[Some(Effect { signal, amount: 0 }), None], Some(&poison));
+        self.perform_effects(None, &[Some(Effect { signal, amount: 0 }), None], Some(&poison));
     }
 }
 
-/// An effect as an operation, for a fabric that does not raise signals at once.
-fn raising(signal: GlobalAddress, amount: u32, failure: Option<&Poison>) -> Operation {
+/// The operation for an effect, for a fabric that does not raise signals at once.
+fn effect_operation(signal: GlobalAddress, amount: u32, failure: Option<&Poison>) -> Operation {
     match failure {
         None => Operation::Raise { signal, amount: u64::from(amount) },
         Some(poison) => Operation::Poison { signal, poison: poison.forwarded() },

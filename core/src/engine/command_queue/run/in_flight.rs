@@ -1,5 +1,4 @@
-//! Deeds that take longer: carried out by this rank without the lease, step by step where the fabric does not do
-//! them at once.
+//! Long actions: this rank runs them without the lease, step by step if the fabric does not complete them at once.
 
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -17,31 +16,31 @@ use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use std::sync::Arc;
 
-/// A command that this rank carries out.
+/// An in-flight command that this rank runs.
 #[derive(Debug)]
 pub(in crate::engine::command_queue) struct ActionInFlight {
     place: CommandId,
-    course: ActionProgress,
-    /// The operation that is under way now; none: its step found no room.
+    progress: ActionProgress,
+    /// The operation of the current step. `None`: the fabric had no room for it.
     operation: Option<u64>,
 }
 
-/// The steps of a command.
+/// The progress of an action through its steps.
 #[derive(Debug)]
 struct ActionProgress {
-    deed: Action,
-    taken: u32,
+    action: Action,
+    to_forward: u32,
     buffers: [Option<Arc<RevocableBuffer>>; 2],
 }
 
 impl ActionProgress {
-    fn new(deed: Action) -> ActionProgress {
-        ActionProgress { deed, taken: 0, buffers: [None, None] }
+    fn new(action: Action) -> ActionProgress {
+        ActionProgress { action, to_forward: 0, buffers: [None, None] }
     }
 
-    /// Begins the next step; `None` when there is no more. `fetched` is what the last one fetched.
+    /// Starts the next step; `None` if there are no more. `fetched` is the value that the last step fetched.
     fn step(&mut self, worker: &Worker, fetched: u64) -> Result<Option<Started>, Cause> {
-        match (self.deed, self.taken) {
+        match (self.action, self.to_forward) {
             (Action::Copy { from, to, len }, 0) => worker.start_copy(from, to, len).map(Some),
             (Action::Put { to, bytes }, 0) => self.put(worker, 0, bytes.bytes(), to).map(Some),
             (Action::Atomic { at, atomic, .. }, 0) => worker.start_atomic(at, atomic).map(Some),
@@ -64,7 +63,7 @@ impl ActionProgress {
         worker.start_put(to, &loan.enter()?, 0..bytes.len())
     }
 
-    /// EventKind a word was goes to its place.
+    /// Writes the old value of a word to its destination.
     fn result(
         &mut self,
         worker: &Worker,
@@ -76,7 +75,7 @@ impl ActionProgress {
         self.put(worker, 0, &bytes[..atomic.width.bytes() as usize], result)
     }
 
-    /// Both arrays here, combined, and back.
+    /// Fetches both arrays, combines them, and writes the result back.
     fn reduce(
         &mut self,
         worker: &Worker,
@@ -101,7 +100,7 @@ impl ActionProgress {
             1 => worker.start_get(to, &place(1).enter()?, 0..size).map(Some),
             2 => {
                 let ours = place(1);
-                // Once, however often this step is tried.
+                // Combined once, however often this step is tried.
                 if let Some(theirs) = self.buffers[0].take() {
                     let (mut from, mut into) = (vec![0; size], vec![0; size]);
                     theirs.enter()?.view().read(0, &mut from);
@@ -119,48 +118,52 @@ impl ActionProgress {
 }
 
 impl Worker {
-    /// Carries out a command that was taken for this rank, or begins to.
-    pub(in crate::engine::command_queue) fn begin_flight(&self, named: &ResolvedQueue<'_>, flight: u64) {
-        self.record_in_flight(named, flight, false, EventKind::Began);
-        let Some(command) = named.queue.flights().command(flight) else {
-            let cause = Cause::Bug("a command under way that nobody can have posted".into());
-            return self.end_flight(named, flight, Some(Poison::of(&cause, self.rank())));
+    /// Runs a command that was taken for this rank, or begins to.
+    pub(in crate::engine::command_queue) fn begin_taken(
+        &self,
+        resolved: &ResolvedQueue<'_>,
+        command_number: u64,
+    ) {
+        self.record_in_flight(resolved, command_number, false, EventKind::Began);
+        let Some(command) = resolved.queue.in_flight().command(command_number) else {
+            let cause = Cause::Bug("an in-flight command with an invalid encoding".into());
+            return self.end_in_flight(resolved, command_number, Some(Poison::of(&cause, self.rank())));
         };
-        if command.calls().is_some() || self.offload_target(&command).is_some() {
-            return self.forward_later(named, flight);
+        if command.as_call().is_some() || self.offload_target(&command).is_some() {
+            return self.forward_later(resolved, command_number);
         }
-        if !self.share_copy(named, flight, &command) {
-            self.begin_course(named, flight, &command);
+        if !self.share_copy(resolved, command_number, &command) {
+            self.begin_steps(resolved, command_number, &command);
         }
     }
 
     /// Takes the first steps of a command.
-    pub(in crate::engine::command_queue) fn begin_course(
+    pub(in crate::engine::command_queue) fn begin_steps(
         &self,
-        named: &ResolvedQueue<'_>,
-        flight: u64,
+        resolved: &ResolvedQueue<'_>,
+        command_number: u64,
         command: &Command,
     ) {
-        let course = ActionProgress::new(command.deed);
-        let one = ActionInFlight { place: named.place(flight), course, operation: None };
-        if let Some(one) = self.advance(named, one, command, 0) {
-            self.commands().under_way.push(one);
+        let progress = ActionProgress::new(command.action);
+        let one = ActionInFlight { place: resolved.place(command_number), progress, operation: None };
+        if let Some(one) = self.advance(resolved, one, command, 0) {
+            self.commands().in_flight.push(one);
         }
     }
 
-    /// Takes as many steps as end at once. EventKind is left of the command, if anything.
+    /// Takes steps as long as they complete at once. Returns the command if it has not ended.
     fn advance(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         mut one: ActionInFlight,
         command: &Command,
         fetched: u64,
     ) -> Option<ActionInFlight> {
         let mut fetched = fetched;
         loop {
-            let failure = match one.course.step(self, fetched) {
+            let failure = match one.progress.step(self, fetched) {
                 Ok(Some(Started::Done(value))) => {
-                    (fetched, one.course.taken) = (value, one.course.taken + 1);
+                    (fetched, one.progress.to_forward) = (value, one.progress.to_forward + 1);
                     continue;
                 }
                 Ok(Some(Started::InFlight(operation))) => {
@@ -174,71 +177,71 @@ impl Worker {
                 Ok(None) => None,
                 Err(cause) => Some(self.failed(command, &cause)),
             };
-            self.end_flight(named, one.place.number, failure);
+            self.end_in_flight(resolved, one.place.number, failure);
             return None;
         }
     }
 
-    /// A command has failed on this rank.
+    /// Logs that a command has failed on this rank, and makes its poison.
     pub(in crate::engine::command_queue) fn failed(&self, command: &Command, cause: &Cause) -> Poison {
         self.log().say(crate::base::log::Level::Info, format_args!("{command} failed: {cause}"));
         Poison::of(cause, self.rank())
     }
 
-    pub(in crate::engine::command_queue) fn end_flight(
+    pub(in crate::engine::command_queue) fn end_in_flight(
         &self,
-        named: &ResolvedQueue<'_>,
-        flight: u64,
+        resolved: &ResolvedQueue<'_>,
+        command_number: u64,
         failure: Failure,
     ) {
-        self.record_in_flight(named, flight, failure.is_some(), EventKind::Ended);
-        // Of another rank that ran it, a signal told.
-        named.queue.flights().end(flight, failure.map(|poison| poison.as_own_failure().words()));
+        self.record_in_flight(resolved, command_number, failure.is_some(), EventKind::Ended);
+        // If another rank ran it, its poison came by a signal; here it is the cause itself.
+        resolved.queue.in_flight().end(command_number, failure.map(|poison| poison.as_own_failure().words()));
     }
 
-    /// Takes the next steps of commands that this rank carries out.
+    /// Takes the next steps of the commands that this rank runs.
     pub(in crate::engine::command_queue) fn advance_in_flight(&self) {
-        for mut one in self.commands().under_way.take_all() {
+        for mut one in self.commands().in_flight.take_all() {
             let mut outcome = Ok(0);
             if let Some(operation) = one.operation {
                 match self.take_outcome(operation) {
                     None => {
-                        self.commands().under_way.push(one);
+                        self.commands().in_flight.push(one);
                         continue;
                     }
                     Some(take_outcome) => outcome = take_outcome,
                 }
-                one.course.taken += 1;
+                one.progress.to_forward += 1;
             }
             self.step_finished(one, outcome);
         }
     }
 
-    /// The step of a command has ended, or may be tried again.
+    /// Continues a command whose step has ended or can be tried again.
     fn step_finished(&self, one: ActionInFlight, outcome: Result<u64, Cause>) {
-        let Some(named) = self.find_named(one.place.queue) else { return };
-        let Some(command) = named.queue.flights().command(one.place.number) else { return };
+        let Some(resolved) = self.find_by_id(one.place.queue) else { return };
+        let Some(command) = resolved.queue.in_flight().command(one.place.number) else { return };
         let left = match outcome {
-            Ok(fetched) => self.advance(&named, one, &command, fetched),
+            Ok(fetched) => self.advance(&resolved, one, &command, fetched),
             Err(cause) => {
-                self.end_flight(&named, one.place.number, Some(self.failed(&command, &cause)));
+                self.end_in_flight(&resolved, one.place.number, Some(self.failed(&command, &cause)));
                 None
             }
         };
         match left {
-            Some(one) => self.commands().under_way.push(one),
+            Some(one) => self.commands().in_flight.push(one),
             None => {
-                self.run_queue_and_ready(&named);
+                self.run_queue_and_ready(&resolved);
             }
         }
     }
 
-    /// Whether this rank carries commands out.
+    /// Returns true if this rank runs long actions.
     pub(in crate::engine::command_queue) fn has_in_flight(&self) -> bool {
-        !self.commands().under_way.is_empty()
+        !self.commands().in_flight.is_empty()
     }
 
-    /// Enters an operation whose outcome nobody asks for; a failure of it waits for `complete`.
+    /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.
     pub(in crate::engine::command_queue) fn hold_unclaimed(&self, action: Operation) {
         self.operations()
             .enter(NewOperation { action, order: Order::Free, keep: None, claimed: false }, None);

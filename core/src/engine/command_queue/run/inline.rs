@@ -1,6 +1,6 @@
-//! Deeds that are done while the lease is held: short ones, on memory that this process has mapped.
+//! Inline actions: short ones, on memory that this process has mapped. They run while the lease is held.
 #![allow(unsafe_code)]
-//! Unsafe: atomics and copies on memory that the fabric has just named.
+//! Unsafe: atomics and copies on memory that the fabric has just reported as mapped.
 
 use crate::engine::worker::Worker;
 use crate::engine::{BufferView, CachePolicy};
@@ -12,29 +12,31 @@ use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 
-/// Most bytes that are copied under the lease: longer copies let others at the queue meanwhile.
-const AT_ONCE: u64 = 8 * 1024;
-/// Most bytes that are combined under it: nobody helps with a reduction, and the long way takes some 4 us more.
-pub(in crate::engine::command_queue) const COMBINED_AT_ONCE: u64 = 64 * 1024;
-/// Bytes that are reduced in one go, on the stack.
+/// Most bytes that are copied under the lease. During a longer copy other ranks can run the queue.
+const INLINE_COPY_MAX: u64 = 8 * 1024;
+/// Most bytes that are combined under the lease. No rank helps with a reduction, and running it without the lease takes
+/// about 4 us more.
+pub(in crate::engine::command_queue) const INLINE_REDUCE_MAX: u64 = 64 * 1024;
+/// Bytes that are combined at a time, on the stack.
 pub(in crate::engine::command_queue) const BLOCK: usize = 1024;
 
 impl Worker {
-    /// Does what the command says, if this rank may, and it is quick and needs nobody else; whether it did. Where
-    /// anything is unusual, an address not mapped yet or wrong, the command goes the long way.
+    /// Runs the action if this rank may, it is short, and it needs no other rank. Returns true if it was run. If
+    /// anything is unusual, such as an address that is wrong or not mapped yet, the command is run as a long action.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn try_inline(&self, command: &Command) -> bool {
         self.may_run(command)
-            && match command.deed {
+            && match command.action {
                 Action::Nothing => true,
                 Action::Copy { from, to, len } => {
-                    len <= AT_ONCE && (len == 0 || self.copy_across(from, to, len, self.caching(to, len)))
+                    len <= INLINE_COPY_MAX
+                        && (len == 0 || self.copy_across(from, to, len, self.caching(to, len)))
                 }
                 Action::Put { to, bytes } => self.put_inline(to, &bytes),
                 Action::Atomic { at, atomic, result } => self.atomic_inline(at, atomic, result),
                 Action::Call(_) => false,
                 Action::Reduce { from, to, len, how } => {
-                    len <= COMBINED_AT_ONCE && self.reduce_inline(from, to, len, how)
+                    len <= INLINE_REDUCE_MAX && self.reduce_inline(from, to, len, how)
                 }
             }
     }
@@ -51,11 +53,11 @@ impl Worker {
         if !result.is_null() && self.fabric().mapped(result, atomic.width.bytes()).is_none() {
             return false;
         }
-        // SAFETY: just found.
+        // SAFETY: the fabric has just returned this word.
         let before = unsafe { atomic.apply(word) }.to_le_bytes();
         result.is_null() || {
             let before = &before[..atomic.width.bytes() as usize];
-            // EventKind was mapped stays so; freed meanwhile, nobody reads it.
+            // Mapped memory stays mapped. If it was freed meanwhile, no rank reads the result.
             self.copy_out(BufferView::of(before), 0, result, before.len() as u64, CachePolicy::Cached);
             true
         }
@@ -75,15 +77,16 @@ impl Worker {
         let (Some(from), Some(to)) = (self.fabric().mapped(from, len), self.fabric().mapped(to, len)) else {
             return len == 0;
         };
-        // SAFETY: memory of the job that was just found mapped, and stays so; freed meanwhile, nobody reads it.
+        // SAFETY: memory of the job that was just found mapped, and stays mapped. If it was freed meanwhile, no rank
+        // reads it.
         unsafe { self.reduce_between(from, to, len as usize, how) }
     }
 
-    /// The same between places of whole values. False: the operator is not there, or a value is more than is kept on
-    /// the stack.
+    /// Combines the values at `from` into those at `to`; `len` is a multiple of the size of a value. Returns false if
+    /// this rank does not know the operator, or if a value is larger than the block on the stack.
     ///
     /// # Safety
-    /// As many bytes as that are mapped at both.
+    /// `len` bytes are mapped at both addresses.
     pub(in crate::engine::command_queue) unsafe fn reduce_between(
         &self,
         from: NonNull<u8>,
@@ -100,7 +103,7 @@ impl Worker {
         for at in (0..len).step_by(most) {
             let size = (len - at).min(most);
             let ours = &mut ours.0[..size];
-            // SAFETY: within both places. Others may write them meanwhile, if the program is wrong.
+            // SAFETY: inside both arrays. Other ranks may write them meanwhile, if the program is wrong.
             let is_done = unsafe {
                 let (from, to) = (from.add(at).as_ptr(), to.add(at).as_ptr());
                 copy::copy(to, ours.as_mut_ptr(), size);
@@ -116,11 +119,11 @@ impl Worker {
         true
     }
 
-    /// Combines values with those that lie there, a block of them at most. An operator gets these as a slice, which
-    /// nobody may write meanwhile: a copy. False: it is not there.
+    /// Combines at most a block of values with those at `from`. A user-defined operator gets a slice, which no rank may
+    /// write meanwhile, so it gets a copy. Returns false if this rank does not know the operator.
     ///
     /// # Safety
-    /// As many bytes as `into` has can be read there.
+    /// `into.len()` bytes at `from` are readable.
     unsafe fn combine_from(&self, how: Reduction, into: &mut [u8], from: *const u8) -> bool {
         if how.operator().is_none() {
             // SAFETY: the caller's promise.
@@ -135,9 +138,9 @@ impl Worker {
     }
 }
 
-/// Values on the stack, where any type may lie.
+/// A block of values on the stack, aligned for any type.
 #[repr(align(64))]
 struct ReduceBlock([u8; BLOCK]);
 
-/// Bytes of the widest word.
+/// Bytes of the widest word of an atomic.
 pub(in crate::engine::command_queue) const WORD: usize = Width::W8.bytes() as usize;

@@ -1,4 +1,5 @@
-//! Running a queue: whoever gets its lease reads it, fires what may fire, and lets effects happen in their order.
+//! Running a queue: the rank that holds its lease reads it, fires the commands that can fire, and performs effects in
+//! their order.
 
 mod effects;
 pub(super) mod in_flight;
@@ -22,284 +23,288 @@ use crate::queue::layout::Waiting;
 use crate::queue::ring::LINE_WORDS;
 use std::sync::atomic::{Ordering, fence};
 
-/// EncodedCommand after which posters are told that there is room again.
-const TELL_EVERY: u64 = 32;
+/// Lines after which the reader publishes its position, so that posters see the room.
+const PUBLISH_LINES: u64 = 32;
 
-/// EventKind became of a command that was read.
+/// The outcome for a command that was read.
 enum AcceptResult {
     /// There is no room for it.
-    No,
+    NoRoom,
+    /// It has fired.
     Fired,
     /// It waits for its trigger.
-    Aside,
+    Triggered,
 }
 
-/// EventKind was read.
+/// What was read from the ring.
 struct ReadResult {
-    /// Anything.
-    some: bool,
-    /// A command that was put aside.
-    aside: bool,
+    /// True if any command was read.
+    any: bool,
+    /// True if a command was added to the triggered commands.
+    triggered: bool,
 }
 
-/// Why a command failed, as it is kept in shared memory.
+/// Why a command failed, if it did, as the cause is kept in shared memory.
 pub(in crate::engine::command_queue) type Failure = Option<Poison>;
 
 impl Worker {
-    /// A signal has been raised, and commands wait for it: the queue of that mark, or several. Its owner looks, if it
-    /// serves; else this thread.
+    /// Called after a signal was raised for which commands wait: in the queue of the mark, or in several. If the owner
+    /// polls, it runs the queue; else this thread does.
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
-        if self.station_of(owner).is_none() {
-            return self.notify_helper(owner); // nobody else can look
+        if self.directory_of(owner).is_none() {
+            return self.notify_helper(owner); // no other thread can run the queue
         }
         if owner == self.rank() || !self.is_polled(owner) {
-            let mut todo = ReadyList::default();
-            self.note(&mut todo, owner, mark);
-            self.run_ready(todo);
+            let mut ready = ReadyList::default();
+            self.note(&mut ready, owner, mark);
+            self.run_ready(ready);
         }
     }
 
-    /// Whether another rank looks at its queues itself, or nobody else can.
+    /// Returns true if `owner` is another rank that polls its queues, or whose queues only it can run.
     #[inline]
     pub(in crate::engine::command_queue) fn is_polled(&self, owner: Rank) -> bool {
-        owner != self.rank() && self.station_of(owner).is_none_or(|station| station.serving.is_on())
+        owner != self.rank()
+            && self.directory_of(owner).is_none_or(|directory| directory.poll_state.is_polled())
     }
 
-    /// Notes the queues that a mark of a signal stands for.
-    pub(in crate::engine::command_queue) fn note(&self, todo: &mut ReadyList, owner: Rank, mark: u64) {
+    /// Adds the queues that the mark of a signal stands for.
+    pub(in crate::engine::command_queue) fn note(&self, ready: &mut ReadyList, owner: Rank, mark: u64) {
         if mark != u64::from(SEVERAL) {
-            return todo.add(owner, (mark as u32 & !BOUND) - 1);
+            return ready.add(owner, (mark as u32 & !BOUND) - 1);
         }
-        if let Some(station) = self.station_of(owner) {
-            station.numbers().for_each(|number| todo.add(owner, number));
+        if let Some(directory) = self.directory_of(owner) {
+            directory.numbers().for_each(|number| ready.add(owner, number));
         }
     }
 
-    /// Looks at those queues, and at those that they let go on.
-    pub(in crate::engine::command_queue) fn run_ready(&self, mut todo: ReadyList) {
+    /// Runs the queues of the list, and those that become ready by that.
+    pub(in crate::engine::command_queue) fn run_ready(&self, mut ready: ReadyList) {
         loop {
-            while let Some(ReadyQueue { owner, queue, held }) = todo.take() {
-                if let Some(named) = self.find_queue(owner, queue) {
+            while let Some(ReadyQueue { owner, queue, held }) = ready.take() {
+                if let Some(resolved) = self.find_queue(owner, queue) {
                     if held {
-                        self.run_held(&named, &mut todo);
+                        self.run_held(&resolved, &mut ready);
                     } else {
-                        self.run_queue(&named, &mut todo);
+                        self.run_queue(&resolved, &mut ready);
                     }
                 }
             }
-            let Some(ReadyQueue { owner, queue, .. }) = todo.close() else { return };
-            if let Some(named) = self.find_queue(owner, queue) {
-                self.give_back(&named, None, &mut todo);
+            let Some(ReadyQueue { owner, queue, .. }) = ready.take_held() else { return };
+            if let Some(resolved) = self.find_queue(owner, queue) {
+                self.release(&resolved, None, &mut ready);
             }
         }
     }
 
-    /// Looks at a queue, and at those that it lets go on. Whether anything in it went on here.
-    pub(in crate::engine::command_queue) fn run_queue_and_ready(&self, named: &ResolvedQueue<'_>) -> bool {
-        let mut todo = ReadyList::default();
-        let moved = self.run_queue(named, &mut todo);
-        self.run_ready(todo);
-        moved
+    /// Runs a queue, and the queues that become ready by that. Returns true if this thread made progress in it.
+    pub(in crate::engine::command_queue) fn run_queue_and_ready(&self, resolved: &ResolvedQueue<'_>) -> bool {
+        let mut ready = ReadyList::default();
+        let progressed = self.run_queue(resolved, &mut ready);
+        self.run_ready(ready);
+        progressed
     }
 
-    /// Runs a queue until nothing in it can go on now, unless somebody else is at it, who then sees to that. Whether
-    /// anything went on here.
+    /// Runs a queue until nothing in it can proceed now. If another thread holds the lease, that thread does so.
+    /// Returns true if this thread made progress.
     #[inline]
     pub(in crate::engine::command_queue) fn run_queue(
         &self,
-        named: &ResolvedQueue<'_>,
-        todo: &mut ReadyList,
+        resolved: &ResolvedQueue<'_>,
+        ready: &mut ReadyList,
     ) -> bool {
-        if !named.queue.lease().call(self.rank().0) {
+        if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
             return false;
         }
-        let (long, moved) = self.move_on(named, todo);
-        self.give_back(named, long, todo);
-        self.fetch_destinations(named);
-        moved
+        let (deferred, progressed) = self.run_under_lease(resolved, ready);
+        self.release(resolved, deferred, ready);
+        self.fetch_destinations(resolved);
+        progressed
     }
 
-    /// The same with the lease in hand, and kept.
+    /// Runs a queue whose lease this thread holds, and keeps the lease.
     #[inline]
-    fn run_held(&self, named: &ResolvedQueue<'_>, todo: &mut ReadyList) {
-        let (long, _) = self.move_on(named, todo);
-        if long.is_some() {
-            todo.let_go(named.owner, named.number);
-            self.give_back(named, long, todo);
+    fn run_held(&self, resolved: &ResolvedQueue<'_>, ready: &mut ReadyList) {
+        let (deferred, _) = self.run_under_lease(resolved, ready);
+        if deferred.is_some() {
+            ready.lease_released(resolved.owner, resolved.number);
+            self.release(resolved, deferred, ready);
         }
     }
 
-    /// Gives a lease back, and carries out what was taken for this rank after that. EventKind others called for meanwhile is
-    /// done before.
-    pub(in crate::engine::command_queue) fn give_back(
+    /// Releases a lease, and then runs the command that was taken for this rank. If the lease was marked meanwhile,
+    /// runs the queue again before.
+    pub(in crate::engine::command_queue) fn release(
         &self,
-        named: &ResolvedQueue<'_>,
-        long: Option<u64>,
-        todo: &mut ReadyList,
+        resolved: &ResolvedQueue<'_>,
+        deferred: Option<u64>,
+        ready: &mut ReadyList,
     ) {
-        let mut long = long;
+        let mut deferred = deferred;
         loop {
-            while !named.queue.lease().give_back() {
-                self.move_on_beside(named, todo, &mut long);
+            while !resolved.queue.lease().release() {
+                self.run_under_lease_with(resolved, ready, &mut deferred);
             }
-            match long.take() {
-                Some(flight) => self.begin_flight(named, flight),
-                None => return self.leave_to_others(named),
+            match deferred.take() {
+                Some(command_number) => self.begin_taken(resolved, command_number),
+                None => return self.notify_runners(resolved),
             }
-            if !named.queue.lease().call(self.rank().0) {
+            if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
                 return;
             }
-            self.move_on_beside(named, todo, &mut long);
+            self.run_under_lease_with(resolved, ready, &mut deferred);
         }
     }
 
-    /// EventKind only the queue's rank may run, it finds when it looks; if it sleeps it is woken. Others are told.
+    /// Makes sure that commands for other ranks are run: wakes the queue's rank if it sleeps, and leaves notes for
+    /// others.
     #[inline]
-    fn leave_to_others(&self, named: &ResolvedQueue<'_>) {
-        if named.queue.for_owner() > 0 && named.owner != self.rank() {
+    fn notify_runners(&self, resolved: &ResolvedQueue<'_>) {
+        if resolved.queue.for_owner() > 0 && resolved.owner != self.rank() {
             fence(Ordering::SeqCst); // as after a raised signal
-            self.node_state().rank_state(named.owner).wake();
+            self.node_state().rank_state(resolved.owner).wake();
         }
-        if named.queue.for_others() > 0 {
-            self.leave_remote_notes(named);
+        if resolved.queue.for_others() > 0 {
+            self.leave_remote_notes(resolved);
         }
     }
 
-    /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank; and
-    /// whether anything was done.
+    /// Does everything that can be done under the lease. Returns a long command, if one was taken for this rank, and
+    /// true if anything was done.
     #[inline]
-    pub(in crate::engine::command_queue) fn move_on(
+    pub(in crate::engine::command_queue) fn run_under_lease(
         &self,
-        named: &ResolvedQueue<'_>,
-        todo: &mut ReadyList,
+        resolved: &ResolvedQueue<'_>,
+        ready: &mut ReadyList,
     ) -> (Option<u64>, bool) {
-        let mut long = None;
-        let moved = self.move_on_beside(named, todo, &mut long);
-        (long, moved || long.is_some())
+        let mut deferred = None;
+        let progressed = self.run_under_lease_with(resolved, ready, &mut deferred);
+        (deferred, progressed || deferred.is_some())
     }
 
-    /// The same, where one may have been taken already.
-    fn move_on_beside(
+    /// Same as [`Worker::run_under_lease`] if a long command may have been taken already.
+    fn run_under_lease_with(
         &self,
-        named: &ResolvedQueue<'_>,
-        todo: &mut ReadyList,
-        long: &mut Option<u64>,
+        resolved: &ResolvedQueue<'_>,
+        ready: &mut ReadyList,
+        deferred: &mut Option<u64>,
     ) -> bool {
-        if !named.queue.is_there() {
+        if !resolved.queue.is_there() {
             return false;
         }
-        let mut moved = false;
+        let mut progressed = false;
         loop {
-            moved |= self.fire_met(named, todo);
-            let read = self.read_ring(named, todo);
-            // Whose triggers were met while they were put aside is seen now.
-            let mut again = read.aside;
-            if !named.queue.flights().is_empty() {
-                again |= self.take_flights(named, long);
-                again |= self.retire(named, todo);
+            progressed |= self.fire_triggered(resolved, ready);
+            let read = self.read_ring(resolved, ready);
+            // A trigger may have been met while its command was added to the list: check once more.
+            let mut again = read.triggered;
+            if !resolved.queue.in_flight().is_empty() {
+                again |= self.run_fired(resolved, deferred);
+                again |= self.retire(resolved, ready);
             }
-            moved |= again || read.some;
-            if !again && !self.watch_head(named) {
-                return moved;
+            progressed |= again || read.any;
+            if !again && !self.watch_head(resolved) {
+                return progressed;
             }
         }
     }
 
-    /// Fires waiting commands whose triggers are met, or will never be. Whether there were any.
+    /// Fires waiting commands whose triggers are met, or fails them if their triggers can never be met. Returns true if
+    /// there were any.
     #[inline]
-    fn fire_met(&self, named: &ResolvedQueue<'_>, todo: &mut ReadyList) -> bool {
-        let lists = named.queue.parked();
-        let mut moved = false;
-        while named.queue.flights().has_room() {
+    fn fire_triggered(&self, resolved: &ResolvedQueue<'_>, ready: &mut ReadyList) -> bool {
+        let lists = resolved.queue.triggered();
+        let mut progressed = false;
+        while resolved.queue.in_flight().has_room() {
             let met = lists.triggers().enumerate().find_map(|(at, trigger)| {
-                named.firing(self, trigger).map(|failure| (at, trigger.signal, failure))
+                resolved.trigger_outcome(self, trigger).map(|failure| (at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
             let Some((lines, position)) = lists.first(at) else {
-                self.unreadable(named);
+                self.count_unreadable(resolved);
                 break;
             };
             let failure = match lines.triggers()[1].filter(|_| failure.is_none()) {
                 None => failure,
-                Some(second) => match named.firing(self, second) {
+                Some(second) => match resolved.trigger_outcome(self, second) {
                     Some(failure) => failure,
                     None => {
-                        self.release(named, at, signal); // which leaves room for it
-                        self.park(named, &lines.past_first(), second, position);
-                        moved = true;
+                        self.remove_first(resolved, at, signal); // makes room for it
+                        self.add_triggered(resolved, &lines.without_first_trigger(), second, position);
+                        progressed = true;
                         continue;
                     }
                 },
             };
             match Command::from_lines(&lines) {
-                Some(command) => self.fire(named, &command, position, failure, todo),
-                None => self.unreadable(named),
+                Some(command) => self.fire(resolved, &command, position, failure, ready),
+                None => self.count_unreadable(resolved),
             }
-            self.release(named, at, signal); // after what others wait for
-            moved = true;
+            self.remove_first(resolved, at, signal); // after its effects, for which other ranks wait
+            progressed = true;
         }
-        moved
+        progressed
     }
 
-    /// The first command of that list waits no more.
+    /// Removes the first command of a list.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn release(
+    pub(in crate::engine::command_queue) fn remove_first(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         at: usize,
         signal: u32,
     ) {
-        if named.queue.parked().release(at) {
-            self.disarm(named, signal);
+        if resolved.queue.triggered().remove_first(at) {
+            self.disarm(resolved, signal);
         }
     }
 
-    pub(in crate::engine::command_queue) fn disarm(&self, named: &ResolvedQueue<'_>, signal: u32) {
-        named.arming(signal).disarm(named.number);
+    pub(in crate::engine::command_queue) fn disarm(&self, resolved: &ResolvedQueue<'_>, signal: u32) {
+        resolved.signal_control(signal).disarm(resolved.number);
     }
 
-    /// Reads what was posted, as far as there is room for it.
+    /// Reads posted commands, as far as there is room for them.
     #[inline]
-    fn read_ring(&self, named: &ResolvedQueue<'_>, todo: &mut ReadyList) -> ReadResult {
-        let queue = &named.queue;
+    fn read_ring(&self, resolved: &ResolvedQueue<'_>, ready: &mut ReadyList) -> ReadResult {
+        let queue = &resolved.queue;
         let begin = queue.reader().read();
-        let (mut position, mut aside) = (begin, false);
-        while let Some(lines) = self.next_lines(named, position) {
-            match self.take_in(named, &lines, position, todo) {
-                AcceptResult::No => break,
+        let (mut position, mut triggered) = (begin, false);
+        while let Some(lines) = self.next_lines(resolved, position) {
+            match self.accept(resolved, &lines, position, ready) {
+                AcceptResult::NoRoom => break,
                 AcceptResult::Fired => {}
-                AcceptResult::Aside => aside = true,
+                AcceptResult::Triggered => triggered = true,
             }
             position = queue.behind(position, lines.count());
             queue.count_command();
-            if position.wrapping_sub(begin).is_multiple_of(TELL_EVERY) {
+            if position.wrapping_sub(begin).is_multiple_of(PUBLISH_LINES) {
                 queue.reader().set_read(position);
             }
         }
-        let some = position != begin;
-        if some {
+        let any = position != begin;
+        if any {
             queue.reader().set_read(position);
         }
-        ReadResult { some, aside }
+        ReadResult { any, triggered }
     }
 
-    /// The command at that position, if it is there and may be read.
+    /// The command at a position, if it is written and may be read.
     #[inline]
-    fn next_lines(&self, named: &ResolvedQueue<'_>, position: u64) -> Option<EncodedCommand> {
-        named.credit(self)?;
-        let lines = self.lines_at(named, position)?;
-        named.head_goes_on(self, &lines, named.queue.place_of(position).1).map(|_| lines)
+    fn next_lines(&self, resolved: &ResolvedQueue<'_>, position: u64) -> Option<EncodedCommand> {
+        resolved.credit(self)?;
+        let lines = self.lines_at(resolved, position)?;
+        resolved.head_outcome(self, &lines, resolved.queue.place_of(position).1).map(|_| lines)
     }
 
-    /// The command at that position, if it is there.
+    /// The command at a position, if it is written.
     #[inline]
     pub(in crate::engine) fn lines_at(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         position: u64,
     ) -> Option<EncodedCommand> {
-        let queue = &named.queue;
+        let queue = &resolved.queue;
         let (written, _) = queue.place_of(position);
         let line = queue.line(written);
         if !line.holds(written) {
@@ -312,247 +317,250 @@ impl Worker {
         Some(lines)
     }
 
-    /// Fires a command that was read, or lets it wait.
+    /// Fires a command that was read, or adds it to the triggered commands.
     #[inline(always)]
-    fn take_in(
+    fn accept(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         lines: &EncodedCommand,
         position: u64,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) -> AcceptResult {
         let mut failure = None;
-        if let [Some(trigger), also] = lines.triggers() {
-            match named.firing(self, trigger) {
+        if let [Some(trigger), second_trigger] = lines.triggers() {
+            match resolved.trigger_outcome(self, trigger) {
                 Some(how) => failure = how,
-                None => return self.park(named, lines, trigger, position),
+                None => return self.add_triggered(resolved, lines, trigger, position),
             }
-            if also.is_some() && failure.is_none() {
-                return self.take_in_second(named, lines, position, todo);
+            if second_trigger.is_some() && failure.is_none() {
+                return self.accept_second(resolved, lines, position, ready);
             }
-            // Its signal may have been raised since those that wait were looked at: they fire first.
-            if !named.queue.parked().is_empty() {
-                self.fire_met(named, todo);
+            // The signal may have been raised after the waiting commands were checked. Those fire first.
+            if !resolved.queue.triggered().is_empty() {
+                self.fire_triggered(resolved, ready);
             }
         }
-        if !named.queue.flights().has_room() {
-            return AcceptResult::No;
+        if !resolved.queue.in_flight().has_room() {
+            return AcceptResult::NoRoom;
         }
-        if named.queue.credit().is_some() {
-            failure = named.credit(self).flatten();
+        if resolved.queue.credit().is_some() {
+            failure = resolved.credit(self).flatten();
         }
         if failure.is_none() {
-            failure = named.head_goes_on(self, lines, named.queue.place_of(position).1).flatten();
+            failure = resolved.head_outcome(self, lines, resolved.queue.place_of(position).1).flatten();
         }
         match Command::from_lines(lines) {
-            Some(command) => self.fire(named, &command, position, failure, todo),
-            None => self.unreadable(named),
+            Some(command) => self.fire(resolved, &command, position, failure, ready),
+            None => self.count_unreadable(resolved),
         }
         AcceptResult::Fired
     }
 
-    /// The same of one that has two triggers, of which the first is met.
+    /// Accepts a command with two triggers whose first one is met.
     #[inline(never)]
-    fn take_in_second(
+    fn accept_second(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         lines: &EncodedCommand,
         position: u64,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) -> AcceptResult {
-        self.take_in(named, &lines.past_first(), position, todo)
+        self.accept(resolved, &lines.without_first_trigger(), position, ready)
     }
 
     #[cold]
-    fn unreadable(&self, named: &ResolvedQueue<'_>) {
-        let cause = Cause::Bug("a command that nobody can have posted".into());
-        named.queue.count_failure(Poison::of(&cause, self.rank()).words());
+    fn count_unreadable(&self, resolved: &ResolvedQueue<'_>) {
+        let cause = Cause::Bug("a command with an invalid encoding".into());
+        resolved.queue.count_failure(Poison::of(&cause, self.rank()).words());
     }
 
-    /// Lets a command wait for its trigger. The counter is looked at again after that: the caller goes round once more.
-    fn park(
+    /// Adds a command to the triggered commands. The caller has to check the trigger once more after that.
+    fn add_triggered(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         lines: &EncodedCommand,
         trigger: Trigger,
         position: u64,
     ) -> AcceptResult {
-        let lists = named.queue.parked();
+        let lists = resolved.queue.triggered();
         if !lists.has_room() {
-            return AcceptResult::No;
+            return AcceptResult::NoRoom;
         }
-        let bound = lines.are_bound();
-        if lists.park(lines, trigger, position) || bound {
-            named.arming(trigger.signal).arm(named.number, bound);
+        let bound = lines.is_bound();
+        if lists.add(lines, trigger, position) || bound {
+            resolved.signal_control(trigger.signal).arm(resolved.number, bound);
         }
-        AcceptResult::Aside
+        AcceptResult::Triggered
     }
 
-    /// A command fires: what is short happens now, the rest is under way. There is room for it among the flights.
+    /// Fires a command: runs a short action now, else adds the command to those in flight. There must be room for it
+    /// there.
     #[inline(always)]
     fn fire(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         position: u64,
         failure: Failure,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) {
         if let Some(recorder) = self.recorder() {
-            return self.fire_and_record(recorder, named, command, position, failure, todo);
+            return self.fire_and_record(recorder, resolved, command, position, failure, ready);
         }
-        if failure.is_none() && self.try_as_it_fires(named, command) {
-            return self.follow_up(named, command, Some(None), todo);
+        if failure.is_none() && self.try_when_fired(resolved, command) {
+            return self.follow_up(resolved, command, Some(None), ready);
         }
-        self.fire_otherwise(named, command, failure, todo);
+        self.fire_slow(resolved, command, failure, ready);
     }
 
-    /// Does what a command that fires says, if that is short, and it need not wait for another: two that combine values
-    /// each read what is there before they write.
+    /// Runs the action of a command that fires, if it is short and need not wait for another command. A reduction waits
+    /// for an earlier one, because both read the destination before they write it. Returns true if it was run.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn try_as_it_fires(
+    pub(in crate::engine::command_queue) fn try_when_fired(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
     ) -> bool {
-        let waits = command.reduces() && named.queue.flights().are_open(Command::reduces);
+        let waits =
+            command.is_reduction() && resolved.queue.in_flight().any_unfinished(Command::is_reduction);
         !waits && self.try_inline(command)
     }
 
-    /// One that is not run at once, or will never be.
+    /// Fires a command that is not run inline or that has failed.
     #[inline(never)]
-    fn fire_otherwise(
+    fn fire_slow(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         failure: Failure,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) {
-        let outcome = self.run_otherwise(named, command, failure);
-        self.follow_up(named, command, outcome, todo);
+        let outcome = self.run_slow(resolved, command, failure);
+        self.follow_up(resolved, command, outcome, ready);
     }
 
-    /// How such a one ended, if it did.
-    pub(in crate::engine::command_queue) fn run_otherwise(
+    /// How a command that is not run inline ended, if it has ended.
+    pub(in crate::engine::command_queue) fn run_slow(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         failure: Failure,
     ) -> Option<Failure> {
         match failure {
             Some(poison) => Some(Some(poison)),
-            None if command.calls().is_some() => self.call_inline(named, command),
+            None if command.as_call().is_some() => self.call_inline(resolved, command),
             None => None,
         }
     }
 
-    /// The effects of a command that fired happen, or it is under way.
+    /// Performs the effects of a command that fired, or adds it to those in flight.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn follow_up(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
         outcome: Option<Failure>,
-        todo: &mut ReadyList,
+        ready: &mut ReadyList,
     ) {
         match outcome {
-            Some(failure) if self.may_take_effect(named, command) => {
-                self.take_effect(named, command, failure.as_ref(), todo);
+            Some(failure) if self.may_perform_effects(resolved, command) => {
+                self.perform_command_effects(resolved, command, failure.as_ref(), ready);
             }
             Some(failure) => {
-                let flights = named.queue.flights();
-                let number = flights.fire(command);
-                flights.end(number, failure.map(Poison::words));
+                let in_flight = resolved.queue.in_flight();
+                let number = in_flight.fire(command);
+                in_flight.end(number, failure.map(Poison::words));
             }
-            None => drop(named.queue.flights().fire(command)),
+            None => drop(resolved.queue.in_flight().fire(command)),
         }
     }
 
-    /// Whether the effects of a command that fires now would overtake those of no other.
+    /// Returns true if the effects of a command that fires now need not wait for an earlier command.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn may_take_effect(
+    pub(in crate::engine::command_queue) fn may_perform_effects(
         &self,
-        named: &ResolvedQueue<'_>,
+        resolved: &ResolvedQueue<'_>,
         command: &Command,
     ) -> bool {
-        let flights = named.queue.flights();
-        flights.is_empty() || !flights.holds_back(&command.effects, flights.numbers().end)
+        let in_flight = resolved.queue.in_flight();
+        in_flight.is_empty() || !in_flight.must_wait(&command.effects, in_flight.numbers().end)
     }
 
-    /// Whether this rank may run a command that fired.
+    /// Returns true if this rank may run a command that fired.
     #[inline]
     pub(in crate::engine::command_queue) fn may_run(&self, command: &Command) -> bool {
         command.runner().is_none_or(|rank| rank == self.rank())
     }
 
-    /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
-    fn take_flights(&self, named: &ResolvedQueue<'_>, long: &mut Option<u64>) -> bool {
-        let flights = named.queue.flights();
-        let (mut moved, mut for_owner, mut for_others, mut for_room) = (false, 0, 0, 0);
+    /// Runs the fired commands that this rank can run inline, and takes one that it runs after it has released the
+    /// lease.
+    fn run_fired(&self, resolved: &ResolvedQueue<'_>, deferred: &mut Option<u64>) -> bool {
+        let in_flight = resolved.queue.in_flight();
+        let (mut progressed, mut for_owner, mut for_others, mut for_room) = (false, 0, 0, 0);
         let (mut calls_wait, mut reduces_wait) = (false, false);
-        for number in flights.numbers() {
-            let stage = flights.stage(number);
+        for number in in_flight.numbers() {
+            let stage = in_flight.stage(number);
             if !matches!(stage, InFlightStage::Fired | InFlightStage::Running(_)) {
                 continue;
             }
-            let Some(command) = flights.command(number) else { continue };
-            let (is_call, reduces) = (command.calls().is_some(), command.reduces());
-            let (waits, is_next) = (calls_wait && is_call, !(reduces && reduces_wait));
-            (calls_wait, reduces_wait) = (calls_wait || is_call, reduces_wait || reduces);
+            let Some(command) = in_flight.command(number) else { continue };
+            let (is_call, is_reduction) = (command.as_call().is_some(), command.is_reduction());
+            let (waits, is_next) = (calls_wait && is_call, !(is_reduction && reduces_wait));
+            (calls_wait, reduces_wait) = (calls_wait || is_call, reduces_wait || is_reduction);
             if stage != InFlightStage::Fired || !is_next {
-                continue; // whoever ends the reduction before it looks again
+                continue; // the rank that ends the reduction before it runs the queue again
             }
             let may_run = self.may_run(&command);
             if waits {
                 for_room += 1; // calls keep their order
-            } else if let Some(outcome) = self.forward_flight(named, &command) {
+            } else if let Some(outcome) = self.forward_in_flight(resolved, &command) {
                 match outcome {
-                    Some(failure) => flights.end(number, failure.map(Poison::words)),
+                    Some(failure) => in_flight.end(number, failure.map(Poison::words)),
                     None => for_room += 1,
                 }
                 calls_wait = outcome.is_none();
-                moved |= outcome.is_some();
+                progressed |= outcome.is_some();
             } else if !may_run && self.commands().is_direct() {
-                let is_owners = command.runner() == Some(named.owner);
+                let is_owners = command.runner() == Some(resolved.owner);
                 for_owner += u32::from(is_owners);
                 for_others += u32::from(!is_owners);
-            } else if may_run && self.try_in_flight_inline(named, number, &command) {
-                flights.end(number, None);
-                moved = true;
-            } else if long.is_none() {
-                flights.take(number, self.rank().0);
-                *long = Some(number);
+            } else if may_run && self.try_in_flight_inline(resolved, number, &command) {
+                in_flight.end(number, None);
+                progressed = true;
+            } else if deferred.is_none() {
+                in_flight.take(number, self.rank().0);
+                *deferred = Some(number);
             } else {
-                for_owner += 1; // whoever comes first
+                for_owner += 1; // any rank may run it; the owner does at the latest
             }
         }
-        if named.owner != self.rank() {
-            for_owner += std::mem::take(&mut for_room); // nobody says when there is room: the queue's rank asks again
+        if resolved.owner != self.rank() {
+            for_owner += std::mem::take(&mut for_room); // no rank reports room: the queue's rank tries again
         }
-        named.queue.set_waiting(Waiting { for_owner, for_others, for_room });
-        moved
+        resolved.queue.set_waiting(Waiting { for_owner, for_others, for_room });
+        progressed
     }
 
-    /// Lets the effects of commands that have ended happen, each stream in its order.
+    /// Performs the effects of in-flight commands that have ended, each stream in its order.
     pub(in crate::engine::command_queue) fn retire(
         &self,
-        named: &ResolvedQueue<'_>,
-        todo: &mut ReadyList,
+        resolved: &ResolvedQueue<'_>,
+        ready: &mut ReadyList,
     ) -> bool {
-        let flights = named.queue.flights();
-        let mut moved = false;
-        for number in flights.numbers() {
-            if let InFlightStage::Ended(failure) = flights.stage(number)
-                && let Some(command) = flights.command(number)
-                && !flights.holds_back(&command.effects, number)
+        let in_flight = resolved.queue.in_flight();
+        let mut progressed = false;
+        for number in in_flight.numbers() {
+            if let InFlightStage::Ended(failure) = in_flight.stage(number)
+                && let Some(command) = in_flight.command(number)
+                && !in_flight.must_wait(&command.effects, number)
             {
-                self.record_in_flight(named, number, false, EventKind::Retired);
+                self.record_in_flight(resolved, number, false, EventKind::Retired);
                 let poison = failure.and_then(Poison::from_words);
-                self.take_effect(named, &command, poison.as_ref(), todo);
-                flights.retire(number);
-                moved = true;
+                self.perform_command_effects(resolved, &command, poison.as_ref(), ready);
+                in_flight.retire(number);
+                progressed = true;
             }
         }
-        moved
+        progressed
     }
 }

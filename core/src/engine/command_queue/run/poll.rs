@@ -1,4 +1,4 @@
-//! A rank looks at its own queues while a thread of it waits, and lets others know.
+//! Polling: a rank runs its own queues while a thread of it waits, and publishes that it does so.
 
 use crate::base::Rank;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -7,92 +7,93 @@ use crate::engine::worker::Worker;
 use crate::queue::directory::{PollerKind, QueueDirectory};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::in_flight::InFlightStage;
-use crate::queue::lease::Glance;
+use crate::queue::lease::LeaseSnapshot;
 use crate::queue::ring::{LINE_WORDS, RingLineState};
 use std::cell::Cell;
 
-/// How often a thread that waits looks for posts, among its looks at signals. Whoever writes a line that it looks at
-/// has to wait for it, and many posts in a row are read in one go.
-const RING_EVERY: u32 = 4;
-/// Looks of a wait before it says that it looks at queues, too, which costs two locked instructions.
-const QUICK_LOOKS: u32 = 16;
+/// A waiting thread polls the ring once in this number of polls of signals. A poster has to wait for the cache line
+/// that a poll has read, and consecutive posts are read together anyway.
+const POLLS_PER_RING_POLL: u32 = 4;
+/// Number of polls of a wait before it registers as a poller, which costs two locked instructions.
+const QUICK_POLLS: u32 = 16;
 
-/// How often in a row a thread that waits may be of use before it looks whether its wait is to end otherwise.
-const USES_MAX: u32 = 256;
+/// How often in a row a waiting thread may find work before it checks for a timeout or a failure.
+const BUSY_POLLS_MAX: u32 = 256;
 
-/// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
-/// end, however it comes, they are looked at once more if it was the last.
+/// A waiting thread that polls the rank's queues or, as a helper, the queues of the whole node. When it is dropped,
+/// also by a panic, it leaves the poll state; if it was the last poller and does not panic, it polls the queues once
+/// more.
 pub(in crate::engine) struct QueuePoller<'m> {
     worker: &'m Worker,
-    helps: Option<HelperScope>,
-    present: Cell<bool>,
+    scope: Option<HelperScope>,
+    is_registered: Cell<bool>,
 }
 
 impl<'m> QueuePoller<'m> {
-    /// A thread of the program's begins to look. Nobody is told where it has no processor of its own: what others
-    /// left to it would wait for its turn.
+    /// A thread of the program begins to poll. It is not registered if it shares its processor: commands that other
+    /// ranks leave to it would have to wait until it is scheduled.
     pub(in crate::engine) fn new(worker: &'m Worker) -> QueuePoller<'m> {
-        let present = worker.commands().are_used() && worker.has_processor();
-        if present {
-            worker.commands().station().serving.begin(PollerKind::Itself);
+        let is_registered = worker.commands().are_used() && worker.has_processor();
+        if is_registered {
+            worker.commands().directory().poll_state.begin(PollerKind::OwnRank);
         }
-        QueuePoller { worker, helps: None, present: present.into() }
+        QueuePoller { worker, scope: None, is_registered: is_registered.into() }
     }
 
-    /// A helper begins to look.
+    /// A helper begins to poll.
     pub(in crate::engine) fn of_helper(worker: &'m Worker, help: HelperScope) -> QueuePoller<'m> {
-        let attendance = QueuePoller { worker, helps: Some(help), present: false.into() };
-        attendance.rise();
-        attendance
+        let poller = QueuePoller { worker, scope: Some(help), is_registered: false.into() };
+        poller.resume();
+        poller
     }
 
-    /// The other ranks that this thread looks after.
+    /// The other ranks whose queues this thread polls.
     fn others(&self) -> impl Iterator<Item = (Rank, &'m QueueDirectory)> + use<'m> {
         let worker = self.worker;
-        let all = if self.helps == Some(HelperScope::Node) { worker.size() } else { 0 };
+        let all = if self.scope == Some(HelperScope::Node) { worker.size() } else { 0 };
         let others = Rank::all(all).filter(move |&rank| rank != worker.rank());
-        others.filter_map(move |rank| Some((rank, worker.station_of(rank)?)))
+        others.filter_map(move |rank| Some((rank, worker.directory_of(rank)?)))
     }
 
-    /// The thread is about to sleep, and looks for work once more when others can see that.
-    pub(in crate::engine) fn rest(&self) {
-        if self.present.replace(false) {
-            self.worker.commands().station().serving.end(PollerKind::Itself);
-            self.others().for_each(|(_, station)| {
-                station.serving.end(PollerKind::Another);
+    /// Leaves the poll state before the thread sleeps. The thread has to check for work once more after this.
+    pub(in crate::engine) fn suspend(&self) {
+        if self.is_registered.replace(false) {
+            self.worker.commands().directory().poll_state.end(PollerKind::OwnRank);
+            self.others().for_each(|(_, directory)| {
+                directory.poll_state.end(PollerKind::OtherRank);
             });
         }
     }
 
-    /// It has slept.
-    pub(in crate::engine) fn rise(&self) {
-        let looks = self.helps.is_some() || self.worker.commands().are_used() && self.worker.has_processor();
-        if looks && !self.present.replace(true) {
-            self.worker.commands().station().serving.begin(PollerKind::Itself);
-            self.others().for_each(|(_, station)| station.serving.begin(PollerKind::Another));
+    /// Registers again after the sleep.
+    pub(in crate::engine) fn resume(&self) {
+        let polls = self.scope.is_some() || self.worker.commands().are_used() && self.worker.has_processor();
+        if polls && !self.is_registered.replace(true) {
+            self.worker.commands().directory().poll_state.begin(PollerKind::OwnRank);
+            self.others().for_each(|(_, directory)| directory.poll_state.begin(PollerKind::OtherRank));
         }
     }
 
-    /// Looks at the queues of other ranks. Whether that was of use.
+    /// Runs the queues of other ranks that look ready. Returns true if this made progress.
     pub(in crate::engine) fn poll_other_ranks(&self) -> bool {
-        let mut served = false;
-        for named in self.others_queues() {
-            if self.worker.looks_ready(&named, true, false) {
-                served |= self.worker.run_queue_and_ready(&named);
+        let mut progressed = false;
+        for resolved in self.queues_of_others() {
+            if self.worker.looks_ready(&resolved, true, false) {
+                progressed |= self.worker.run_queue_and_ready(&resolved);
             }
         }
-        served
+        progressed
     }
 
-    /// Whether [`QueuePoller::poll_other_ranks`] would find something.
+    /// Returns true if [`QueuePoller::poll_other_ranks`] might find work.
     pub(in crate::engine) fn has_work(&self) -> bool {
-        self.others_queues().any(|named| self.worker.looks_ready(&named, true, true))
+        self.queues_of_others().any(|resolved| self.worker.looks_ready(&resolved, true, true))
     }
 
-    fn others_queues(&self) -> impl Iterator<Item = ResolvedQueue<'m>> + use<'m> {
+    fn queues_of_others(&self) -> impl Iterator<Item = ResolvedQueue<'m>> + use<'m> {
         let worker = self.worker;
-        let queues = move |(rank, station): (Rank, &'m QueueDirectory)| {
-            station.numbers().filter_map(move |number| worker.find_queue(rank, number))
+        let queues = move |(rank, directory): (Rank, &'m QueueDirectory)| {
+            directory.numbers().filter_map(move |number| worker.find_queue(rank, number))
         };
         self.others().flat_map(queues)
     }
@@ -100,51 +101,51 @@ impl<'m> QueuePoller<'m> {
 
 impl Drop for QueuePoller<'_> {
     fn drop(&mut self) {
-        if !self.present.replace(false) {
+        if !self.is_registered.replace(false) {
             return;
         }
-        self.others().for_each(|(_, station)| {
-            station.serving.end(PollerKind::Another);
+        self.others().for_each(|(_, directory)| {
+            directory.poll_state.end(PollerKind::OtherRank);
         });
         let is_last =
-            self.worker.commands().station().serving.end(PollerKind::Itself) || self.helps.is_some();
-        // A thread that panics looks no more: what it was at may have been what panicked.
+            self.worker.commands().directory().poll_state.end(PollerKind::OwnRank) || self.scope.is_some();
+        // A panicking thread does not poll again, because it may have panicked while it polled.
         if is_last && !std::thread::panicking() {
-            self.worker.look_once_more();
-            self.worker.look_once_more_at(|| self.others_queues());
+            self.worker.final_poll();
+            self.worker.final_poll_of(|| self.queues_of_others());
         }
     }
 }
 
-/// EventKind was posted to a queue and not read.
+/// The state of the next line of a queue's ring.
 enum RingState {
-    /// Nothing.
+    /// Nothing was posted.
     Nothing,
-    /// A place was reserved, and not written when it was looked at.
+    /// A position was reserved, and its line was not written when it was read.
     Unwritten,
     /// A command that can be read now.
     Readable,
-    /// One that waits for the queue's credit, or for room.
+    /// A command that waits for the queue's credit, for a trigger at the head, or for room.
     Waiting,
 }
 
-/// EventKind came of some looks.
+/// The result of polling.
 struct PollResult {
-    /// EventKind was waited for has happened.
+    /// True if the condition of the wait is met.
     met: bool,
-    /// Something was run.
-    of_use: bool,
+    /// True if anything was run.
+    progressed: bool,
 }
 
 impl Worker {
-    /// Looks whether something is `met`, so many times after the last time that it was of use to look at the rank's own
-    /// queues, at which it looks meanwhile.
+    /// Polls the condition `met` and the rank's own queues, until the condition is met or neither it nor the queues
+    /// made progress in `spins` polls. Returns true if the condition is met.
     pub(in crate::engine) fn wait_and_poll(&self, spins: u32, met: &dyn Fn() -> bool) -> bool {
         if met() {
             return true;
         }
-        // EventKind is about to happen needs nobody told: until then others do not count on this rank.
-        for _ in 0..QUICK_LOOKS.min(spins) {
+        // A wait that is about to end need not register. Until it does, other ranks do not leave commands to this rank.
+        for _ in 0..QUICK_POLLS.min(spins) {
             if self.queues_look_ready(false) {
                 break;
             }
@@ -153,38 +154,38 @@ impl Worker {
                 return true;
             }
         }
-        let _attendance = QueuePoller::new(self);
-        self.look_on(spins, spins, met).met
+        let _poller = QueuePoller::new(self);
+        self.poll_until(spins, spins, met).met
     }
 
-    /// Runs what is ready, and looks on for a while for what comes next. Whether it was of use.
+    /// Runs the queues that are ready, and polls on for a while. Returns true if anything was run.
     pub(in crate::engine) fn poll_on(&self, met: &dyn Fn() -> bool) -> bool {
-        self.look_on(RING_EVERY, self.spins(None), met).of_use
+        self.poll_until(POLLS_PER_RING_POLL, self.spins(None), met).progressed
     }
 
-    /// Looks at what this rank serves, so many times, and after each time that it was of use as many times as `again`
-    /// says, but not for ever: who waits has a time-out to keep, and must hear of failures.
+    /// Polls `polls` times, and `again` more times after each poll that found work. Stops after [`BUSY_POLLS_MAX`] of
+    /// those, because the caller has to check for its timeout and for failures.
     #[inline]
-    fn look_on(&self, looks: u32, again: u32, met: &dyn Fn() -> bool) -> PollResult {
-        let (mut left, mut of_use, mut uses) = (looks, false, 0);
+    fn poll_until(&self, polls: u32, again: u32, met: &dyn Fn() -> bool) -> PollResult {
+        let (mut left, mut progressed, mut uses) = (polls, false, 0);
         while left > 0 {
             if met() {
-                return PollResult { met: true, of_use };
+                return PollResult { met: true, progressed };
             }
-            let with_ring = left.is_multiple_of(RING_EVERY);
-            let shares = self.has_shares() && self.share();
-            if self.run_calls() | self.forward_taken() | self.poll_ready(with_ring) | shares {
+            let with_ring = left.is_multiple_of(POLLS_PER_RING_POLL);
+            let shared = self.has_shared_copies() && self.copy_shared_chunk();
+            if self.run_calls() | self.forward_taken() | self.poll_ready(with_ring) | shared {
                 uses += 1;
-                (left, of_use) = (if uses < USES_MAX { again } else { 0 }, true);
+                (left, progressed) = (if uses < BUSY_POLLS_MAX { again } else { 0 }, true);
             } else {
                 left -= 1;
                 std::hint::spin_loop();
             }
         }
-        PollResult { met: false, of_use }
+        PollResult { met: false, progressed }
     }
 
-    /// Looks at the rank's own queues, and goes on with what it carries out for any.
+    /// Runs the rank's own queues that look ready, and continues the long actions that the rank runs for any queue.
     pub(in crate::engine) fn poll_queues(&self) {
         self.use_inbox();
         if self.has_in_flight() {
@@ -192,181 +193,190 @@ impl Worker {
         }
         self.collect_offloaded();
         self.poll_ready(true);
-        for own in self.commands().own.iter().filter(|own| own.queue().for_room() > 0) {
-            self.run_queue_and_ready(&self.named(own));
+        for local in self.commands().local.iter().filter(|local| local.queue().for_room() > 0) {
+            self.run_queue_and_ready(&self.resolved(local));
         }
     }
 
-    /// Looks at the rank's own queues; at what was posted only if `with_ring`. Whether that was of use.
+    /// Runs the rank's own queues that look ready. Checks for new posts only if `with_ring`. Returns true if this made
+    /// progress.
     #[inline]
     fn poll_ready(&self, with_ring: bool) -> bool {
-        let mut served = self.has_remote_note() && self.run_remote_notes();
-        for own in self.commands().own.iter() {
-            let named = self.named(own);
-            if self.looks_ready(&named, with_ring, false) {
-                served |= self.run_queue_and_ready(&named);
+        let mut progressed = self.has_remote_note() && self.run_remote_notes();
+        for local in self.commands().local.iter() {
+            let resolved = self.resolved(local);
+            if self.looks_ready(&resolved, with_ring, false) {
+                progressed |= self.run_queue_and_ready(&resolved);
             }
         }
-        served
+        progressed
     }
 
-    /// Whether [`Worker::poll_queues`] would find something. `strictly`: places that were reserved and are not
-    /// written yet count, too.
-    pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
+    /// Returns true if [`Worker::poll_queues`] might find work. `strict`: positions that are reserved and not written
+    /// count as work, too.
+    pub(in crate::engine) fn queues_look_ready(&self, strict: bool) -> bool {
         self.has_remote_note()
-            || self.inbox_has_come()
+            || self.inbox_has_commands()
             || self.commands().are_used()
                 && (self.calls_look_ready()
                     || self.has_to_forward()
                     || self.have_offloaded_ended()
                     || self
                         .commands()
-                        .own
+                        .local
                         .iter()
-                        .any(|own| self.looks_ready(&self.named(own), true, strictly)))
+                        .any(|local| self.looks_ready(&self.resolved(local), true, strict)))
     }
 
-    /// Whether commands are under way in the rank's own queues.
+    /// Returns true if commands are in flight or ready in the rank's own queues.
     pub(in crate::engine) fn queues_are_busy(&self) -> bool {
         if !self.commands().are_used() {
             return false;
         }
-        let glances = || self.commands().own.iter().map(|own| self.named(own).queue.lease().glance());
-        let seen: Vec<Glance> = glances().collect();
-        let is_busy = |named: &ResolvedQueue<'_>| {
-            !named.queue.flights().is_empty() || self.looks_ready(named, true, true)
+        let snapshots =
+            || self.commands().local.iter().map(|local| self.resolved(local).queue.lease().snapshot());
+        let seen: Vec<LeaseSnapshot> = snapshots().collect();
+        let is_busy = |resolved: &ResolvedQueue<'_>| {
+            !resolved.queue.in_flight().is_empty() || self.looks_ready(resolved, true, true)
         };
-        // Who has a lease, or had one meanwhile, may have taken out what these looks were for, and not yet done it.
-        !seen.iter().all(|glance| glance.is_free())
-            || self.commands().own.iter().any(|own| is_busy(&self.named(own)))
-            || !glances().eq(seen)
+        // A thread that holds a lease, or held it meanwhile, may have taken a command from its list and not run it yet.
+        !seen.iter().all(|lease| lease.is_free())
+            || self.commands().local.iter().any(|local| is_busy(&self.resolved(local)))
+            || !snapshots().eq(seen)
     }
 
-    /// The last look before the rank is away.
-    fn look_once_more(&self) {
+    /// The last poll of the rank's queues before it stops to poll.
+    fn final_poll(&self) {
         self.run_calls();
         self.forward_taken();
         self.poll_queues();
-        self.look_once_more_at(|| self.commands().own.iter().map(|own| self.named(own)));
+        self.final_poll_of(|| self.commands().local.iter().map(|local| self.resolved(local)));
     }
 
-    /// The last look at those queues. EventKind was posted and raised while others counted on this thread is run, or is left
-    /// to who has the lease, by a call.
-    fn look_once_more_at<'q, Q: Iterator<Item = ResolvedQueue<'q>>>(&self, queues: impl Fn() -> Q) {
-        let is_unwritten = |is: bool, named: ResolvedQueue<'_>| is | self.look_last(&named);
+    /// The last poll of these queues. Commands that other ranks left to this thread are run, or the lease is marked so
+    /// that its holder runs them.
+    fn final_poll_of<'q, Q: Iterator<Item = ResolvedQueue<'q>>>(&self, queues: impl Fn() -> Q) {
+        let is_unwritten = |is: bool, resolved: ResolvedQueue<'_>| is | self.final_poll_queue(&resolved);
         if queues().fold(false, is_unwritten) {
-            // Whoever writes there now either sees that nobody serves, or has written before this.
+            // A poster that writes after this barrier sees that no thread polls; one that wrote before it is read
+            // below.
             self.platform().barrier();
-            queues().for_each(|named| {
-                self.run_queue_and_ready(&named);
+            queues().for_each(|resolved| {
+                self.run_queue_and_ready(&resolved);
             });
         }
     }
 
-    /// The last look at a queue. Whether places were reserved there that had not been written when it came to them.
-    fn look_last(&self, named: &ResolvedQueue<'_>) -> bool {
-        if !named.queue.lease().glance().is_free() || self.is_ready(named, false, false) {
-            self.run_queue_and_ready(named);
+    /// The last poll of a queue. Returns true if it found positions that are reserved and not written.
+    fn final_poll_queue(&self, resolved: &ResolvedQueue<'_>) -> bool {
+        if !resolved.queue.lease().snapshot().is_free() || self.is_ready(resolved, false, false) {
+            self.run_queue_and_ready(resolved);
         }
         loop {
-            match self.unread(named, true) {
+            match self.unread(resolved, true) {
                 RingState::Unwritten => return true,
-                // EventKind can be read now has come since.
-                RingState::Readable if self.run_queue_and_ready(named) => {}
+                // It can be read now, so it was posted after the check above.
+                RingState::Readable if self.run_queue_and_ready(resolved) => {}
                 _ => return false,
             }
         }
     }
 
-    /// Whether a look at a queue might let something in it go on. Reads only, without the lease. `strictly`: also if
-    /// somebody has the lease, whose last look may have been before this, or if places were reserved.
+    /// Returns true if running the queue might make progress. Only reads, without the lease. `strict`: also returns
+    /// true if a thread holds the lease, because its last check may have been before this, and if positions are
+    /// reserved.
     #[inline]
-    fn looks_ready(&self, named: &ResolvedQueue<'_>, with_ring: bool, strictly: bool) -> bool {
-        if !named.queue.lease().glance().is_free() {
-            return strictly; // its holder sees to it
+    fn looks_ready(&self, resolved: &ResolvedQueue<'_>, with_ring: bool, strict: bool) -> bool {
+        if !resolved.queue.lease().snapshot().is_free() {
+            return strict; // else its holder runs the queue
         }
-        self.is_ready(named, with_ring, strictly)
+        self.is_ready(resolved, with_ring, strict)
     }
 
     #[inline]
-    fn is_ready(&self, named: &ResolvedQueue<'_>, with_ring: bool, strictly: bool) -> bool {
-        let queue = &named.queue;
-        let flights = queue.flights();
-        let mut triggers = queue.parked().triggers();
-        if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some())
-            && flights.has_room()
+    fn is_ready(&self, resolved: &ResolvedQueue<'_>, with_ring: bool, strict: bool) -> bool {
+        let queue = &resolved.queue;
+        let in_flight = queue.in_flight();
+        let mut triggers = queue.triggered().triggers();
+        if let Some(list) = triggers.position(|trigger| resolved.trigger_outcome(self, trigger).is_some())
+            && in_flight.has_room()
         {
-            self.fetch_source(named, list);
+            self.fetch_source(resolved, list);
             return true;
         }
-        with_ring && self.has_posts(named, strictly)
+        with_ring && self.has_posts(resolved, strict)
             || queue.for_owner() > 0
-            || !flights.is_empty() && has_ended(named)
+            || !in_flight.is_empty() && has_ended(resolved)
     }
 
-    /// Whether a command was posted that can be read now.
+    /// Returns true if a command was posted that can be read now.
     #[inline]
-    fn has_posts(&self, named: &ResolvedQueue<'_>, strictly: bool) -> bool {
-        matches!(self.unread(named, strictly), RingState::Readable | RingState::Unwritten)
+    fn has_posts(&self, resolved: &ResolvedQueue<'_>, strict: bool) -> bool {
+        matches!(self.unread(resolved, strict), RingState::Readable | RingState::Unwritten)
     }
 
-    /// EventKind was posted to a queue and not read. `strictly`: places that were reserved are looked for, in the posters'
-    /// line, which they then have to take back.
+    /// The state of the next line of the ring. `strict`: also checks for reserved positions. That reads the cache line
+    /// of the posters, which a poster then has to fetch back.
     #[inline(always)]
-    fn unread(&self, named: &ResolvedQueue<'_>, strictly: bool) -> RingState {
-        let queue = &named.queue;
+    fn unread(&self, resolved: &ResolvedQueue<'_>, strict: bool) -> RingState {
+        let queue = &resolved.queue;
         let read = queue.reader().read();
         let (written, pass) = queue.place_of(read);
         let line = queue.line(written);
-        let found = match strictly && queue.cycle().is_none() {
-            true => queue.posters().found_at(read, line),
+        let found = match strict && queue.cycle().is_none() {
+            true => queue.writers().state_at(read, line),
             false if line.holds(written) => RingLineState::Written,
             false => RingLineState::Nothing,
         };
         match found {
             RingLineState::Nothing => RingState::Nothing,
             RingLineState::Reserved => RingState::Unwritten,
-            RingLineState::Written if self.may_be_read(named, written, pass) => RingState::Readable,
+            RingLineState::Written if self.may_be_read(resolved, written, pass) => RingState::Readable,
             RingLineState::Written => RingState::Waiting,
         }
     }
 
-    /// Whether the command that lies there may be read now.
+    /// Returns true if the command in a line may be read now.
     #[inline]
-    fn may_be_read(&self, named: &ResolvedQueue<'_>, written: u64, pass: u64) -> bool {
+    fn may_be_read(&self, resolved: &ResolvedQueue<'_>, written: u64, pass: u64) -> bool {
         let waits = |pass: u64| {
-            let lines = EncodedCommand { words: [named.queue.line(written).read(), [0; LINE_WORDS]] };
-            named.head_goes_on(self, &lines, pass).is_none()
+            let lines = EncodedCommand { words: [resolved.queue.line(written).read(), [0; LINE_WORDS]] };
+            resolved.head_outcome(self, &lines, pass).is_none()
         };
-        named.credit(self).is_some()
-            && !(named.queue.cycle().is_some() && waits(pass))
-            && self.has_room(named, written)
+        resolved.credit(self).is_some()
+            && !(resolved.queue.cycle().is_some() && waits(pass))
+            && self.has_room(resolved, written)
     }
 
-    /// Whether the command that lies there would find a place if it were read now.
-    fn has_room(&self, named: &ResolvedQueue<'_>, written: u64) -> bool {
-        if !named.queue.flights().has_room() {
+    /// Returns true if there is room for the command in a line if it is read now.
+    fn has_room(&self, resolved: &ResolvedQueue<'_>, written: u64) -> bool {
+        if !resolved.queue.in_flight().has_room() {
             return false;
         }
-        if named.queue.parked().has_room() {
+        if resolved.queue.triggered().has_room() {
             return true;
         }
-        let line = |at: u64| named.queue.line(at).read();
+        let line = |at: u64| resolved.queue.line(at).read();
         let mut lines = EncodedCommand { words: [line(written), [0; LINE_WORDS]] };
         if lines.count() == 2 {
             lines.words[1] = line(written + 1);
         }
-        lines.triggers().into_iter().flatten().all(|trigger| named.firing(self, trigger).is_some())
+        lines
+            .triggers()
+            .into_iter()
+            .flatten()
+            .all(|trigger| resolved.trigger_outcome(self, trigger).is_some())
     }
 }
 
-/// Whether the effects of a command may happen now. Those that wait for an earlier command are nothing to look at:
-/// whoever runs that may be dead, which is found out only by who does not look here all the time.
-fn has_ended(named: &ResolvedQueue<'_>) -> bool {
-    let flights = named.queue.flights();
+/// Returns true if the effects of an in-flight command can happen now. Effects that wait for an earlier command do not
+/// count as work: the rank that runs the earlier command may be dead, and a waiting thread detects that only if it
+/// finds no work.
+fn has_ended(resolved: &ResolvedQueue<'_>) -> bool {
+    let in_flight = resolved.queue.in_flight();
     let may_happen = |number: u64| {
-        matches!(flights.stage(number), InFlightStage::Ended(_))
-            && flights.command(number).is_none_or(|command| !flights.holds_back(&command.effects, number))
+        matches!(in_flight.stage(number), InFlightStage::Ended(_))
+            && in_flight.command(number).is_none_or(|command| !in_flight.must_wait(&command.effects, number))
     };
-    flights.numbers().any(may_happen)
+    in_flight.numbers().any(may_happen)
 }

@@ -1,36 +1,37 @@
-//! Queues that somebody has to look at, because what this thread just did may let them go on.
+//! The ready list: queues that this thread has to run, because an effect that it has performed may release commands
+//! there.
 
 use crate::base::Rank;
 
-/// As many as are kept without an allocation.
-const AT_HAND: usize = 4;
+/// Entries that are kept without an allocation.
+const INLINE: usize = 4;
 
-/// Leases that are kept while queues let each other go on, and how many commands' worth of that is enough at a time.
-const OPEN: usize = 2;
+/// Leases that a thread keeps while queues make each other ready, and the number of times in a row that it does so.
+const HELD_MAX: usize = 2;
 const HOPS_MAX: u32 = 16;
 
-/// A queue by its rank and its number there.
+/// A queue: its rank and its number there.
 type Name = (u32, u32);
 
-/// A list of queues without one twice.
+/// A list of queues without duplicates.
 #[derive(Default)]
 pub(in crate::engine::command_queue) struct ReadyList {
-    at_hand: [Name; AT_HAND],
+    inline: [Name; INLINE],
     count: usize,
-    more: Vec<Name>,
-    /// Those of which this thread has the lease.
-    open: [Option<Name>; OPEN],
-    /// The one of them that is to be looked at next.
+    overflow: Vec<Name>,
+    /// Queues whose lease this thread holds.
+    held_leases: [Option<Name>; HELD_MAX],
+    /// The one of them that is run next.
     next: Option<Name>,
     hops: u32,
 }
 
-/// A queue to look at.
+/// A queue to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::engine::command_queue) struct ReadyQueue {
     pub(in crate::engine::command_queue) owner: Rank,
     pub(in crate::engine::command_queue) queue: u32,
-    /// This thread has its lease.
+    /// True if this thread holds its lease.
     pub(in crate::engine::command_queue) held: bool,
 }
 
@@ -41,23 +42,23 @@ impl ReadyQueue {
 }
 
 impl ReadyList {
-    /// That queue of that rank.
+    /// Adds a queue.
     #[inline]
     pub(in crate::engine::command_queue) fn add(&mut self, owner: Rank, queue: u32) {
         let one = (owner.0, queue);
-        if self.at_hand[..self.count].contains(&one) || self.more.contains(&one) {
+        if self.inline[..self.count].contains(&one) || self.overflow.contains(&one) {
             return;
         }
-        match self.at_hand.get_mut(self.count) {
+        match self.inline.get_mut(self.count) {
             Some(place) => (*place, self.count) = (one, self.count + 1),
-            None => self.more.push(one),
+            None => self.overflow.push(one),
         }
     }
 
-    /// That queue is to be looked at next, with its lease in hand: it is there already, or `take` takes it. False: not
-    /// so, or there has been enough of that.
+    /// Makes a queue the next to run, with its lease held: the thread holds it already, or `take` takes it. Returns
+    /// false if the lease cannot be taken or the limits above are reached.
     #[inline]
-    pub(in crate::engine::command_queue) fn hold(
+    pub(in crate::engine::command_queue) fn hold_next(
         &mut self,
         owner: Rank,
         queue: u32,
@@ -67,8 +68,8 @@ impl ReadyList {
         if self.next.is_some() || self.hops == HOPS_MAX {
             return self.next == Some(one);
         }
-        if !self.open.contains(&Some(one)) {
-            let Some(place) = self.open.iter_mut().find(|place| place.is_none()) else { return false };
+        if !self.held_leases.contains(&Some(one)) {
+            let Some(place) = self.held_leases.iter_mut().find(|place| place.is_none()) else { return false };
             if !take() {
                 return false;
             }
@@ -79,24 +80,25 @@ impl ReadyList {
         true
     }
 
-    /// The lease of that queue was given back. If it was to be looked at next, its lease has to be taken for that.
-    pub(in crate::engine::command_queue) fn let_go(&mut self, owner: Rank, queue: u32) {
+    /// Records that the lease of a queue was released. If the queue is the next to run, its lease has to be taken
+    /// again.
+    pub(in crate::engine::command_queue) fn lease_released(&mut self, owner: Rank, queue: u32) {
         let one = Some((owner.0, queue));
         if self.next == one {
             self.next = None;
             self.add(owner, queue);
         }
-        self.open.iter_mut().filter(|place| **place == one).for_each(|place| *place = None);
+        self.held_leases.iter_mut().filter(|place| **place == one).for_each(|place| *place = None);
     }
 
-    /// One of which this thread has the lease, to be given back. Hops may begin anew after that.
-    pub(in crate::engine::command_queue) fn close(&mut self) -> Option<ReadyQueue> {
+    /// Removes a queue whose lease this thread holds, so that it can be released. The number of hops starts again at 0.
+    pub(in crate::engine::command_queue) fn take_held(&mut self) -> Option<ReadyQueue> {
         self.hops = 0;
-        let open = self.open.iter_mut().find_map(Option::take)?;
-        Some(ReadyQueue::new(open, true))
+        let held_leases = self.held_leases.iter_mut().find_map(Option::take)?;
+        Some(ReadyQueue::new(held_leases, true))
     }
 
-    /// One to look at.
+    /// Removes the next queue to run.
     #[inline]
     pub(in crate::engine::command_queue) fn take(&mut self) -> Option<ReadyQueue> {
         if let Some(next) = self.next.take() {
@@ -105,9 +107,9 @@ impl ReadyList {
         let one = match self.count.checked_sub(1) {
             Some(last) => {
                 self.count = last;
-                self.at_hand[last]
+                self.inline[last]
             }
-            None => self.more.pop()?,
+            None => self.overflow.pop()?,
         };
         Some(ReadyQueue::new(one, false))
     }
@@ -118,45 +120,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_queue_is_there_once_however_many() {
-        let mut todo = ReadyList::default();
+    fn each_queue_is_listed_once() {
+        let mut ready = ReadyList::default();
         for round in 0..2 {
             for number in 0..40 {
-                todo.add(Rank(number % 3), number);
+                ready.add(Rank(number % 3), number);
             }
-            let mut taken: Vec<u32> = std::iter::from_fn(|| todo.take()).map(|errand| errand.queue).collect();
-            taken.sort_unstable();
-            assert_eq!(taken, (0..40).collect::<Vec<_>>(), "round {round}");
+            let mut to_forward: Vec<u32> =
+                std::iter::from_fn(|| ready.take()).map(|entry| entry.queue).collect();
+            to_forward.sort_unstable();
+            assert_eq!(to_forward, (0..40).collect::<Vec<_>>(), "round {round}");
         }
     }
 
     #[test]
-    fn a_queue_that_was_let_go_is_not_held() {
-        let mut todo = ReadyList::default();
-        assert!(todo.hold(Rank(1), 5, || true) && todo.take().is_some_and(|errand| errand.held));
-        assert!(todo.hold(Rank(1), 5, || panic!("it is there already")));
-        todo.let_go(Rank(1), 5);
-        assert_eq!(todo.take(), Some(ReadyQueue { owner: Rank(1), queue: 5, held: false }));
-        assert!(todo.close().is_none() && todo.take().is_none());
+    fn a_queue_whose_lease_was_released_is_not_held() {
+        let mut ready = ReadyList::default();
+        assert!(ready.hold_next(Rank(1), 5, || true) && ready.take().is_some_and(|entry| entry.held));
+        assert!(ready.hold_next(Rank(1), 5, || panic!("the lease is held already")));
+        ready.lease_released(Rank(1), 5);
+        assert_eq!(ready.take(), Some(ReadyQueue { owner: Rank(1), queue: 5, held: false }));
+        assert!(ready.take_held().is_none() && ready.take().is_none());
     }
 
     #[test]
-    fn leases_are_kept_until_there_has_been_enough() {
-        let mut todo = ReadyList::default();
-        let mut taken = 0;
-        let mut hold = |todo: &mut ReadyList, queue| {
-            todo.hold(Rank(1), queue, || {
-                taken += 1;
+    fn leases_are_kept_for_a_limited_number_of_hops() {
+        let mut ready = ReadyList::default();
+        let mut to_forward = 0;
+        let mut hold_next = |ready: &mut ReadyList, queue| {
+            ready.hold_next(Rank(1), queue, || {
+                to_forward += 1;
                 true
             })
         };
         for hop in 0..HOPS_MAX {
-            assert!(hold(&mut todo, hop % 2));
-            assert_eq!(todo.take(), Some(ReadyQueue { owner: Rank(1), queue: hop % 2, held: true }));
+            assert!(hold_next(&mut ready, hop % 2));
+            assert_eq!(ready.take(), Some(ReadyQueue { owner: Rank(1), queue: hop % 2, held: true }));
         }
-        assert!(!hold(&mut todo, 0));
-        assert_eq!(taken, 2);
-        let closed: Vec<u32> = std::iter::from_fn(|| todo.close()).map(|errand| errand.queue).collect();
+        assert!(!hold_next(&mut ready, 0));
+        assert_eq!(to_forward, 2);
+        let closed: Vec<u32> = std::iter::from_fn(|| ready.take_held()).map(|entry| entry.queue).collect();
         assert_eq!(closed, [0, 1]);
     }
 }

@@ -1,5 +1,5 @@
-//! CommandQueues that only a rank may run which neither has the queue nor holds its lease: it is left a note, and takes the
-//! lease when it looks.
+//! Remote notes: if a command may only be run by a rank that neither owns the queue nor holds its lease, that rank is
+//! left a note. It takes the lease when it reads the note.
 
 use crate::base::Rank;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -8,40 +8,41 @@ use crate::queue::directory::Note;
 use crate::queue::in_flight::InFlightStage;
 
 impl Worker {
-    /// Tells those who may run what has fired in a queue. The lease is not needed: whoever has it now does the same
-    /// before yield_hint it back.
+    /// Leaves notes for the ranks that alone may run commands which have fired in a queue. Needs no lease: a thread
+    /// that holds it now does the same before it releases it.
     #[cold]
-    pub(in crate::engine::command_queue) fn leave_remote_notes(&self, named: &ResolvedQueue<'_>) {
-        let flights = named.queue.flights();
-        for number in flights.numbers() {
-            let runner = (flights.stage(number) == InFlightStage::Fired)
-                .then(|| flights.command(number).and_then(|command| command.runner()))
+    pub(in crate::engine::command_queue) fn leave_remote_notes(&self, resolved: &ResolvedQueue<'_>) {
+        let in_flight = resolved.queue.in_flight();
+        for number in in_flight.numbers() {
+            let runner = (in_flight.stage(number) == InFlightStage::Fired)
+                .then(|| in_flight.command(number).and_then(|command| command.runner()))
                 .flatten()
-                .filter(|&rank| rank != self.rank() && rank != named.owner && rank.index() < self.size());
-            if let Some((rank, station)) = runner.and_then(|rank| Some((rank, self.station_of(rank)?))) {
-                station.errand.leave(named.owner.0, named.number); // a full fence
-                if !station.serving.is_by_itself() {
+                .filter(|&rank| rank != self.rank() && rank != resolved.owner && rank.index() < self.size());
+            if let Some((rank, directory)) = runner.and_then(|rank| Some((rank, self.directory_of(rank)?))) {
+                directory.notes.leave(resolved.owner.0, resolved.number); // a full fence
+                if !directory.poll_state.has_own_thread() {
                     self.node_state().rank_state(rank).wake();
                 }
             }
         }
     }
 
-    /// Whether another rank's queue waits for this one.
+    /// Returns true if a queue of another rank waits for this rank.
     #[inline(always)]
     pub(in crate::engine) fn has_remote_note(&self) -> bool {
-        self.commands().station().errand.is_there()
+        self.commands().directory().notes.is_set()
     }
 
-    /// Looks at queues of other ranks of which notes were left. Whether there were any.
+    /// Runs the queues of other ranks about which notes were left. Returns true if there were any.
     #[cold]
     pub(in crate::engine) fn run_remote_notes(&self) -> bool {
-        let Some(note) = self.commands().station().errand.take() else { return false };
+        let Some(note) = self.commands().directory().notes.take() else { return false };
         match note {
             Note::Queue(owner, number) => self.run_other_queue(Rank(owner), number),
-            Note::Some => {
+            Note::Several => {
                 for rank in Rank::all(self.size()) {
-                    let numbers = self.station_of(rank).into_iter().flat_map(|station| station.numbers());
+                    let numbers =
+                        self.directory_of(rank).into_iter().flat_map(|directory| directory.numbers());
                     numbers.for_each(|number| self.run_other_queue(rank, number));
                 }
             }
@@ -50,8 +51,8 @@ impl Worker {
     }
 
     fn run_other_queue(&self, owner: Rank, number: u32) {
-        if let Some(named) = self.find_queue(owner, number) {
-            self.run_queue_and_ready(&named);
+        if let Some(resolved) = self.find_queue(owner, number) {
+            self.run_queue_and_ready(&resolved);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Long copies: offered to all ranks of the node that wait, a chunk at a time.
+//! Shared copies: a long copy is divided into chunks, which all waiting ranks of the node may copy.
 
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -10,12 +10,12 @@ use crate::node::shared_copy::{CHUNKS_MAX, CompletedCopy, CopyEnd, SharedChunk};
 use crate::queue::command::{Action, Command};
 use crate::segment::GlobalAddress;
 
-/// From how many bytes on a copy is shared: below, one processor is through before another has noticed.
-const SHARED_FROM: u64 = 128 << 10;
-/// From how many bytes on it is worth while to wake a helper for it: that takes 5 us, in which 200 KiB are copied.
-const HELPED_FROM: u64 = 512 << 10;
-/// Bytes of a chunk, of all but the longest copies: some microseconds, for which a rank that waits is kept from what it
-/// waits for.
+/// Fewest bytes of a copy that is shared. A shorter copy is finished before another processor notices it.
+const SHARED_BYTES_MIN: u64 = 128 << 10;
+/// Fewest bytes of a copy for which a helper is woken. Waking takes 5 us, in which one processor copies 200 KiB.
+const HELPER_BYTES_MIN: u64 = 512 << 10;
+/// Bytes of a chunk, except in the longest copies. Copying a chunk takes some microseconds, by which the wait of the
+/// rank that copies it may be delayed.
 const CHUNK: u64 = 64 << 10;
 
 /// Bytes of each chunk of a copy.
@@ -23,7 +23,7 @@ fn chunk_of(len: u64) -> u64 {
     len.div_ceil(u64::from(CHUNKS_MAX)).next_multiple_of(CHUNK)
 }
 
-/// A copy as it is offered.
+/// The description of a shared copy.
 #[derive(Clone, Copy)]
 struct SharedCopyRequest {
     from: GlobalAddress,
@@ -34,49 +34,49 @@ struct SharedCopyRequest {
 
 impl SharedCopyRequest {
     fn words(self) -> [u64; 6] {
-        let CommandId { queue: QueueId { owner, number, generation }, number: flight } = self.place;
+        let CommandId { queue: QueueId { owner, number, generation }, number: command_number } = self.place;
         let owner = u64::from(owner.0) << 32 | u64::from(number);
-        [self.from.bits(), self.to.bits(), self.len, owner, u64::from(generation), flight]
+        [self.from.bits(), self.to.bits(), self.len, owner, u64::from(generation), command_number]
     }
 
     fn of(words: [u64; 6]) -> SharedCopyRequest {
-        let [from, to, len, owner, generation, flight] = words;
+        let [from, to, len, owner, generation, command_number] = words;
         let (from, to) = (GlobalAddress::from_bits(from), GlobalAddress::from_bits(to));
         let (owner, number) = (Rank((owner >> 32) as u32), owner as u32);
         let queue = QueueId { owner, number, generation: generation as u32 };
-        SharedCopyRequest { from, to, len, place: CommandId { queue, number: flight } }
+        SharedCopyRequest { from, to, len, place: CommandId { queue, number: command_number } }
     }
 }
 
 impl Worker {
-    /// Offers a command that was taken for this rank to all that wait, if it is long enough and job memory, and takes
-    /// part until nothing is left to begin. Whoever ends it tells the queue.
+    /// Shares a copy that was taken for this rank, if it is long enough and between job memory, and copies chunks until
+    /// none is left to claim. The rank that completes the copy ends the command. Returns true if the copy was shared.
     pub(in crate::engine::command_queue) fn share_copy(
         &self,
-        named: &ResolvedQueue<'_>,
-        flight: u64,
+        resolved: &ResolvedQueue<'_>,
+        command_number: u64,
         command: &Command,
     ) -> bool {
-        let Action::Copy { from, to, len } = command.deed else { return false };
+        let Action::Copy { from, to, len } = command.action else { return false };
         let is_apart = from.rank() != to.rank() || from.bits().abs_diff(to.bits()) >= len;
-        if len < SHARED_FROM || !self.commands().direct || !is_apart {
+        if len < SHARED_BYTES_MIN || !self.commands().direct || !is_apart {
             return false;
         }
         if !self.can_map(from, len) || !self.can_map(to, len) {
             return false;
         }
-        let offer = SharedCopyRequest { from, to, len, place: named.place(flight) };
+        let offer = SharedCopyRequest { from, to, len, place: resolved.place(command_number) };
         let offered =
             self.node_state().shared_copies().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
-        if offered && len >= HELPED_FROM {
+        if offered && len >= HELPER_BYTES_MIN {
             self.notify_helper(Rank(0));
         }
-        while offered && self.share() {}
+        while offered && self.copy_shared_chunk() {}
         offered
     }
 
-    /// Copies a chunk of what the ranks of the node share. False if there is none.
-    pub(in crate::engine) fn share(&self) -> bool {
+    /// Copies a chunk of a shared copy of the node. Returns false if there is none.
+    pub(in crate::engine) fn copy_shared_chunk(&self) -> bool {
         let end = if self.rank().0.is_multiple_of(2) { CopyEnd::Front } else { CopyEnd::Back };
         let Some(chunk) = self.node_state().shared_copies().claim(end) else { return false };
         let is_ok = match self.recorder() {
@@ -89,13 +89,13 @@ impl Worker {
         true
     }
 
-    /// Whether ranks of the node share a copy.
+    /// Returns true if the node may have a shared copy with chunks left.
     #[inline(always)]
-    pub(in crate::engine) fn has_shares(&self) -> bool {
+    pub(in crate::engine) fn has_shared_copies(&self) -> bool {
         self.node_state().shared_copies().has_any()
     }
 
-    /// The same, recorded.
+    /// Copies a chunk and records it.
     #[cold]
     fn copy_chunk_and_record(&self, recorder: &Recorder, chunk: &SharedChunk) -> bool {
         let place = SharedCopyRequest::of(chunk.words).place;
@@ -118,12 +118,12 @@ impl Worker {
 
     fn shared_ended(&self, complete: &CompletedCopy) {
         let SharedCopyRequest { from, place, .. } = SharedCopyRequest::of(complete.words);
-        let Some(named) = self.find_named(place.queue) else { return };
-        // It was there when the copy was offered, and not when a part of it was.
+        let Some(resolved) = self.find_by_id(place.queue) else { return };
+        // The memory was mapped when the copy was offered, and was not when a chunk was copied.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_ok).then(stale);
-        self.end_flight(&named, place.number, failure);
-        self.run_queue_and_ready(&named);
+        self.end_in_flight(&resolved, place.number, failure);
+        self.run_queue_and_ready(&resolved);
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_is_read_as_it_was_written() {
+    fn a_shared_copy_decodes_to_what_was_encoded() {
         let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
         let (from, to) = (at(0xff_fffe, 1 << 39), at(3, 1 << 30));
         let queue = QueueId { owner: Rank(77), number: 4095, generation: 65_535 };

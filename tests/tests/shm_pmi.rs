@@ -99,19 +99,19 @@ fn refused(manners: Manners, wanted: &[&str]) {
 fn a_manager_that_talks_nonsense_is_shown() {
     refused(
         |_, _, _| Some("220 smtp.example.org ready\n".into()),
-        &["makes no sense", "220 smtp", "unset them"],
+        &["is malformed", "220 smtp", "unset them"],
     );
     refused(|_, _, answer| Some(answer.replace("pmi_version=1", "pmi_version=2")), &["not of version 1"]);
     refused(
         |_, _, answer| Some(answer.replace("put_result rc=0", "put_result rc=-1")),
-        &["refuses `cmd=put"],
+        &["refused `cmd=put"],
     );
     refused(|_, _, answer| Some(answer.replace("1024", "16")), &["values of 15 bytes"]);
     refused(
         |_, request, answer| {
             Some(if request.contains("get_maxes") { "\u{0}\u{fffd}\n".into() } else { answer })
         },
-        &["`cmd=get_maxes` makes no sense"],
+        &["`cmd=get_maxes` is malformed"],
     );
 }
 
@@ -148,7 +148,7 @@ fn ranks_of_another_version_are_told_so() {
 #[test]
 fn a_descriptor_that_is_no_manager_s_is_an_error() {
     for (descriptor, wanted) in
-        [("77", "PMI_FD=77 is no connection"), ("1", "PMI_FD=1 is no connection"), ("x", "PMI_FD")]
+        [("77", "PMI_FD=77 is not a connection"), ("1", "PMI_FD=1 is not a connection"), ("x", "PMI_FD")]
     {
         let _watched = Watchdog::over(format!("PMI_FD={descriptor}"));
         let ended = Manager::start(WAITING, &[], 2, &[("PMI_FD", descriptor)], orderly).wait();

@@ -117,7 +117,7 @@ fn machine() -> Machine {
 fn facilities() -> Vec<Facility> {
     // A switch for tests takes facilities away; a wrong value of it is somebody else's to tell.
     let denied = Settings::parse(&Environment::current())
-        .map_or(DisabledFeatures::default(), |settings| settings.denied);
+        .map_or(DisabledFeatures::default(), |settings| settings.disabled);
     let barrier = membarrier::register(FenceScope::Registered, denied);
     let pidfd = process::pidfd(std::process::id(), denied).is_some();
     let copies = process_vm::permitted(denied);

@@ -71,7 +71,7 @@ fn wrong_variables_are_told_once() {
     let mut command = tasuki_run(&["-n", "4", "true"]);
     command.env("TASUKI_LGO", "info");
     let ended = Running::start(command).wait().expect(0);
-    let expected = "tasuki: warning: TASUKI_LGO is no variable of Tasuki; did you mean TASUKI_LOG?\n";
+    let expected = "tasuki: warning: TASUKI_LGO is not a variable of Tasuki; did you mean TASUKI_LOG?\n";
     assert_eq!(ended.err, expected);
 }
 

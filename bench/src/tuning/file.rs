@@ -57,7 +57,7 @@ mod by_name {
 }
 
 /// The variable that names the file.
-pub const VARIABLE: &str = names::TUNE;
+pub const VARIABLE: &str = names::TUNE_FILE;
 
 /// What holds for the jobs of this machine.
 #[derive(Clone, Debug)]
@@ -87,10 +87,10 @@ impl Tuning {
     /// As the environment says. A file that was named must be there and be right. The usual one need not: nobody may
     /// know of it, so what is wrong with it ends nothing.
     pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
-        if let Some(file) = environment.get(names::TUNE).map(PathBuf::from) {
+        if let Some(file) = environment.get(names::TUNE_FILE).map(PathBuf::from) {
             let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
             let text = text_of(&file)
-                .map_err(|error| misuse(format!("{}={}: {error}; {remedy}", names::TUNE, file.display())))?;
+                .map_err(|error| misuse(format!("{}={}: {error}; {remedy}", names::TUNE_FILE, file.display())))?;
             return Ok(Tuning::found(file.clone(), entry(&file, &text)?));
         }
         let Some(file) = usual(environment) else { return Ok(Tuning::BuiltIn) };
@@ -125,8 +125,8 @@ impl Tuning {
     /// What the ranks are told: variables with their values.
     pub fn told(&self) -> Vec<(&'static str, String)> {
         let Tuning::Measured { values, .. } = self else { return Vec::new() };
-        let direct = (names::TUNED, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
-        let costs = values.costs.map(|costs| (names::COSTS, costs.to_string()));
+        let direct = (names::DIRECT_BYTES_MIN, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
+        let costs = values.costs.map(|costs| (names::COST_PARAMETERS, costs.to_string()));
         std::iter::once(direct).chain(costs).collect()
     }
 
@@ -174,8 +174,8 @@ fn parse(file: &Path, text: &str) -> anyhow::Result<Machines> {
 /// Writes what was measured here into the file that the environment says, beside what it says of other machines. Where
 /// it went.
 pub fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBuf> {
-    let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE);
-    let named = environment.get(names::TUNE).map(PathBuf::from);
+    let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE_FILE);
+    let named = environment.get(names::TUNE_FILE).map(PathBuf::from);
     let file = named.or_else(|| usual(environment)).with_context(nowhere)?;
     write_to(&file, values)?;
     Ok(file)
@@ -254,7 +254,7 @@ mod tests {
             let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();
             let told = tuning.told();
-            assert_eq!(told[0], (names::TUNED, bytes.unwrap_or(u64::MAX).to_string()));
+            assert_eq!(told[0], (names::DIRECT_BYTES_MIN, bytes.unwrap_or(u64::MAX).to_string()));
             assert_eq!(told.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
             assert_eq!(tuning.costs(), costs);
             let text = fs::read_to_string(file).unwrap();
@@ -266,7 +266,7 @@ mod tests {
     fn a_file_that_is_named_must_be_there_and_make_sense() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mine.json");
-        let named: Environment = [(names::TUNE, file.to_str().unwrap())].into_iter().collect();
+        let named: Environment = [(names::TUNE_FILE, file.to_str().unwrap())].into_iter().collect();
         let told = Tuning::of(&named).unwrap_err().to_string();
         assert!(told.contains("mine.json") && told.contains("bench --tune"), "{told}");
         fs::write(&file, "{").unwrap();

@@ -1,56 +1,56 @@
-//! The one table of the variables of the environment that Tasuki reads.
+//! The table of all environment variables that Tasuki reads.
 
 use super::did_you_mean::nearest;
 use std::collections::BTreeMap;
 
-/// All our variables begin so; one that is not in the table is a slip of the pen.
+/// The prefix of all names. A variable with this prefix that is not in the table is an error of the user.
 pub const PREFIX: &str = "TASUKI_";
 
-/// How much a rank says on standard error.
+/// The log level.
 pub const LOG: &str = "TASUKI_LOG";
-/// System facilities to do without.
-pub const DENY: &str = "TASUKI_DISABLE";
-/// How sleepers are found.
+/// System features to disable.
+pub const DISABLE: &str = "TASUKI_DISABLE";
+/// How writers detect sleeping ranks.
 pub const WAKE: &str = "TASUKI_WAKE";
-/// How memory is reached that its owner merely owns.
+/// How peers access memory that only its owner has mapped.
 pub const OWN_MEMORY: &str = "TASUKI_OWN_MEMORY";
-/// Whether lines of peers are written by plain stores where they can be.
-pub const DIRECT: &str = "TASUKI_DIRECT_SIGNALS";
-/// The file of what was measured on machines.
-pub const TUNE: &str = "TASUKI_TUNE_FILE";
-/// What that file says of this machine.
-pub const TUNED: &str = "TASUKI_DIRECT_BYTES_MIN";
-/// What things cost on this machine, of that file.
-pub const COSTS: &str = "TASUKI_COST_PARAMETERS";
-/// Algorithms that are taken, whatever the model says.
+/// Off: peers write signal lines through the fabric, never by plain stores.
+pub const DIRECT_SIGNALS: &str = "TASUKI_DIRECT_SIGNALS";
+/// The file of measured tuning parameters.
+pub const TUNE_FILE: &str = "TASUKI_TUNE_FILE";
+/// From the tuning file: the least bytes of a receive that its sender writes directly.
+pub const DIRECT_BYTES_MIN: &str = "TASUKI_DIRECT_BYTES_MIN";
+/// From the tuning file: the cost parameters of this machine.
+pub const COST_PARAMETERS: &str = "TASUKI_COST_PARAMETERS";
+/// Algorithms that collectives must use, whatever the cost model says.
 pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
-/// Which helpers there are.
+/// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
-/// The file for what happened on the ranks.
+/// The trace file.
 pub const TRACE: &str = "TASUKI_TRACE";
-/// How much of that each rank keeps.
+/// The number of trace events that each rank keeps.
 pub const TRACE_EVENTS: &str = "TASUKI_TRACE_EVENTS";
 /// This process's rank.
 pub const RANK: &str = "TASUKI_RANK";
-/// Ranks of the job.
+/// The number of ranks of the job.
 pub const SIZE: &str = "TASUKI_SIZE";
-/// Where the launcher listens.
-pub const JOB: &str = "TASUKI_JOB_SOCKET";
-/// What shows that a process belongs to the job.
+/// The name of the launcher's socket.
+pub const JOB_SOCKET: &str = "TASUKI_JOB_SOCKET";
+/// The job's key, which proves that a process belongs to the job.
 pub const KEY: &str = "TASUKI_KEY";
-/// Ranks that this process runs as threads.
+/// The number of ranks that this process runs as threads.
 pub const THREADS: &str = "TASUKI_THREADS";
-/// What carries the bytes.
+/// The fabric.
 pub const FABRIC: &str = "TASUKI_FABRIC";
-/// Columns of the terminal that a rank's standard error goes to.
+/// The columns of the terminal that a rank's standard error goes to.
 pub const TERMINAL: &str = "TASUKI_TERMINAL";
-/// Seed of a simulated run.
+/// The seed of a simulated run.
 pub const SEED: &str = "TASUKI_SEED";
 
 /// Who sets a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetBy {
-    /// Whoever runs the program.
+    /// The user who runs the program.
     User,
     /// `tasuki run`, for the processes that it starts.
     Launcher,
@@ -59,13 +59,13 @@ pub enum SetBy {
 /// One variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// The value that it has when it is not set, or set to nothing.
+    /// The value if the variable is not set, or empty.
     pub default: &'static str,
-    /// The values that it can have.
+    /// The allowed values, in words.
     pub allowed: &'static str,
-    /// What it does.
+    /// The effect, in words.
     pub meaning: &'static str,
     /// Who sets it.
     pub set_by: SetBy,
@@ -86,91 +86,92 @@ const fn launcher(name: &'static str, allowed: &'static str, meaning: &'static s
 
 /// Every variable that Tasuki reads.
 pub const VARIABLES: &[Variable] = &[
-    user(LOG, "warn", "error, warn, info, debug", "how much is said on standard error"),
+    user(LOG, "warn", "error, warn, info, debug", "log level on standard error"),
     user(
-        TUNE,
+        TUNE_FILE,
         "",
         "a file",
-        "of `tasuki bench --tune`, if not in $XDG_CONFIG_HOME/tasuki/tune.json; for `tasuki run`",
+        "read by `tasuki run`: written by `tasuki bench --tune`, if not in $XDG_CONFIG_HOME/tasuki/tune.json",
     ),
     user(
         HELPER,
         "auto",
-        "off, node, rank, auto; perhaps :PROCESSOR",
-        "which threads move work on while ranks compute",
+        "off, node, rank, auto; optionally :PROCESSOR",
+        "helper threads, which progress operations while ranks compute",
     ),
     user(
         COLLECTIVES,
         "",
         "OPERATION=ALGORITHM,.. as in bcast=binomial",
-        "algorithms that plans take where they fit",
+        "algorithms that plans use where they fit",
     ),
     user(
         TRACE,
         "",
         "a file",
-        "as `tasuki run --trace`; without `tasuki run` each rank leaves a part beside it, for `tasuki trace join`",
+        "like `tasuki run --trace`; without `tasuki run` each rank writes a part beside it, for `tasuki trace join`",
     ),
     user(
         TRACE_EVENTS,
         "65536",
         "1 to 16777216",
-        "how many events each rank keeps, the last ones, 136 bytes each",
+        "the number of trace events that each rank keeps: the last ones, 136 bytes each",
     ),
-    user(WAKE, "auto", "auto, fence, membarrier", "test switch: how sleeping ranks are found"),
+    user(WAKE, "auto", "auto, fence, membarrier", "test switch: how writers detect sleeping ranks"),
     user(
         OWN_MEMORY,
         "auto",
         "auto, request",
-        "test switch: reach memory outside the job by asking its owner",
+        "test switch: access memory outside the job by a request to its owner",
     ),
-    user(DIRECT, "on", "on, off", "test switch: off writes signal lines through the fabric"),
-    user(DENY, "", "membarrier, pidfd, process_vm", "test switch: do without these system facilities"),
+    user(DIRECT_SIGNALS, "on", "on, off", "test switch: off writes signal lines through the fabric"),
+    user(DISABLE, "", "membarrier, pidfd, process_vm", "test switch: do not use these system features"),
     launcher(RANK, "a number below TASUKI_SIZE", "this process's rank"),
-    launcher(SIZE, "a number from 1", "how many ranks the job has"),
-    launcher(JOB, "a socket's name", "where the launcher listens"),
-    launcher(KEY, "32 hexadecimal digits", "shows that a process belongs to the job"),
-    launcher(TUNED, "a number of bytes", "receives that long are written into by their sender"),
-    launcher(COSTS, "NAME=NUMBER,..", "what plans choose their algorithms by"),
-    launcher(TERMINAL, "a number of columns", "standard error goes to a terminal that wide"),
-    launcher(THREADS, "a number from 1", "run that many ranks as threads of this process"),
-    launcher(FABRIC, "shm, sim", "what carries the bytes"),
-    launcher(SEED, "a number", "which run of the simulation, with TASUKI_FABRIC=sim"),
+    launcher(SIZE, "a number from 1", "the number of ranks of the job"),
+    launcher(JOB_SOCKET, "a socket's name", "the launcher's socket"),
+    launcher(KEY, "32 hexadecimal digits", "proves that a process belongs to the job"),
+    launcher(DIRECT_BYTES_MIN, "a number of bytes", "senders write receives of this size or more directly"),
+    launcher(COST_PARAMETERS, "NAME=NUMBER,..", "cost parameters by which plans choose their algorithms"),
+    launcher(TERMINAL, "a number of columns", "the width of the terminal that standard error goes to"),
+    launcher(THREADS, "a number from 1", "the number of ranks that this process runs as threads"),
+    launcher(FABRIC, "shm, sim", "the fabric that carries the bytes"),
+    launcher(SEED, "a number", "the seed of the simulation, with TASUKI_FABRIC=sim"),
 ];
 
-/// The variable of that name.
+/// Returns the variable with this name.
 pub fn find(name: &str) -> Option<&'static Variable> {
     VARIABLES.iter().find(|variable| variable.name == name)
 }
 
-/// The variables that a process was given, or is going to be given.
+/// The environment of a process, or of one that is going to be started.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Those of this process. What is not Unicode shows replacement characters, and so fails to parse.
+    /// Returns the environment of this process. Bytes that are not Unicode become replacement characters, which then fail
+    /// to parse.
     pub fn current() -> Environment {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         Environment(std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect())
     }
 
-    /// Sets one, as `--env` does.
+    /// Sets a variable, as `--env` does.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// The value of one that is set, and not to nothing.
+    /// Returns the value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A remark on each variable that looks like ours and is not: with the nearest one that is.
+    /// Returns a warning for each variable with Tasuki's prefix that is not in the table, with the closest name that is.
     pub fn unknown(&self) -> Vec<String> {
         let names = self.0.keys().filter(|name| name.starts_with(PREFIX) && find(name).is_none());
-        names.map(|name| remark(name)).collect()
+        names.map(|name| warning(name)).collect()
     }
 
-    /// The whole table with its present values.
+    /// Returns the whole table with the current values.
     pub fn rows(&self) -> Vec<Row> {
         VARIABLES.iter().map(|variable| self.row(variable)).collect()
     }
@@ -191,21 +192,21 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     }
 }
 
-fn remark(name: &str) -> String {
+fn warning(name: &str) -> String {
     match nearest(name, VARIABLES.iter().map(|variable| variable.name)) {
-        Some(right) => format!("{name} is no variable of Tasuki; did you mean {right}?"),
-        None => format!("{name} is no variable of Tasuki (`tasuki info --env` lists them)"),
+        Some(right) => format!("{name} is not a variable of Tasuki; did you mean {right}?"),
+        None => format!("{name} is not a variable of Tasuki (`tasuki info --env` lists them)"),
     }
 }
 
-/// A variable with the value it has here.
+/// A variable with its value in an environment.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which.
+    /// The variable.
     pub variable: &'static Variable,
     /// Its value.
     pub value: String,
-    /// Where that comes from: `default`, `environment`, `launcher`.
+    /// The origin of the value: `default`, `environment` or `launcher`.
     pub origin: &'static str,
 }
 
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_each_name_once_and_only_ours() {
+    fn the_table_has_each_name_once_and_with_the_prefix() {
         for (at, variable) in VARIABLES.iter().enumerate() {
             assert!(variable.name.starts_with(PREFIX) && !variable.meaning.is_empty());
             assert!(VARIABLES[..at].iter().all(|other| other.name != variable.name));
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_with_the_nearest() {
+    fn unknown_names_are_reported_with_the_closest_known_name() {
         let environment: Environment =
             [("TASUKI_LGO", "info"), ("TASUKI_ZZZZZZZ", "1"), ("PATH", ""), (LOG, "info")]
                 .into_iter()
@@ -230,14 +231,14 @@ mod tests {
         assert_eq!(
             environment.unknown(),
             [
-                "TASUKI_LGO is no variable of Tasuki; did you mean TASUKI_LOG?",
-                "TASUKI_ZZZZZZZ is no variable of Tasuki (`tasuki info --env` lists them)",
+                "TASUKI_LGO is not a variable of Tasuki; did you mean TASUKI_LOG?",
+                "TASUKI_ZZZZZZZ is not a variable of Tasuki (`tasuki info --env` lists them)",
             ]
         );
     }
 
     #[test]
-    fn rows_say_where_values_come_from() {
+    fn rows_show_the_origin_of_values() {
         let environment: Environment = [(LOG, "debug"), (RANK, "3"), (WAKE, "")].into_iter().collect();
         let rows = environment.rows();
         let of = |name: &str| rows.iter().find(|row| row.variable.name == name).unwrap();

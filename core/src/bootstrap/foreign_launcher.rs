@@ -1,5 +1,5 @@
-//! Programs that something else than `tasuki run` started several times: a launcher that speaks PMI-1 makes them one
-//! job. With any other, each copy would be a job of one, and nobody would notice. So it is an error.
+//! Detects programs that another launcher than `tasuki run` started. If the launcher speaks PMI-1, its processes become
+//! the ranks of one job. With any other launcher each copy would silently be a job of one, so that is an error.
 
 use super::environment_variables::Environment;
 use super::settings::{Managed, SIZE_MAX};
@@ -9,25 +9,26 @@ use crate::base::{Cause, Rank, Result};
 const PMI_FD: &str = "PMI_FD";
 /// This process's rank.
 const PMI_RANK: &str = "PMI_RANK";
-/// How many ranks there are.
+/// The number of ranks.
 const PMI_SIZE: &str = "PMI_SIZE";
-/// Where the process manager listens, if it does: MPICH's `mpiexec -pmi-port`.
+/// The address of a process manager that listens on a port: MPICH's `mpiexec -pmi-port`.
 const PMI_PORT: &str = "PMI_PORT";
 
-/// What launchers set whose ranks we cannot join, with the number of copies.
-const SIGNS: &[(&str, &str)] =
+/// Variables that unsupported launchers set to the number of copies, and the launcher's name.
+const COPY_COUNTS: &[(&str, &str)] =
     &[("OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"), ("SLURM_STEP_NUM_TASKS", "srun")];
 
-/// What launchers set to the number of each copy, from 0, that do not always say how many there are. A program that
-/// runs once has number 0: in the shell of an allocation (`salloc`, `sbatch`) as under `srun -n 1`.
-const NUMBERS: &[(&str, &str)] = &[
+/// Variables that unsupported launchers set to the index of each copy, from 0. These launchers do not always give the
+/// number of copies. The index 0 may be the only copy, as in the shell of an allocation (`salloc`, `sbatch`) or under
+/// `srun -n 1`.
+const COPY_INDICES: &[(&str, &str)] = &[
     ("PMIX_RANK", "a launcher that speaks PMIx"),
     ("SLURM_PROCID", "srun"),
     ("FLUX_TASK_RANK", "flux run"),
     ("PALS_RANKID", "mpiexec of HPE Cray PALS"),
 ];
 
-/// What a launcher that speaks PMI-1 has told this process, if it is one of several.
+/// Returns the settings from a launcher that speaks PMI-1, if this process is one of several.
 pub fn managed(environment: &Environment) -> Result<Option<Managed>> {
     let Some(descriptor) = environment.get(PMI_FD) else { return Ok(None) };
     let number = |name: &str, least: usize, most: usize| {
@@ -44,40 +45,40 @@ pub fn managed(environment: &Environment) -> Result<Option<Managed>> {
     };
     let size = number(PMI_SIZE, 1, SIZE_MAX)?;
     if size == 1 {
-        return Ok(None); // a job of one needs nobody's help
+        return Ok(None); // a job of one needs no process manager
     }
     let rank = Rank(number(PMI_RANK, 0, size - 1)? as u32);
     let descriptor = number(PMI_FD, 0, i32::MAX as usize)? as i32;
     Ok(Some(Managed { rank, size, descriptor }))
 }
 
-/// An error if this process is one of several that another launcher started.
+/// Returns an error if this process is one of several that an unsupported launcher started.
 pub fn refuse(environment: &Environment) -> Result<()> {
     if environment.get(PMI_PORT).is_some() {
         return Err(Cause::Join(format!(
-            "an mpiexec whose process manager listens on a port ({PMI_PORT}) started this program, and Tasuki speaks \
-             with one behind {PMI_FD} only: leave out `-pmi-port`, or use `tasuki run -n N PROGRAM`"
+            "an mpiexec whose process manager listens on a port ({PMI_PORT}) started this program, but Tasuki supports \
+             only the connection that {PMI_FD} names: omit `-pmi-port`, or use `tasuki run -n N PROGRAM`"
         ))
         .into());
     }
     let number = |variable: &str| environment.get(variable).and_then(|value| value.parse::<u64>().ok());
-    for &(variable, launcher) in SIGNS {
+    for &(variable, launcher) in COPY_COUNTS {
         let count = number(variable).unwrap_or(1);
         if count > 1 {
             return Err(Cause::Join(format!(
-                "{launcher} started {count} copies of this program ({variable}={count}), and offers nothing by which \
-                 Tasuki can join them to one job: start it with `tasuki run -n {count} PROGRAM`, or with the mpiexec \
+                "{launcher} started {count} copies of this program ({variable}={count}), but Tasuki cannot join copies \
+                 that it started to one job: start it with `tasuki run -n {count} PROGRAM`, or with the mpiexec \
                  of MPICH or Intel MPI. All ranks run on one host for now."
             ))
             .into());
         }
     }
-    for &(variable, launcher) in NUMBERS {
-        let place = number(variable).unwrap_or(0);
-        if place > 0 {
+    for &(variable, launcher) in COPY_INDICES {
+        let index = number(variable).unwrap_or(0);
+        if index > 0 {
             return Err(Cause::Join(format!(
-                "{launcher} started several copies of this program (this one has {variable}={place}), and offers \
-                 nothing by which Tasuki can join them to one job, so each would be a job of one: start it with \
+                "{launcher} started several copies of this program (this one has {variable}={index}), but Tasuki \
+                 cannot join copies that it started to one job, so each would be a job of one: start it with \
                  `tasuki run -n N PROGRAM`, or with the mpiexec of MPICH or Intel MPI. All ranks run on one host for \
                  now. If this copy is meant to be a job of its own, unset {variable}."
             ))
@@ -95,7 +96,7 @@ mod tests {
         refuse(&pairs.iter().copied().collect()).is_err()
     }
 
-    fn told(pairs: &[(&str, &str)]) -> Result<Option<Managed>> {
+    fn managed_by(pairs: &[(&str, &str)]) -> Result<Option<Managed>> {
         managed(&pairs.iter().copied().collect())
     }
 
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_with_a_number_above_0_is_one_of_several() {
+    fn a_copy_with_an_index_above_0_is_refused() {
         for variable in ["PMIX_RANK", "SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID"] {
             assert!(refused(&[(variable, "1")]), "{variable}");
             assert!(!refused(&[(variable, "0")]), "{variable}: it may be the only one");
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_of_allocations_and_steps_of_one_task_pass() {
+    fn shells_of_allocations_and_steps_of_one_task_are_accepted() {
         let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_JOB_ID", "7")];
         assert!(!refused(&batch));
         assert!(!refused(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "4")]));
@@ -130,22 +131,22 @@ mod tests {
     }
 
     #[test]
-    fn one_copy_and_no_launcher_pass() {
+    fn one_copy_or_no_launcher_is_accepted() {
         assert!(!refused(&[("OMPI_COMM_WORLD_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "1")]));
-        assert!(!refused(&[("PMI_SIZE", "2")]), "without PMI_FD it is somebody's left-over");
+        assert!(!refused(&[("PMI_SIZE", "2")]), "without PMI_FD no process manager is there");
         assert!(!refused(&[]));
     }
 
     #[test]
-    fn a_process_manager_tells_rank_and_size() {
+    fn rank_and_size_are_read_from_the_variables_of_pmi() {
         let all = [("PMI_FD", "9"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")];
-        assert_eq!(told(&all).unwrap(), Some(Managed { rank: Rank(1), size: 2, descriptor: 9 }));
-        assert_eq!(told(&all[1..]).unwrap(), None);
-        assert_eq!(told(&[("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap(), None);
+        assert_eq!(managed_by(&all).unwrap(), Some(Managed { rank: Rank(1), size: 2, descriptor: 9 }));
+        assert_eq!(managed_by(&all[1..]).unwrap(), None);
+        assert_eq!(managed_by(&[("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap(), None);
         for (at, wrong) in [(0, "-3"), (0, "nine"), (1, "2"), (1, ""), (2, "0"), (2, "99999999999")] {
             let mut pairs = all;
             pairs[at].1 = wrong;
-            let error = told(&pairs).unwrap_err().to_string();
+            let error = managed_by(&pairs).unwrap_err().to_string();
             assert!(error.contains(pairs[at].0) && error.contains("unset them"), "{error}");
         }
     }

@@ -1,27 +1,28 @@
-//! Which threads beside the program's own move its ranks' work on.
+//! The setting of helper threads, which progress operations besides the program's own threads.
 
 use std::str::FromStr;
 
-/// Whether there are helpers, and where they run.
+/// Which helpers a job has, and where they run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Helper {
-    /// Which.
+    /// Which helpers there are.
     pub kind: HelperKind,
-    /// The processor that they are bound to; free to move otherwise.
+    /// The processor that they are bound to; none: they are not bound.
     pub processor: Option<usize>,
 }
 
 /// Which helpers there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HelperKind {
-    /// None where the ranks of a node fill its processors, else one for the node, once the lowest rank uses commands.
+    /// No helper if the ranks of the node need all its processors; else one for the node, once the lowest rank uses
+    /// commands.
     #[default]
     Auto,
-    /// None.
+    /// No helper.
     Off,
-    /// One for all ranks of the node, in the lowest of them.
+    /// One helper for all ranks of the node, in the lowest rank.
     Node,
-    /// One for each rank.
+    /// One helper for each rank.
     Rank,
 }
 
@@ -38,9 +39,9 @@ impl FromStr for Helper {
             "off" => HelperKind::Off,
             "node" => HelperKind::Node,
             "rank" => HelperKind::Rank,
-            _ => return Err("give off, node, rank or auto, perhaps with :PROCESSOR".into()),
+            _ => return Err("give off, node, rank or auto, optionally with :PROCESSOR".into()),
         };
-        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of a processor"));
+        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not the number of a processor"));
         Ok(Helper { kind, processor: processor.map(number).transpose()? })
     }
 }
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn helpers_are_read() {
+    fn helper_settings_are_parsed() {
         let helper = |kind, processor| Ok(Helper { kind, processor });
         assert_eq!("auto".parse(), helper(HelperKind::Auto, None));
         assert_eq!("node:1".parse(), helper(HelperKind::Node, Some(1)));

@@ -1,4 +1,5 @@
-//! Who am I, who are the others, and how do I reach their memory: by a launcher, as threads, or alone.
+//! How a process becomes a rank of a job, and gets the node state and the memory files of all ranks: by a launcher, as
+//! threads of one process, or alone.
 
 pub mod did_you_mean;
 pub mod environment_variables;
@@ -19,54 +20,61 @@ use crate::engine::node_state::NodeState;
 use crate::os::memfile::MemFile;
 use std::sync::Arc;
 
-/// What a rank knows once it has joined a job: all that a fabric and an engine are made from.
+/// What a rank gets when it joins a job: a fabric and a worker are made from it.
 #[derive(Clone, Debug)]
 pub struct Membership {
-    /// Which rank this is.
+    /// This process's rank.
     pub rank: Rank,
-    /// The node's node state; its size is the number of ranks of the node.
+    /// The node state; its size is the number of ranks.
     pub node_state: Arc<NodeState>,
-    /// The memory files of all ranks of the node, by rank; one's own included.
+    /// The memory files of all ranks by rank, this one's included.
     pub files: Vec<Arc<MemFile>>,
 }
 
 impl Membership {
-    /// How many ranks the job has.
+    /// Returns the number of ranks of the job.
     pub fn size(&self) -> usize {
         self.node_state.size()
     }
 }
 
-/// What shows the others that this rank lives, and how it leaves. Dropped before it has left, the rank is dead.
+/// The connection of a rank to its job, open while the rank lives. If it closes before the rank has left, the rank is
+/// dead.
 #[derive(Debug)]
 pub enum JobConnection {
-    /// To the launcher.
+    /// The connection to the launcher.
     Launcher(rendezvous_client::LauncherConnection),
-    /// To the other ranks, and the process manager that started them.
+    /// The connection to the other ranks and to the process manager that started them.
     Manager(pmi::PmiConnection),
 }
 
 impl JobConnection {
-    /// The rank has left in order: nobody needs it any more. In a forked child it does nothing.
+    /// Leaves the job in order: no other rank needs this one any more. Does nothing in a forked child.
     pub fn leave(self) {
         match self {
-            JobConnection::Launcher(line) => line.leave(),
+            JobConnection::Launcher(connection) => connection.leave(),
             JobConnection::Manager(connection) => connection.leave(),
         }
     }
 }
 
-/// Joins the job that this process was started for. Waits until all its ranks are there; the wait ends with an error
-/// when one of them cannot come any more.
+/// Joins the job that this process was started for. Waits until all its ranks have joined. Errors: the rank was refused;
+/// another rank has ended before it joined.
 pub fn join(settings: &Settings) -> Result<(Membership, JobConnection)> {
     let (rank, joined) = match &settings.start {
-        Start::LauncherSettings(launched) => {
-            let joined = rendezvous_client::enter(settings, launched, rendezvous_client::LAUNCHER);
-            (launched.rank, joined.map(|(membership, line)| (membership, JobConnection::Launcher(line))))
+        Start::Launched(launched) => {
+            let joined = rendezvous_client::join(settings, launched, rendezvous_client::LAUNCHER);
+            (
+                launched.rank,
+                joined.map(|(membership, connection)| (membership, JobConnection::Launcher(connection))),
+            )
         }
         Start::Managed(managed) => {
             let joined = pmi::join(settings, managed);
-            (managed.rank, joined.map(|(membership, tie)| (membership, JobConnection::Manager(tie))))
+            (
+                managed.rank,
+                joined.map(|(membership, connection)| (membership, JobConnection::Manager(connection))),
+            )
         }
         _ => return Err(Cause::Bug("join() in a process that was not launched".into()).into()),
     };

@@ -1,4 +1,4 @@
-//! What a rank says at the door of its job, and the line from there that shows that it lives.
+//! The rank's side of joining a job: its requests to the rendezvous server, and the connection that shows that it lives.
 
 use super::Membership;
 use super::settings::{LauncherSettings, ServerAddress, Settings};
@@ -14,11 +14,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who keeps the door of a job that was not started through PMI.
+/// The name, in errors, of the rendezvous server of a job that was not started through PMI.
 pub(super) const LAUNCHER: &str = "`tasuki run`";
 
-/// The line to whoever brought the ranks together, open while the rank lives. A rank whose line closes before it has
-/// left is dead, even where its process is not a child of the launcher.
+/// The connection to the rendezvous server, open while the rank lives. If it closes before the rank has left, the rank is
+/// dead, even if its process is not a child of the launcher.
 #[derive(Debug)]
 pub struct LauncherConnection {
     stream: UnixStream,
@@ -28,7 +28,7 @@ pub struct LauncherConnection {
 }
 
 impl LauncherConnection {
-    /// The rank has left in order: nobody needs it any more. In a forked child it does nothing.
+    /// Leaves the job in order: no other rank needs this one any more. Does nothing in a forked child.
     pub fn leave(self) {
         if std::process::id() == self.pid {
             self.node_state.rank_state(self.rank).set_stage(Stage::Left);
@@ -45,25 +45,25 @@ impl LauncherConnection {
     }
 }
 
-/// Comes to the door of a job. Waits until all its ranks are there; `keeper`, who keeps the door, ends the wait with
-/// an error when one of them cannot come any more.
+/// Joins a job at its rendezvous server, which errors call `server_name`. Waits until all ranks have joined. Error: the
+/// server refused the rank, or a rank has ended before it joined.
 ///
-/// Costs one system call a rank for its memory file, and a descriptor a rank.
-pub(super) fn enter(
+/// Costs a descriptor and a system call for each rank's memory file.
+pub(super) fn join(
     settings: &Settings,
     launched: &LauncherSettings,
-    keeper: &str,
+    server_name: &str,
 ) -> Result<(Membership, LauncherConnection)> {
     let (rank, size) = (launched.rank, launched.size);
     process::allow_descriptors(size as u64)?;
     let file = MappedRange::create_file()?;
-    // Before Hello: nobody may get an address of ours, nor we of others, while a fence would skip us.
-    let barrier = membarrier::register(FenceScope::Registered, settings.denied);
+    // Before Hello: while a fence would skip this process, no rank may get an address of its memory, nor it of theirs.
+    let has_membarrier = membarrier::register(FenceScope::Registered, settings.disabled);
     let greeting = Greeting::own();
-    let (layout, key, told) = (layout::HASH, launched.door.key, size as u32);
-    let hello = Request::Hello { greeting, layout, key, rank, size: told, barrier };
-    let stream = call(&launched.door, &hello, &[file.as_fd()], keeper)?;
-    let mut descriptors = welcome(&stream, size, keeper)?.into_iter();
+    let (layout, key, expected) = (layout::HASH, launched.server.key, size as u32);
+    let hello = Request::Hello { greeting, layout, key, rank, size: expected, has_membarrier };
+    let stream = send_request(&launched.server, &hello, &[file.as_fd()], server_name)?;
+    let mut descriptors = receive_membership(&stream, size, server_name)?.into_iter();
     let node_state = descriptors.next().ok_or_else(|| broken("the node state is missing"))?;
     let node_state = Arc::new(NodeState::adopt(node_state, size)?);
     let mut files = Vec::with_capacity(size);
@@ -73,57 +73,57 @@ pub(super) fn enter(
     files[rank.index()] = file;
     let pid = std::process::id();
     node_state.rank_state(rank).set_stage(Stage::Joined);
-    let line = LauncherConnection { stream, node_state: node_state.clone(), rank, pid };
-    Ok((Membership { rank, node_state, files }, line))
+    let connection = LauncherConnection { stream, node_state: node_state.clone(), rank, pid };
+    Ok((Membership { rank, node_state, files }, connection))
 }
 
-/// Most ranks of one process whose memory files its launcher is shown.
-const SHOWN_MAX: usize = 64;
+/// The most ranks of one process whose memory files are sent to the launcher.
+const FILES_MAX: usize = 64;
 
-/// Shows the node state of a job of threads to the launcher that started the process, so that it can say what the ranks
-/// wait for, and their memory files, if there are some and not more than 64, for what is in their queues. The answer
-/// stays open while the job runs.
+/// Sends the node state of a job of threads to the launcher that started the process, so that it can report what the
+/// ranks wait for; and their memory files, if there are at most 64, so that it can report what is in their queues.
+/// Returns the connection, which must stay open while the job runs.
 pub fn send_node_state(
-    door: &ServerAddress,
+    server: &ServerAddress,
     node_state: &NodeState,
     files: &[Arc<MemFile>],
 ) -> Result<UnixStream> {
     let size = node_state.size() as u32;
-    let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: door.key, size };
-    // All or none: the kernel lets a user have so many on their way at a time.
-    let files = if files.len() <= SHOWN_MAX { files } else { &[] };
+    let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: server.key, size };
+    // All or none: the kernel limits how many descriptors of a user are in flight at a time.
+    let files = if files.len() <= FILES_MAX { files } else { &[] };
     let all: Vec<BorrowedFd<'_>> = std::iter::once(node_state.file())
         .chain(files.iter().map(|file| &**file))
         .map(MemFile::as_fd)
         .collect();
-    let stream = call(door, &request, &all, LAUNCHER)?;
-    match answer(&stream, LAUNCHER)? {
+    let stream = send_request(server, &request, &all, LAUNCHER)?;
+    match receive_answer(&stream, LAUNCHER)? {
         (Answer::Welcome { .. }, _) => Ok(stream),
         (other, _) => Err(refusal_error(other)),
     }
 }
 
-/// Asks the job behind `socket` how it is. The answer is a text; `limit` bounds the wait for it.
+/// Asks the job that listens at `socket` for its status. Returns a text. Waits at most `limit`.
 pub fn ask(socket: &str, limit: Duration) -> Result<String> {
     let stream = connect_to_server(socket)?;
     let bounded = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
     bounded.map_err(|error| Error::from_io("setsockopt", &error))?;
     socket::send(&stream, &Request::Ask(Greeting::own()).encode(), &[])?;
-    match answer(&stream, LAUNCHER)? {
+    match receive_answer(&stream, LAUNCHER)? {
         (Answer::Report(text), _) => Ok(text),
         (other, _) => Err(refusal_error(other)),
     }
 }
 
-/// Connects to a door, if it is of the same user, and says something.
-fn call(
-    door: &ServerAddress,
+/// Connects to a server of the same user, and sends a request.
+fn send_request(
+    server: &ServerAddress,
     request: &Request,
     files: &[BorrowedFd<'_>],
-    keeper: &str,
+    server_name: &str,
 ) -> Result<UnixStream> {
-    let stream =
-        connect_to_server(&door.socket).map_err(|error| error.note(format!("is {keeper} still there?")))?;
+    let stream = connect_to_server(&server.socket)
+        .map_err(|error| error.note(format!("is {server_name} still running?")))?;
     socket::send(&stream, &request.encode(), files)?;
     Ok(stream)
 }
@@ -137,30 +137,32 @@ fn connect_to_server(name: &str) -> Result<UnixStream> {
     Err(Cause::Join(format!("the job belongs to user {theirs}; this process acts as user {ours}")).into())
 }
 
-/// All descriptors that come with the welcome: the node state's, then the memory files'.
-fn welcome(stream: &UnixStream, size: usize, keeper: &str) -> Result<Vec<OwnedFd>> {
+/// Receives all descriptors of the membership: the node state's, then the memory files'.
+fn receive_membership(stream: &UnixStream, size: usize, server_name: &str) -> Result<Vec<OwnedFd>> {
     let mut all = Vec::with_capacity(size + 1);
     while all.len() < size + 1 {
-        let (said, descriptors) = answer(stream, keeper)?;
-        let promised = match said {
-            Answer::Welcome { size: said, descriptors } if all.is_empty() && said as usize == size => {
+        let (answer, descriptors) = receive_answer(stream, server_name)?;
+        let expected = match answer {
+            Answer::Welcome { size: all_ranks, descriptors }
+                if all.is_empty() && all_ranks as usize == size =>
+            {
                 descriptors
             }
             Answer::More { descriptors } if !all.is_empty() => descriptors,
             other => return Err(refusal_error(other)),
         };
-        if descriptors.len() != promised as usize || descriptors.is_empty() {
-            return Err(broken("descriptors were lost on the way"));
+        if descriptors.len() != expected as usize || descriptors.is_empty() {
+            return Err(broken("some of its descriptors are missing"));
         }
         all.extend(descriptors);
-        socket::send(stream, &Request::Taken.encode(), &[])?;
+        socket::send(stream, &Request::Received.encode(), &[])?;
     }
     if all.len() == size + 1 { Ok(all) } else { Err(broken("there are too many descriptors")) }
 }
 
-/// The door's next message, with its descriptors.
-fn answer(stream: &UnixStream, keeper: &str) -> Result<(Answer, Vec<OwnedFd>)> {
-    let gone = || Error::new(Cause::Join(format!("{keeper} hung up")));
+/// Receives the server's next answer, with its descriptors.
+fn receive_answer(stream: &UnixStream, server_name: &str) -> Result<(Answer, Vec<OwnedFd>)> {
+    let gone = || Error::new(Cause::Join(format!("{server_name} closed the connection")));
     let mut length = [0; wire::LENGTH_BYTES];
     let descriptors = socket::receive(stream, &mut length)?.ok_or_else(gone)?;
     let length = wire::length(&length, wire::ANSWER_BYTES_MAX)?.ok_or_else(gone)?;
@@ -169,17 +171,17 @@ fn answer(stream: &UnixStream, keeper: &str) -> Result<(Answer, Vec<OwnedFd>)> {
     Answer::decode(&message).map(|answer| (answer, descriptors))
 }
 
-/// The error behind an answer that is not the wished one.
+/// Returns the error for an answer other than the expected one.
 fn refusal_error(answer: Answer) -> Error {
     match answer {
         Answer::Refused(why) => Cause::Join(why).into(),
         Answer::Dead { rank, how } => Cause::PeerDied { peer: rank, how, ago: Duration::ZERO }.into(),
-        other => broken(&format!("{other:?} was not expected")),
+        other => broken(&format!("{other:?} is not expected")),
     }
 }
 
 fn broken(what: &str) -> Error {
-    Cause::Bug(format!("an answer at the job's door is wrong: {what}")).into()
+    Cause::Bug(format!("an answer of the rendezvous server is wrong: {what}")).into()
 }
 
 #[cfg(test)]
@@ -192,15 +194,15 @@ mod tests {
     use crate::os::disabled_features::DisabledFeatures;
     use std::thread;
 
-    fn door(name: &str) -> ServerAddress {
+    fn address(name: &str) -> ServerAddress {
         ServerAddress { socket: format!("tasuki-test-{name}-{}", std::process::id()), key: Key([3; 16]) }
     }
 
-    fn settings(rank: u32, size: usize, door: &ServerAddress) -> Settings {
-        let launched = LauncherSettings { rank: Rank(rank), size, door: door.clone() };
+    fn settings(rank: u32, size: usize, server: &ServerAddress) -> Settings {
+        let launched = LauncherSettings { rank: Rank(rank), size, server: server.clone() };
         Settings {
             log: Level::Warn,
-            denied: DisabledFeatures::default(),
+            disabled: DisabledFeatures::default(),
             wake: None,
             own_memory_by_request: false,
             direct: true,
@@ -209,7 +211,7 @@ mod tests {
             collectives: String::new(),
             helper: crate::bootstrap::helper_setting::Helper::default(),
             trace: None,
-            start: Start::LauncherSettings(launched),
+            start: Start::Launched(launched),
         }
     }
 
@@ -222,71 +224,71 @@ mod tests {
         (Request::decode(&message).unwrap(), files)
     }
 
-    /// A launcher that admits `size` ranks in the order in which they come, and keeps their lines.
-    fn serve(door: &ServerAddress, size: usize) -> thread::JoinHandle<(Rendezvous, Vec<UnixStream>)> {
-        let listener = socket::listen(&door.socket).unwrap();
-        let terms = Terms { key: door.key, user: process::effective_user(), own: Greeting::own() };
-        let mut meeting = Rendezvous::new(terms, size, None, size).unwrap();
+    /// A launcher that admits `size` ranks in the order in which they connect, and keeps their connections.
+    fn serve(server: &ServerAddress, size: usize) -> thread::JoinHandle<(Rendezvous, Vec<UnixStream>)> {
+        let listener = socket::listen(&server.socket).unwrap();
+        let terms = Terms { key: server.key, user: process::effective_user(), own: Greeting::own() };
+        let mut rendezvous = Rendezvous::new(terms, size, None, size).unwrap();
         thread::spawn(move || {
-            let mut lines = Vec::new();
-            while !meeting.is_complete() {
-                let (line, _) = listener.accept().unwrap();
-                let (hello, files) = request(&line);
-                match meeting.admit(hello, socket::credentials(&line).unwrap(), files) {
+            let mut connections = Vec::new();
+            while !rendezvous.is_complete() {
+                let (stream, _) = listener.accept().unwrap();
+                let (hello, files) = request(&stream);
+                match rendezvous.admit(hello, socket::credentials(&stream).unwrap(), files) {
                     Verdict::Refused(why) => {
-                        socket::send(&line, &Answer::Refused(why).encode(), &[]).unwrap()
+                        socket::send(&stream, &Answer::Refused(why).encode(), &[]).unwrap()
                     }
-                    _ => lines.push(line),
+                    _ => connections.push(stream),
                 }
             }
-            for line in &lines {
-                let (answer, descriptors) = meeting.part(0).unwrap();
-                socket::send(line, &answer.encode(), &descriptors).unwrap();
-                assert_eq!(request(line).0, Request::Taken);
+            for stream in &connections {
+                let (answer, descriptors) = rendezvous.part(0).unwrap();
+                socket::send(stream, &answer.encode(), &descriptors).unwrap();
+                assert_eq!(request(stream).0, Request::Received);
             }
-            (meeting, lines)
+            (rendezvous, connections)
         })
     }
 
     #[test]
-    fn ranks_meet_and_leave() {
-        let door = door("meet");
-        let launcher = serve(&door, 3);
+    fn ranks_join_and_leave() {
+        let server = address("join");
+        let launcher = serve(&server, 3);
         let ranks: Vec<_> = (0..3)
             .map(|rank| {
-                let settings = settings(rank, 3, &door);
+                let settings = settings(rank, 3, &server);
                 thread::spawn(move || join(&settings).unwrap())
             })
             .collect();
         let ranks: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
-        let (meeting, lines) = launcher.join().unwrap();
+        let (rendezvous, connections) = launcher.join().unwrap();
         for (index, (membership, connection)) in ranks.into_iter().enumerate() {
             assert_eq!((membership.rank.index(), membership.size(), membership.files.len()), (index, 3, 3));
-            assert_eq!(meeting.node_state().rank_state(membership.rank).stage(), Stage::Joined);
-            assert_eq!(meeting.node_state().rank_state(membership.rank).pid(), std::process::id());
+            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), Stage::Joined);
+            assert_eq!(rendezvous.node_state().rank_state(membership.rank).pid(), std::process::id());
             connection.leave();
-            assert_eq!(meeting.node_state().rank_state(membership.rank).stage(), Stage::Left);
+            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), Stage::Left);
         }
-        for line in lines {
-            assert!(socket::receive(&line, &mut [0]).unwrap().is_none(), "the line is closed");
+        for stream in connections {
+            assert!(socket::receive(&stream, &mut [0]).unwrap().is_none(), "the connection is closed");
         }
     }
 
     #[test]
-    fn a_refusal_names_the_rank_and_why() {
-        let door = door("refuse");
-        let launcher = serve(&door, 1);
-        let error = join(&settings(5, 6, &door)).unwrap_err();
-        let text = "rank 5: join: TASUKI_SIZE is 6 for rank 5, and the job has 1: leave that variable to `tasuki run`";
+    fn a_refusal_names_the_rank_and_the_reason() {
+        let server = address("refuse");
+        let launcher = serve(&server, 1);
+        let error = join(&settings(5, 6, &server)).unwrap_err();
+        let text = "rank 5: join: TASUKI_SIZE is 6 for rank 5, but the job has 1 ranks: let `tasuki run` set it";
         assert_eq!(error.to_string(), text);
-        let (membership, _) = join(&settings(0, 1, &door)).unwrap();
+        let (membership, _) = join(&settings(0, 1, &server)).unwrap();
         assert_eq!(membership.rank, Rank(0));
         launcher.join().unwrap();
     }
 
     #[test]
-    fn without_a_launcher_there_is_an_error() {
-        let error = join(&settings(0, 1, &door("nobody"))).unwrap_err().to_string();
+    fn joining_without_a_launcher_is_an_error() {
+        let error = join(&settings(0, 1, &address("nobody"))).unwrap_err().to_string();
         assert!(error.contains("rank 0: join: connect") && error.contains("tasuki run"), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! Where ranks, and those who ask after the job, come to whoever brings them together: a launcher, or a rank.
+//! The rendezvous server: ranks connect to it to join the job, and `tasuki ps` to get its status. It runs in the launcher,
+//! or in rank 0.
 
 use super::rendezvous::{Rendezvous, Terms, Verdict};
 use super::server_connection::{ConnectionRole, ServerConnection};
@@ -18,85 +19,87 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of the descriptors that the kernel lets a user have on their way at a time, as many as this process may have open
-/// files, this many in 16 are ours; the rest is for the user's other jobs.
+/// The kernel limits the descriptors that a user has in flight to the process's limit of open files. This server uses at
+/// most this many sixteenths of the limit; the rest is for the user's other jobs.
 const IN_FLIGHT_SIXTEENTHS: u64 = 12;
-/// When the kernel says that too many are on their way, those of other jobs: how soon to ask again.
+/// The time after which the server tries again, if other jobs have too many descriptors in flight.
 const RETRY: Duration = Duration::from_millis(10);
-/// When a connection could not be accepted: how soon to try again. It stays ready until then, so that a wait for it
-/// would return at once.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The time after which the server tries again to accept a connection. The socket stays readable until then, so a poll of
+/// it would return at once.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// ETOOMANYREFS, on both architectures.
 const TOO_MANY_IN_FLIGHT: i32 = 109;
 
-/// What the names of a user's jobs begin with.
+/// Returns the prefix of the socket names of a user's jobs.
 pub fn prefix(user: u32) -> String {
     format!("tasuki-{user}-")
 }
 
-/// Who is to come to a door.
+/// The processes that a server expects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// That many ranks, each a process.
+    /// This many ranks, each a process.
     Ranks(usize),
-    /// One process that has that many ranks as threads.
+    /// One process that runs this many ranks as threads.
     Host(usize),
 }
 
-/// How ranks come to be.
+/// The state of joining.
 #[derive(Debug)]
-enum Meeting {
-    /// They come one by one.
+enum Joining {
+    /// Each rank is a process, and joins by itself.
     Ranks(Rendezvous),
-    /// One process has them all, and shows their node state if it likes.
+    /// One process runs all ranks. It may send their node state and memory files.
     Host { terms: Terms, size: usize, node_state: Option<Arc<NodeState>>, files: Vec<MemFile> },
 }
 
-/// What a door sleeps for.
+/// The sources of events that a server waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Caller {
-    /// Somebody connects.
-    Knock,
-    /// A connection can be read, written, or has ended.
-    ServerConnection(u64),
+pub enum ServerSource {
+    /// The listening socket: a process connects.
+    Listener,
+    /// A connection can be read or written, or has ended.
+    Connection(u64),
 }
 
-/// What the job must know of a visit.
+/// An event that the launcher, or rank 0, must handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinEvent {
-    /// A rank wants to join.
+    /// A rank has asked to join.
     Came(Rank),
     /// A rank's connection has ended.
     Lost(Rank),
-    /// Somebody wants to know how the job is.
+    /// A process asks for the job's status, on the connection with this number.
     Asks(u64),
-    /// Somebody who connects cannot be let in: the number of the system's error, most often that this process has no
-    /// free descriptors. Told once; the door tries again until it can.
+    /// A connection cannot be accepted: the error number, most often because this process has no free descriptors.
+    /// Reported once; the server tries again until it succeeds.
     CannotAccept(i32),
 }
 
-/// A listening socket with everybody who has come.
+/// A listening socket with its connections.
 #[derive(Debug)]
 pub struct RendezvousServer {
     address: Address,
     listener: UnixListener,
-    meeting: Meeting,
-    visitors: BTreeMap<u64, ServerConnection>,
+    joining: Joining,
+    connections: BTreeMap<u64, ServerConnection>,
+    /// The number of the next connection.
     next: u64,
+    /// Descriptors sent whose arrival the ranks have not confirmed.
     in_flight: usize,
     in_flight_max: usize,
     retry: Option<Instant>,
-    /// Nobody is accepted before this moment.
+    /// No connection is accepted before this time.
     accept_again: Option<Instant>,
-    /// It has told that somebody could not be accepted.
-    has_told: bool,
-    all_have_all: bool,
+    /// True if [`JoinEvent::CannotAccept`] was reported.
+    has_reported: bool,
+    has_sent_memberships: bool,
     keeps_files: bool,
 }
 
 impl RendezvousServer {
-    /// Opens a door for a new job, under a random name that begins with `prefix`, and with a random key. The wake
-    /// mode of ranks that come one by one follows from what was asked for, and from how many `processors` they have.
+    /// Opens a server for a new job, with a random socket name that begins with `prefix`, and a random key. `wake` and
+    /// `processors` decide the wake mode, as for [`Rendezvous::new`].
     pub fn open(
         prefix: &str,
         expected: Expected,
@@ -108,113 +111,113 @@ impl RendezvousServer {
         let listener = socket::listen(&address.socket)?;
         listener.set_nonblocking(true).map_err(|error| Error::from_io("fcntl(O_NONBLOCK)", &error))?;
         let terms = Terms { key, user: process::effective_user(), own: Greeting::own() };
-        let meeting = match expected {
-            Expected::Ranks(size) => Meeting::Ranks(Rendezvous::new(terms, size, wake, processors)?),
-            Expected::Host(size) => Meeting::Host { terms, size, node_state: None, files: Vec::new() },
+        let joining = match expected {
+            Expected::Ranks(size) => Joining::Ranks(Rendezvous::new(terms, size, wake, processors)?),
+            Expected::Host(size) => Joining::Host { terms, size, node_state: None, files: Vec::new() },
         };
         let in_flight_max = (process::descriptors_allowed() / 16).saturating_mul(IN_FLIGHT_SIXTEENTHS);
         Ok(RendezvousServer {
             address,
             listener,
-            meeting,
-            visitors: BTreeMap::new(),
+            joining,
+            connections: BTreeMap::new(),
             next: 0,
             in_flight: 0,
             in_flight_max: in_flight_max as usize,
             retry: None,
             accept_again: None,
-            has_told: false,
-            all_have_all: false,
+            has_reported: false,
+            has_sent_memberships: false,
             keeps_files: false,
         })
     }
 
-    /// What ranks are told.
+    /// Returns the address, which ranks need to connect.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The job's short name.
+    /// Returns the job's short name.
     pub fn job(&self) -> &str {
         self.address.socket.rsplit('-').next().unwrap_or_default()
     }
 
-    /// The ranks' node state, where there is one already.
+    /// Returns the node state, if there is one already.
     pub fn node_state(&self) -> Option<&Arc<NodeState>> {
-        match &self.meeting {
-            Meeting::Ranks(meeting) => Some(meeting.node_state()),
-            Meeting::Host { node_state, .. } => node_state.as_ref(),
+        match &self.joining {
+            Joining::Ranks(rendezvous) => Some(rendezvous.node_state()),
+            Joining::Host { node_state, .. } => node_state.as_ref(),
         }
     }
 
-    /// Keeps the ranks' memory files, one descriptor each, to be able to look into them.
+    /// Keeps the ranks' memory files open, one descriptor each, so that this process can read them.
     pub fn keep_files(&mut self) {
         self.keeps_files = true;
     }
 
-    /// The memory file of a rank, where there is one that was kept.
+    /// Returns the memory file of a rank, if it was kept.
     pub fn file(&self, rank: Rank) -> Option<&MemFile> {
-        match &self.meeting {
-            Meeting::Ranks(meeting) => meeting.file(rank).map(|file| &**file),
-            Meeting::Host { files, .. } => files.get(rank.index()),
+        match &self.joining {
+            Joining::Ranks(rendezvous) => rendezvous.file(rank).map(|file| &**file),
+            Joining::Host { files, .. } => files.get(rank.index()),
         }
     }
 
-    /// Whether that rank has come, and waits for others.
+    /// Returns true if `rank` has asked to join, and waits for other ranks.
     pub fn is_joining(&self, rank: Rank) -> bool {
-        matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank) && !meeting.is_complete())
+        matches!(&self.joining, Joining::Ranks(rendezvous) if rendezvous.has(rank) && !rendezvous.is_complete())
     }
 
-    /// Whether that rank has come, and was let in.
+    /// Returns true if `rank` has asked to join and was admitted.
     pub fn has_come(&self, rank: Rank) -> bool {
-        matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank))
+        matches!(&self.joining, Joining::Ranks(rendezvous) if rendezvous.has(rank))
     }
 
-    /// Whether all ranks have got all that they share.
+    /// Returns true if all ranks have got the whole membership.
     pub fn has_sent_memberships(&self) -> bool {
-        self.all_have_all
+        self.has_sent_memberships
     }
 
-    /// Whether ranks wait for others that have not come.
+    /// Returns true if connected ranks wait for others that have not asked to join.
     pub fn is_awaited(&self) -> bool {
-        self.visitors
+        self.connections
             .values()
-            .any(|visitor| matches!(visitor.role, ConnectionRole::Rank(rank) if self.is_joining(rank)))
+            .any(|connection| matches!(connection.role, ConnectionRole::Rank(rank) if self.is_joining(rank)))
     }
 
-    /// Says what it sleeps for, each under the name that `source` gives it.
-    pub fn watch<'f, S: Copy>(&'f self, watch: &mut PollSet<'f, S>, source: impl Fn(Caller) -> S) {
+    /// Adds the server's descriptors to a poll set. `source` converts a source to the caller's type.
+    pub fn watch<'f, S: Copy>(&'f self, set: &mut PollSet<'f, S>, source: impl Fn(ServerSource) -> S) {
         if self.accept_pause().is_none() {
-            watch.read(source(Caller::Knock), self.listener.as_fd());
+            set.read(source(ServerSource::Listener), self.listener.as_fd());
         }
-        for (&id, visitor) in &self.visitors {
-            watch.read(source(Caller::ServerConnection(id)), visitor.descriptor());
-            if visitor.has_outgoing() {
-                watch.write(source(Caller::ServerConnection(id)), visitor.descriptor());
+        for (&id, connection) in &self.connections {
+            set.read(source(ServerSource::Connection(id)), connection.descriptor());
+            if connection.has_outgoing() {
+                set.write(source(ServerSource::Connection(id)), connection.descriptor());
             }
         }
     }
 
-    /// Deals with what it slept for. Afterwards, when the events have been dealt with, [`RendezvousServer::send_memberships`] is due: by
-    /// then whoever ends the ranks knows all that have come.
-    pub fn deal_with(&mut self, caller: Caller) -> Vec<JoinEvent> {
-        match caller {
-            Caller::Knock => self.accept().into_iter().collect(),
-            Caller::ServerConnection(id) => self.serve(id),
+    /// Handles a source that is ready. The caller must handle the events returned, and then call
+    /// [`RendezvousServer::send_memberships`]: by then the code that ends ranks knows all ranks that have come.
+    pub fn handle(&mut self, source: ServerSource) -> Vec<JoinEvent> {
+        match source {
+            ServerSource::Listener => self.accept().into_iter().collect(),
+            ServerSource::Connection(id) => self.handle_connection(id),
         }
     }
 
-    /// When it wants to be asked to [`RendezvousServer::send_memberships`] again, or to be watched again.
+    /// Returns the time when [`RendezvousServer::send_memberships`] must be called again, or the server be watched again.
     pub fn deadline(&self) -> Option<Instant> {
         [self.retry, self.accept_pause()].into_iter().flatten().min()
     }
 
-    /// Until when nobody is accepted, if that is not over.
+    /// Returns the time until which no connection is accepted, if it has not passed.
     fn accept_pause(&self) -> Option<Instant> {
         self.accept_again.filter(|&when| when > Instant::now())
     }
 
-    /// Lets in everybody who has knocked. What to tell if that is not possible.
+    /// Accepts all pending connections. Returns the event to report if that fails.
     fn accept(&mut self) -> Option<JoinEvent> {
         loop {
             let stream = match self.listener.accept() {
@@ -222,70 +225,72 @@ impl RendezvousServer {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
-                    self.accept_again = Some(Instant::now() + ACCEPT_AGAIN);
-                    let is_first = !std::mem::replace(&mut self.has_told, true);
+                    self.accept_again = Some(Instant::now() + ACCEPT_RETRY);
+                    let is_first = !std::mem::replace(&mut self.has_reported, true);
                     return is_first.then(|| JoinEvent::CannotAccept(error.raw_os_error().unwrap_or(0)));
                 }
             };
             let Ok(from) = socket::credentials(&stream) else { continue };
-            let Ok(mut visitor) = ServerConnection::new(stream, from) else { continue };
+            let Ok(mut connection) = ServerConnection::new(stream, from) else { continue };
             if let Err(why) = self.terms().check_user(from) {
-                visitor.say(&Answer::Refused(why));
+                connection.send(&Answer::Refused(why));
                 continue;
             }
-            self.visitors.insert(self.next, visitor);
+            self.connections.insert(self.next, connection);
             self.next += 1;
         }
     }
 
     fn terms(&self) -> &Terms {
-        match &self.meeting {
-            Meeting::Ranks(meeting) => meeting.terms(),
-            Meeting::Host { terms, .. } => terms,
+        match &self.joining {
+            Joining::Ranks(rendezvous) => rendezvous.terms(),
+            Joining::Host { terms, .. } => terms,
         }
     }
 
-    /// Looks after a visitor whose connection has something to tell.
-    fn serve(&mut self, id: u64) -> Vec<JoinEvent> {
-        let Some(visitor) = self.visitors.get_mut(&id) else { return Vec::new() };
-        visitor.write();
-        let heard = visitor.listen();
+    /// Handles a connection that is ready.
+    fn handle_connection(&mut self, id: u64) -> Vec<JoinEvent> {
+        let Some(connection) = self.connections.get_mut(&id) else { return Vec::new() };
+        connection.write();
+        let received = connection.receive();
+        let requests = received.requests.into_iter();
         let mut events: Vec<JoinEvent> =
-            heard.requests.into_iter().filter_map(|(request, files)| self.hear(id, request, files)).collect();
-        let answered =
-            self.visitors.get(&id).is_some_and(|v| v.role == ConnectionRole::Asker && !v.has_outgoing());
-        if heard.ended || (answered && events.is_empty()) {
+            requests.filter_map(|(request, files)| self.handle_request(id, request, files)).collect();
+        let is_answered = |c: &ServerConnection| c.role == ConnectionRole::OneAnswer && !c.has_outgoing();
+        let answered = self.connections.get(&id).is_some_and(is_answered);
+        if received.ended || (answered && events.is_empty()) {
             events.extend(self.close_connection(id));
         }
         events
     }
 
-    fn hear(&mut self, id: u64, request: Request, files: Vec<OwnedFd>) -> Option<JoinEvent> {
+    fn handle_request(&mut self, id: u64, request: Request, files: Vec<OwnedFd>) -> Option<JoinEvent> {
         match request {
-            Request::Hello { rank, .. } => self.hello(id, rank, request, files),
+            Request::Hello { rank, .. } => self.handle_hello(id, rank, request, files),
             Request::Host { ref greeting, layout, key, size } => {
-                let from = self.visitors.get(&id)?.from;
-                let shown = self.terms().check(greeting, layout, key, from);
-                let answer = match shown.and_then(|()| self.show(size as usize, from.pid, files)) {
+                let from = self.connections.get(&id)?.from;
+                let checked = self.terms().check(greeting, layout, key, from);
+                let adopted = checked.and_then(|()| self.adopt_host(size as usize, from.pid, files));
+                let answer = match adopted {
                     Ok(()) => Answer::Welcome { size, descriptors: 0 },
                     Err(why) => Answer::Refused(why),
                 };
-                let visitor = self.visitors.get_mut(&id)?;
-                visitor.role = ConnectionRole::Host;
-                visitor.say(&answer);
+                let connection = self.connections.get_mut(&id)?;
+                connection.role = ConnectionRole::Host;
+                connection.send(&answer);
                 None
             }
-            Request::Taken => {
-                let visitor = self.visitors.get_mut(&id)?;
-                self.in_flight -= visitor.in_flight;
-                visitor.in_flight = 0;
+            Request::Received => {
+                let connection = self.connections.get_mut(&id)?;
+                self.in_flight -= connection.in_flight;
+                connection.in_flight = 0;
                 None
             }
             Request::Ask(_) => {
-                self.visitors.get_mut(&id)?.role = ConnectionRole::Asker;
+                self.connections.get_mut(&id)?.role = ConnectionRole::OneAnswer;
                 Some(JoinEvent::Asks(id))
             }
-            Request::Stranger(greeting) => {
+            Request::OtherVersion(greeting) => {
                 let why = self.terms().mismatch(&greeting, "versions");
                 self.answer(id, &Answer::Refused(why));
                 None
@@ -293,121 +298,122 @@ impl RendezvousServer {
         }
     }
 
-    fn hello(&mut self, id: u64, rank: Rank, hello: Request, files: Vec<OwnedFd>) -> Option<JoinEvent> {
-        let from = self.visitors.get(&id)?.from;
-        let Meeting::Ranks(meeting) = &mut self.meeting else {
+    fn handle_hello(&mut self, id: u64, rank: Rank, hello: Request, files: Vec<OwnedFd>) -> Option<JoinEvent> {
+        let from = self.connections.get(&id)?.from;
+        let Joining::Ranks(rendezvous) = &mut self.joining else {
             self.answer(id, &Answer::Refused("all ranks of this job are threads of one process".into()));
             return None;
         };
-        match meeting.admit(hello, from, files) {
+        match rendezvous.admit(hello, from, files) {
             Verdict::Refused(why) => {
                 self.answer(id, &Answer::Refused(why));
                 None
             }
             Verdict::Waits | Verdict::Complete => {
-                self.visitors.get_mut(&id)?.role = ConnectionRole::Rank(rank);
+                self.connections.get_mut(&id)?.role = ConnectionRole::Rank(rank);
                 Some(JoinEvent::Came(rank))
             }
         }
     }
 
-    /// Takes the node state of a process that runs all ranks. `pid` is that process as this one knows it.
-    fn show(&mut self, size: usize, pid: u32, files: Vec<OwnedFd>) -> Result<(), String> {
-        let Meeting::Host { size: expected, node_state, files: kept, .. } = &mut self.meeting else {
+    /// Adopts the node state and the memory files of a process that runs all ranks. `pid` is its id in this process's PID
+    /// namespace.
+    fn adopt_host(&mut self, size: usize, pid: u32, files: Vec<OwnedFd>) -> Result<(), String> {
+        let Joining::Host { size: expected, node_state, files: kept, .. } = &mut self.joining else {
             return Err("each rank of this job is a process".into());
         };
         if size != *expected {
-            return Err(format!("the job was started with {expected} ranks, and the program runs {size}"));
+            return Err(format!("the job was started with {expected} ranks, but the program runs {size}"));
         }
         let mut files = files.into_iter();
-        let file = files.next().ok_or("the node state did not come along")?;
-        let told = |error: Error| error.to_string();
-        let shown = NodeState::adopt(file, size).map_err(told)?;
-        Rank::all(size).for_each(|rank| shown.rank_state(rank).set_pid(pid));
-        *node_state = Some(Arc::new(shown));
+        let file = files.next().ok_or("the request came without the node state")?;
+        let text = |error: Error| error.to_string();
+        let adopted = NodeState::adopt(file, size).map_err(text)?;
+        Rank::all(size).for_each(|rank| adopted.rank_state(rank).set_pid(pid));
+        *node_state = Some(Arc::new(adopted));
         let files: Result<Vec<MemFile>> =
             files.map(|file| MemFile::adopt(file, layout::RANGE_BYTES)).collect();
-        *kept = files.map_err(told)?;
+        *kept = files.map_err(text)?;
         Ok(())
     }
 
-    /// Answers a visitor who then leaves.
+    /// Sends an answer on a connection, and closes it then.
     pub fn answer(&mut self, id: u64, answer: &Answer) {
-        if let Some(visitor) = self.visitors.get_mut(&id) {
-            visitor.role = ConnectionRole::Asker;
-            visitor.say(answer);
-            if !visitor.has_outgoing() {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.role = ConnectionRole::OneAnswer;
+            connection.send(answer);
+            if !connection.has_outgoing() {
                 self.close_connection(id);
             }
         }
     }
 
-    /// Tells a visitor why he is not answered.
+    /// Refuses a request with a reason, and closes the connection.
     pub fn refuse(&mut self, id: u64, why: &str) {
         self.answer(id, &Answer::Refused(why.to_string()));
     }
 
     fn close_connection(&mut self, id: u64) -> Option<JoinEvent> {
-        let visitor = self.visitors.remove(&id)?;
-        self.in_flight -= visitor.in_flight;
-        let ConnectionRole::Rank(rank) = visitor.role else { return None };
-        if let Meeting::Ranks(meeting) = &mut self.meeting {
-            meeting.withdraw(rank);
+        let connection = self.connections.remove(&id)?;
+        self.in_flight -= connection.in_flight;
+        let ConnectionRole::Rank(rank) = connection.role else { return None };
+        if let Joining::Ranks(rendezvous) = &mut self.joining {
+            rendezvous.withdraw(rank);
         }
         Some(JoinEvent::Lost(rank))
     }
 
-    /// Tells those who still wait for others that one died.
+    /// Notifies the ranks that still wait for others that one has died.
     pub fn broadcast_death(&mut self, rank: Rank, how: &str) {
-        if matches!(&self.meeting, Meeting::Ranks(meeting) if !meeting.is_complete()) {
-            for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
-                visitor.say(&Answer::Dead { rank, how: how.to_string() });
+        if matches!(&self.joining, Joining::Ranks(rendezvous) if !rendezvous.is_complete()) {
+            for connection in self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
+                connection.send(&Answer::Dead { rank, how: how.to_string() });
             }
         }
     }
 
-    /// Once all ranks are there: gives each of them the next part of what they all share, as far as the kernel
-    /// allows at a time.
+    /// Sends each rank the next part of the membership, once all ranks have asked to join, as far as the kernel allows at
+    /// a time.
     pub fn send_memberships(&mut self) {
         self.retry = None;
-        let Meeting::Ranks(meeting) = &mut self.meeting else { return };
-        if !meeting.is_complete() || self.all_have_all {
+        let Joining::Ranks(rendezvous) = &mut self.joining else { return };
+        if !rendezvous.is_complete() || self.has_sent_memberships {
             return;
         }
-        let mut owed = 0;
-        for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
-            let Some(part) = visitor.part else { continue };
-            owed += 1;
+        let mut unfinished = 0;
+        for connection in self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
+            let Some(part) = connection.part else { continue };
+            unfinished += 1;
             if self.in_flight >= self.in_flight_max {
-                break; // until some have arrived
+                break; // until some descriptors have arrived
             }
-            if visitor.in_flight > 0 {
+            if connection.in_flight > 0 {
                 continue;
             }
-            let Some((answer, descriptors)) = meeting.part(part) else {
-                visitor.part = None;
-                owed -= 1;
+            let Some((answer, descriptors)) = rendezvous.part(part) else {
+                connection.part = None;
+                unfinished -= 1;
                 continue;
             };
-            match visitor.hand(&answer, &descriptors) {
+            match connection.send_with_descriptors(&answer, &descriptors) {
                 Ok(()) => {
-                    visitor.part = Some(part + 1);
-                    visitor.in_flight = descriptors.len();
+                    connection.part = Some(part + 1);
+                    connection.in_flight = descriptors.len();
                     self.in_flight += descriptors.len();
                 }
                 Err(error) if is_full(&error) => self.retry = Some(Instant::now() + RETRY),
-                // It has gone, which shows when it is read.
+                // The connection has ended: reading it reports that.
                 Err(_) => {}
             }
         }
-        self.all_have_all = owed == 0;
-        if self.all_have_all && !self.keeps_files {
-            meeting.release();
+        self.has_sent_memberships = unfinished == 0;
+        if self.has_sent_memberships && !self.keeps_files {
+            rendezvous.release();
         }
     }
 }
 
-/// Whether the kernel takes no more for the moment.
+/// Returns true if the kernel accepts no more descriptors at the moment.
 fn is_full(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(TOO_MANY_IN_FLIGHT)
 }

@@ -1,4 +1,5 @@
-//! One connection that somebody made to the door: requests come in whole, answers go out when the other end takes them.
+//! One connection to the rendezvous server, nonblocking: it returns complete requests, and buffers answers that the other
+//! end does not take at once.
 
 use super::wire::{self, Answer, LENGTH_BYTES, REQUEST_BYTES_MAX, Request};
 use crate::base::{Rank, Result};
@@ -7,48 +8,48 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Descriptors that somebody may send before he has said what for.
+/// The most descriptors that a process may send before its request is complete.
 const DESCRIPTORS_MAX: usize = 4;
 
-/// What a visitor turned out to be.
+/// The kind of process at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ConnectionRole {
-    /// He has not said.
+    /// Its first request has not come.
     Unknown,
     /// A rank.
     Rank(Rank),
-    /// A process that shows the node state of its ranks.
+    /// A process that runs all ranks as threads, and sent their node state.
     Host,
-    /// Somebody who is answered and leaves.
-    Asker,
+    /// A process that gets one answer; then the connection is closed.
+    OneAnswer,
 }
 
-/// Somebody who has connected.
+/// A connection with its buffers.
 #[derive(Debug)]
 pub(super) struct ServerConnection {
     stream: UnixStream,
-    /// Who it is, as the kernel knows.
+    /// The process at the other end, as the kernel recorded it.
     pub(super) from: Credentials,
     pub(super) role: ConnectionRole,
     incoming: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     outgoing: Vec<u8>,
-    /// The next part of the welcome for him; `None` when he has them all.
+    /// The next part of the membership to send; `None` after the last.
     pub(super) part: Option<usize>,
-    /// Descriptors that he was sent and has not said that he has.
+    /// Descriptors that were sent and whose arrival the rank has not confirmed.
     pub(super) in_flight: usize,
 }
 
-/// What a look at a connection brought.
+/// The result of reading from a connection.
 pub(super) struct Received {
-    /// Requests in their order, with the descriptors that came along.
+    /// Complete requests in their order, with the descriptors that came with them.
     pub(super) requests: Vec<(Request, Vec<OwnedFd>)>,
-    /// Whether nothing more will come.
+    /// True if the connection has ended.
     pub(super) ended: bool,
 }
 
 impl ServerConnection {
-    /// Somebody new.
+    /// Makes a connection of an accepted stream.
     pub(super) fn new(stream: UnixStream, from: Credentials) -> io::Result<ServerConnection> {
         stream.set_nonblocking(true)?;
         let (incoming, descriptors, outgoing) = (Vec::new(), Vec::new(), Vec::new());
@@ -56,18 +57,18 @@ impl ServerConnection {
         Ok(ServerConnection { stream, from, role, incoming, descriptors, outgoing, part, in_flight })
     }
 
-    /// The connection.
+    /// Returns the descriptor, to wait for events.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    /// Whether an answer waits to go out.
+    /// Returns true if an answer has not been sent completely.
     pub(super) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// Reads what there is.
-    pub(super) fn listen(&mut self) -> Received {
+    /// Reads all that can be read without waiting.
+    pub(super) fn receive(&mut self) -> Received {
         let mut requests = Vec::new();
         let mut bytes = [0; 4096];
         loop {
@@ -75,7 +76,7 @@ impl ServerConnection {
                 Ok(0) => true,
                 Ok(count) => {
                     self.incoming.extend_from_slice(&bytes[..count]);
-                    self.understand(&mut requests).is_err() || self.descriptors.len() > DESCRIPTORS_MAX
+                    self.decode_requests(&mut requests).is_err() || self.descriptors.len() > DESCRIPTORS_MAX
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     return Received { requests, ended: false };
@@ -88,8 +89,8 @@ impl ServerConnection {
         }
     }
 
-    /// Takes whole requests from what has come. An error if it makes no sense.
-    fn understand(&mut self, requests: &mut Vec<(Request, Vec<OwnedFd>)>) -> Result<()> {
+    /// Decodes the complete requests in the input buffer. Error: a message is malformed.
+    fn decode_requests(&mut self, requests: &mut Vec<(Request, Vec<OwnedFd>)>) -> Result<()> {
         while let Some(length) = wire::length(&self.incoming, REQUEST_BYTES_MAX)? {
             let end = LENGTH_BYTES + length;
             let Some(message) = self.incoming.get(LENGTH_BYTES..end) else { break };
@@ -99,21 +100,21 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Answers, now or when the other end takes it.
-    pub(super) fn say(&mut self, answer: &Answer) {
+    /// Sends an answer, now or when the other end takes it.
+    pub(super) fn send(&mut self, answer: &Answer) {
         self.outgoing.extend_from_slice(&answer.encode());
         self.write();
     }
 
-    /// Answers with descriptors, if that is possible now.
-    pub(super) fn hand(&mut self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// Sends an answer with descriptors, if that is possible now.
+    pub(super) fn send_with_descriptors(&mut self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let message = answer.encode();
         let sent = socket::send_some(&self.stream, &message, descriptors)?;
         self.outgoing.extend_from_slice(&message[sent..]);
         Ok(())
     }
 
-    /// Writes what the other end takes. One that has gone shows when it is read.
+    /// Sends as much of the buffered answers as the other end takes. Drops them if it has closed: reading reports that.
     pub(super) fn write(&mut self) {
         while !self.outgoing.is_empty() {
             match socket::send_some(&self.stream, &self.outgoing, &[]) {

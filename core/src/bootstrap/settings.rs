@@ -1,4 +1,4 @@
-//! What the environment asks for, as types: read once when a rank starts.
+//! The settings of a rank, parsed from the environment once when it starts.
 
 use super::environment_variables::{self as names, Environment};
 use super::foreign_launcher;
@@ -10,100 +10,100 @@ use crate::engine::trace::{EVENTS, EVENTS_MAX, TraceTo};
 use crate::os::disabled_features::DisabledFeatures;
 use std::fmt;
 
-/// Ranks that a job can have: their numbers are 24 bits of an address.
+/// The most ranks of a job: a global address has 24 bits for the rank.
 pub const SIZE_MAX: usize = Rank::MAX.0 as usize;
 
-/// Everything that variables decide.
+/// All settings that environment variables decide.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// How much is said on standard error.
+    /// The log level on standard error.
     pub log: Level,
-    /// System facilities to do without.
-    pub denied: DisabledFeatures,
-    /// How sleepers are found; `None` leaves it to what the machine can do.
+    /// System features that must not be used.
+    pub disabled: DisabledFeatures,
+    /// How writers detect sleeping ranks; `None`: the best mode that the machine allows.
     pub wake: Option<WakeMode>,
-    /// Reach memory outside the job by asking its owner, also where the kernel would let us.
+    /// True: access memory outside the job by requests to its owner, even if the kernel allows copies.
     pub own_memory_by_request: bool,
-    /// Write lines of peers by plain stores where they can be.
+    /// True: write signal lines of peers by plain stores if they are mapped.
     pub direct: bool,
-    /// From how many bytes on receives in a program's own memory are written by the sender instead of staged.
+    /// The least bytes of a receive in the program's own memory that its sender writes directly, not through a ring.
     pub direct_from: u64,
-    /// What things cost here, as those read it who choose algorithms; empty: the built-in values.
+    /// Cost parameters in the form that the choice of algorithms parses; empty: the built-in values.
     pub costs: String,
-    /// Algorithms that are taken, as those read it who choose.
+    /// Algorithms that collectives must use, in the form that the choice of algorithms parses.
     pub collectives: String,
-    /// Which threads beside the program's own move work on.
+    /// The helper threads.
     pub helper: Helper,
-    /// Where ranks write what happened on them, if anywhere.
+    /// The trace file, if ranks write one.
     pub trace: Option<TraceTo>,
-    /// How this process is to become one rank or several.
+    /// How this process becomes one rank or several.
     pub start: Start,
 }
 
 /// How a process becomes one rank or several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// A job of one: nobody started it as part of something.
+    /// A job of one: no launcher started it.
     Alone,
     /// One rank of several, started by `tasuki run`.
-    LauncherSettings(LauncherSettings),
+    Launched(LauncherSettings),
     /// One rank of several, started by a launcher that speaks PMI-1: the `mpiexec` of MPICH or Intel MPI.
     Managed(Managed),
     /// All ranks are threads of this process.
     Threads {
-        /// How many.
+        /// The number of ranks.
         ranks: usize,
-        /// The launcher that wants to see the node state, if `tasuki run --threads` started it.
-        door: Option<ServerAddress>,
+        /// The launcher to send the node state to, if `tasuki run --threads` started the process.
+        server: Option<ServerAddress>,
     },
     /// All ranks are threads of this process, in simulated time.
     Simulated {
-        /// How many.
+        /// The number of ranks.
         ranks: usize,
-        /// Which run.
+        /// The seed of the run.
         seed: u64,
-        /// The launcher that wants to see the node state, if `tasuki run --fabric sim` started it.
-        door: Option<ServerAddress>,
+        /// The launcher to send the node state to, if `tasuki run --fabric sim` started the process.
+        server: Option<ServerAddress>,
     },
 }
 
-/// What `tasuki run` tells each rank.
+/// The settings of a rank that `tasuki run` started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LauncherSettings {
-    /// Which rank this process is.
+    /// This process's rank.
     pub rank: Rank,
-    /// How many there are.
+    /// The number of ranks.
     pub size: usize,
-    /// Where the launcher is.
-    pub door: ServerAddress,
+    /// The launcher's rendezvous server.
+    pub server: ServerAddress,
 }
 
-/// What a launcher that speaks PMI-1 tells each rank.
+/// The settings of a rank that a launcher which speaks PMI-1 started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Managed {
-    /// Which rank this process is.
+    /// This process's rank.
     pub rank: Rank,
-    /// How many there are.
+    /// The number of ranks.
     pub size: usize,
-    /// The descriptor behind which its process manager is.
+    /// The descriptor of the connection to the process manager.
     pub descriptor: i32,
 }
 
-/// Where a launcher listens, and what it wants to be shown.
+/// The address of a rendezvous server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerAddress {
-    /// Name of its socket in the abstract name space.
+    /// The name of its socket in the abstract namespace.
     pub socket: String,
-    /// What shows that a process belongs to the job.
+    /// The job's key, which a process must show.
     pub key: Key,
 }
 
-/// A secret of one job.
+/// The secret of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub [u8; 16]);
 
 impl Key {
-    /// Reads 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Key> {
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
@@ -119,34 +119,34 @@ impl fmt::Display for Key {
 }
 
 impl fmt::Debug for Key {
-    /// Never shown: it would end up in somebody's log.
+    /// Does not print the key, so that it does not end up in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
 }
 
 impl Settings {
-    /// Reads this process's environment. Unknown variables are said on standard error, unless a launcher has done
-    /// so for the whole job.
+    /// Reads this process's environment. Warns of unknown variables on standard error, unless a launcher has done so for
+    /// the whole job.
     pub fn from_environment() -> Result<Settings> {
         let environment = Environment::current();
         let settings = Settings::parse(&environment)?;
-        let others_say = matches!(&settings.start, Start::Managed(managed) if managed.rank != Rank(0));
-        if environment.get(names::JOB).is_none() && !others_say {
+        let another_warns = matches!(&settings.start, Start::Managed(managed) if managed.rank != Rank(0));
+        if environment.get(names::JOB_SOCKET).is_none() && !another_warns {
             let log = crate::base::log::Log::new("environment", settings.log);
-            environment.unknown().iter().for_each(|remark| log.say(Level::Warn, format_args!("{remark}")));
+            environment.unknown().iter().for_each(|text| log.say(Level::Warn, format_args!("{text}")));
         }
         Ok(settings)
     }
 
-    /// The same for a job inside this process, whoever started that: it is nobody's rank in it. Nothing of it is
-    /// traced: there may be several in a process, and they would write one file.
+    /// Reads the settings for a job inside this process, whatever started the process. Such a job is not traced: a process
+    /// may have several, and they would write to one file.
     pub fn embedded() -> Result<Settings> {
         let settings = Settings::parse_with(&Environment::current(), |_| Ok(Start::Alone))?;
         Ok(Settings { trace: None, ..settings })
     }
 
-    /// Reads an environment. A wrong value is an error that names the variable, the value, and what is allowed.
+    /// Parses an environment. The error of a wrong value names the variable, its value, and the allowed values.
     pub fn parse(environment: &Environment) -> Result<Settings> {
         Settings::parse_with(environment, |from| from.start())
     }
@@ -158,12 +158,12 @@ impl Settings {
         let from = EnvironmentReader(environment);
         Ok(Settings {
             log: from.read(names::LOG, Level::named)?.unwrap_or(Level::Warn),
-            denied: from.read(names::DENY, |list| DisabledFeatures::parse(list).ok())?.unwrap_or_default(),
+            disabled: from.read(names::DISABLE, |list| DisabledFeatures::parse(list).ok())?.unwrap_or_default(),
             wake: from.read(names::WAKE, wake_mode)?.flatten(),
             own_memory_by_request: from.choice(names::OWN_MEMORY, "request", "auto")?,
-            direct: !from.choice(names::DIRECT, "off", "on")?,
-            direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
-            costs: environment.get(names::COSTS).unwrap_or_default().into(),
+            direct: !from.choice(names::DIRECT_SIGNALS, "off", "on")?,
+            direct_from: from.read(names::DIRECT_BYTES_MIN, |text| text.parse().ok())?.unwrap_or(u64::MAX),
+            costs: environment.get(names::COST_PARAMETERS).unwrap_or_default().into(),
             collectives: environment.get(names::COLLECTIVES).unwrap_or_default().into(),
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
             trace: from.trace()?,
@@ -181,11 +181,11 @@ fn wake_mode(word: &str) -> Option<Option<WakeMode>> {
     }
 }
 
-/// Reads single variables.
+/// Parses single variables.
 struct EnvironmentReader<'e>(&'e Environment);
 
 impl EnvironmentReader<'_> {
-    /// The variable's value as `parse` reads it; `None` if it is not set.
+    /// Returns the variable's value, parsed by `parse`; `None` if it is not set.
     fn read<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>> {
         let Some(value) = self.0.get(name) else { return Ok(None) };
         parse(value).map(Some).ok_or_else(|| {
@@ -194,9 +194,9 @@ impl EnvironmentReader<'_> {
         })
     }
 
-    /// Whether the variable says `special` and not `usual`.
-    fn choice(&self, name: &str, special: &str, usual: &str) -> Result<bool> {
-        let parse = |word: &str| (word == special || word == usual).then(|| word == special);
+    /// Returns true if the variable is `special`, false if it is `default` or not set.
+    fn choice(&self, name: &str, special: &str, default: &str) -> Result<bool> {
+        let parse = |word: &str| (word == special || word == default).then(|| word == special);
         Ok(self.read(name, parse)?.unwrap_or(false))
     }
 
@@ -216,18 +216,22 @@ impl EnvironmentReader<'_> {
         let ranks = self.count(names::THREADS)?;
         let launched = self.0.get(names::RANK).is_some() || self.0.get(names::SIZE).is_some();
         match (launched, ranks) {
-            (true, Some(_)) => Err(half(names::RANK, names::THREADS, "stand for different ways to start")),
+            (true, Some(_)) => {
+                Err(conflict(names::RANK, names::THREADS, "is set, too, for another way to start"))
+            }
             (true, None) if simulated => {
-                Err(half(names::RANK, names::FABRIC, "=sim needs all ranks in one process"))
+                Err(conflict(names::RANK, names::FABRIC, "=sim needs all ranks in one process"))
             }
-            (true, None) => self.launched().map(Start::LauncherSettings),
+            (true, None) => self.launched().map(Start::Launched),
             (false, Some(ranks)) if simulated => {
-                Ok(Start::Simulated { ranks, seed: seed.unwrap_or(0), door: self.door()? })
+                Ok(Start::Simulated { ranks, seed: seed.unwrap_or(0), server: self.server()? })
             }
-            (false, Some(ranks)) => Ok(Start::Threads { ranks, door: self.door()? }),
-            (false, None) if simulated => Err(half(names::FABRIC, names::THREADS, "says of how many ranks")),
-            (false, None) if self.door()?.is_some() => {
-                Err(half(names::JOB, names::RANK, "is set with it by `tasuki run`, and is missing"))
+            (false, Some(ranks)) => Ok(Start::Threads { ranks, server: self.server()? }),
+            (false, None) if simulated => {
+                Err(conflict(names::FABRIC, names::THREADS, "is missing: it gives the number of ranks"))
+            }
+            (false, None) if self.server()?.is_some() => {
+                Err(conflict(names::JOB_SOCKET, names::RANK, MISSING))
             }
             (false, None) => match foreign_launcher::managed(self.0)? {
                 Some(managed) => Ok(Start::Managed(managed)),
@@ -238,34 +242,31 @@ impl EnvironmentReader<'_> {
 
     fn launched(&self) -> Result<LauncherSettings> {
         let missing =
-            |name| move || half(names::RANK, name, "is set with it by `tasuki run`, and is missing");
+            |name| move || conflict(names::RANK, name, MISSING);
         let size = self.count(names::SIZE)?.ok_or_else(missing(names::SIZE))?;
         let below = |text: &str| text.parse().ok().filter(|rank| (*rank as usize) < size).map(Rank);
         let rank = self.read(names::RANK, below)?;
-        let rank = rank.ok_or_else(|| {
-            half(names::SIZE, names::RANK, "is set with it by `tasuki run`, and is missing")
-        })?;
-        let door = self.door()?.ok_or_else(missing(names::JOB))?;
-        Ok(LauncherSettings { rank, size, door })
+        let rank = rank.ok_or_else(|| conflict(names::SIZE, names::RANK, MISSING))?;
+        let server = self.server()?.ok_or_else(missing(names::JOB_SOCKET))?;
+        Ok(LauncherSettings { rank, size, server })
     }
 
-    fn door(&self) -> Result<Option<ServerAddress>> {
+    fn server(&self) -> Result<Option<ServerAddress>> {
         let key = self.read(names::KEY, Key::parse)?;
-        match (self.0.get(names::JOB), key) {
+        match (self.0.get(names::JOB_SOCKET), key) {
             (Some(socket), Some(key)) => Ok(Some(ServerAddress { socket: socket.to_string(), key })),
             (None, None) => Ok(None),
-            (Some(_), None) => {
-                Err(half(names::JOB, names::KEY, "is set with it by `tasuki run`, and is missing"))
-            }
-            (None, Some(_)) => {
-                Err(half(names::KEY, names::JOB, "is set with it by `tasuki run`, and is missing"))
-            }
+            (Some(_), None) => Err(conflict(names::JOB_SOCKET, names::KEY, MISSING)),
+            (None, Some(_)) => Err(conflict(names::KEY, names::JOB_SOCKET, MISSING)),
         }
     }
 }
 
-/// Two variables that do not fit.
-fn half(one: &str, other: &str, why: &str) -> Error {
+/// Why a variable is needed that is not set.
+const MISSING: &str = "is missing: `tasuki run` sets both";
+
+/// Makes the error of two variables that do not fit together.
+fn conflict(one: &str, other: &str, why: &str) -> Error {
     Cause::Join(format!(
         "{one} is set, but {other} {why}; to run the program as a job of one, unset the variables that \
          `tasuki info --env` shows as set by the launcher"
@@ -292,11 +293,11 @@ mod tests {
         let settings = parse(&[]).unwrap();
         assert_eq!(settings.start, Start::Alone);
         assert_eq!((settings.log, settings.wake, settings.direct), (Level::Warn, None, true));
-        assert_eq!(parse(&[("TASUKI_LOG", ""), ("TASUKI_RANK", "")]).unwrap(), settings, "empty is unset");
+        assert_eq!(parse(&[("TASUKI_LOG", ""), ("TASUKI_RANK", "")]).unwrap(), settings, "an empty variable counts as not set");
     }
 
     #[test]
-    fn values_are_read() {
+    fn values_are_parsed() {
         let settings = parse(&[
             ("TASUKI_LOG", "debug"),
             ("TASUKI_WAKE", "fence"),
@@ -309,11 +310,11 @@ mod tests {
         .unwrap();
         assert_eq!(settings.trace, Some(TraceTo { file: "run.json".into(), events: 77 }));
         assert_eq!((settings.log, settings.wake), (Level::Debug, Some(WakeMode::Fence)));
-        assert!(settings.own_memory_by_request && !settings.direct && settings.denied.pidfd);
+        assert!(settings.own_memory_by_request && !settings.direct && settings.disabled.pidfd);
     }
 
     #[test]
-    fn wrong_values_name_variable_value_and_what_is_allowed() {
+    fn errors_of_wrong_values_name_the_variable_and_the_allowed_values() {
         assert_eq!(fault(&[("TASUKI_LOG", "loud")]), "TASUKI_LOG=loud: allowed is error, warn, info, debug");
         for name in
             ["TASUKI_WAKE", "TASUKI_OWN_MEMORY", "TASUKI_DIRECT_SIGNALS", "TASUKI_DISABLE", "TASUKI_FABRIC"]
@@ -327,19 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn the_launcher_s_variables_come_together() {
+    fn the_launcher_must_set_all_its_variables() {
         let all = [
             ("TASUKI_RANK", "1"),
             ("TASUKI_SIZE", "4"),
             ("TASUKI_JOB_SOCKET", "tasuki-0-ab"),
             ("TASUKI_KEY", KEY),
         ];
-        let Start::LauncherSettings(launched) = parse(&all).unwrap().start else { panic!("not launched") };
+        let Start::Launched(launched) = parse(&all).unwrap().start else { panic!("not launched") };
         assert_eq!(
-            (launched.rank, launched.size, launched.door.socket.as_str()),
+            (launched.rank, launched.size, launched.server.socket.as_str()),
             (Rank(1), 4, "tasuki-0-ab")
         );
-        assert_eq!(launched.door.key.to_string(), KEY);
+        assert_eq!(launched.server.key.to_string(), KEY);
         for without in 0..all.len() {
             let mut some = all.to_vec();
             let (missing, _) = some.remove(without);
@@ -352,15 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_simulation() {
-        assert_eq!(parse(&[("TASUKI_THREADS", "3")]).unwrap().start, Start::Threads { ranks: 3, door: None });
+    fn threads_and_simulation_are_parsed() {
+        assert_eq!(parse(&[("TASUKI_THREADS", "3")]).unwrap().start, Start::Threads { ranks: 3, server: None });
         let sim = [("TASUKI_THREADS", "3"), ("TASUKI_FABRIC", "sim"), ("TASUKI_SEED", "7")];
-        assert_eq!(parse(&sim).unwrap().start, Start::Simulated { ranks: 3, seed: 7, door: None });
+        assert_eq!(parse(&sim).unwrap().start, Start::Simulated { ranks: 3, seed: 7, server: None });
         assert!(fault(&sim[1..]).contains("TASUKI_THREADS"));
     }
 
     #[test]
-    fn a_key_is_32_digits_and_does_not_show() {
+    fn a_key_has_32_digits_and_is_not_printed() {
         assert!(Key::parse("+0112233445566778899aabbccddeeff").is_none() && Key::parse("12").is_none());
         assert_eq!(format!("{:?}", Key::parse(KEY).unwrap()), "Key");
     }

@@ -1,37 +1,37 @@
-//! Messages between a launcher and its ranks, over a local stream socket.
+//! Messages between the rendezvous server and its clients, over a Unix stream socket.
 //!
-//! A message is `length: u32 | kind: u8 | body`, little-endian; texts and keys carry their own lengths. Descriptors
-//! travel with the first byte of the message that names their number.
+//! A message is `length: u32 | kind: u8 | body`, little-endian. Each text is preceded by its length. Descriptors come with
+//! the first byte of the message that gives their number.
 //!
 //! ```text
-//! rank                            launcher
+//! rank                            server
 //!   Hello + memory file     ->
 //!                           <-      Refused | Dead | Welcome + node state + files (first part)
-//!   Taken                   ->
+//!   Received                ->
 //!                           <-      More + files (next part)
-//!   Taken                   ->
+//!   Received                ->
 //!   ... the socket stays open while the rank lives ...
 //! ```
 //!
-//! A process whose ranks are threads shows its node state instead (`Host` + node state, answered by an empty Welcome), and
-//! `tasuki ps` asks (`Ask`, answered by a Report). What begins a conversation starts with a [`Greeting`], whose form
-//! never changes, so that any two versions can tell each other what they are.
+//! A process whose ranks are threads sends its node state instead (`Host` + node state; the answer is an empty Welcome).
+//! `tasuki ps` asks for the status (`Ask`; the answer is a Report). The first request on a connection starts with a
+//! [`Greeting`], whose form never changes, so that any two versions can report their versions to each other.
 
 use super::settings::Key;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::segment::layout;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-w");
-/// Longest message that a launcher reads: it believes nobody.
+/// The most bytes of a request. The server does not trust its clients.
 pub const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// Longest message that a launcher sends; a Report of 16 thousand ranks is near it.
+/// The most bytes of an answer. A Report of 16 thousand ranks has nearly as many.
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// Longest text in a request or a refusal.
+/// The most bytes of a text in a request.
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of the length before each message.
 pub const LENGTH_BYTES: usize = 4;
 
-/// What a process says of itself before anything else.
+/// The version of a process: the beginning of the first request on a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting {
     /// Version of the handshake.
@@ -43,7 +43,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// This process's own.
+    /// Returns the greeting of this process.
     pub fn own() -> Greeting {
         let path = std::env::current_exe().map(|path| path.display().to_string());
         let mut executable = path.unwrap_or_else(|_| "(unknown executable)".to_string());
@@ -52,74 +52,74 @@ impl Greeting {
     }
 }
 
-/// What a process says to a launcher.
+/// A request to the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// A rank wants to join. Its memory file comes along.
+    /// A rank asks to join. Its memory file comes with the request.
     Hello {
-        /// Who it is.
+        /// Its version.
         greeting: Greeting,
-        /// Its layout of shared memory.
+        /// The hash of its memory layout.
         layout: u64,
-        /// The job's secret.
+        /// The job's key.
         key: Key,
-        /// Which rank it is.
+        /// The rank.
         rank: Rank,
-        /// Of how many, as it was told.
+        /// The number of ranks in its environment.
         size: u32,
-        /// Whether it has registered for fences by membarrier.
-        barrier: bool,
+        /// True if it has registered for fences by membarrier.
+        has_membarrier: bool,
     },
-    /// A process that runs all ranks as threads shows its node state, which comes along.
+    /// A process that runs all ranks as threads sends its node state, and perhaps memory files.
     Host {
-        /// Who it is.
+        /// Its version.
         greeting: Greeting,
-        /// Its layout of shared memory.
+        /// The hash of its memory layout.
         layout: u64,
-        /// The job's secret.
+        /// The job's key.
         key: Key,
-        /// How many ranks it runs.
+        /// The number of ranks that it runs.
         size: u32,
     },
-    /// The last part has arrived.
-    Taken,
-    /// Somebody wants to know how the job is.
+    /// The last part of the membership has arrived.
+    Received,
+    /// A process asks for the job's status.
     Ask(Greeting),
-    /// Somebody who speaks another version; the rest of what he says means nothing to us.
-    Stranger(Greeting),
+    /// The first request of a process with another version of the protocol. The rest of it is not decoded.
+    OtherVersion(Greeting),
 }
 
-/// What a launcher says.
+/// An answer of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// No, and why.
+    /// The request is refused, for this reason.
     Refused(String),
-    /// All ranks are there. The node state and the first memory files come along.
+    /// All ranks have asked to join. The node state and the first memory files come with the answer.
     Welcome {
-        /// How many ranks the job has.
+        /// The number of ranks of the job.
         size: u32,
-        /// Descriptors of this part.
+        /// The number of descriptors of this part.
         descriptors: u32,
     },
     /// More memory files.
     More {
-        /// Descriptors of this part.
+        /// The number of descriptors of this part.
         descriptors: u32,
     },
-    /// A rank died before all were there.
+    /// A rank died before all had joined.
     Dead {
-        /// Which.
+        /// The rank that died.
         rank: Rank,
-        /// How.
+        /// How it died, in words.
         how: String,
     },
-    /// How the job is, for `tasuki ps`.
+    /// The job's status, for `tasuki ps`.
     Report(String),
 }
 
 const HELLO: u8 = 1;
 const HOST: u8 = 2;
-const TAKEN: u8 = 3;
+const RECEIVED: u8 = 3;
 const ASK: u8 = 4;
 const REFUSED: u8 = 16;
 const WELCOME: u8 = 17;
@@ -128,33 +128,33 @@ const DEAD: u8 = 19;
 const REPORT: u8 = 20;
 
 impl Request {
-    /// The message as bytes.
+    /// Encodes the message, with its length.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Request::Hello { greeting, layout, key, rank, size, barrier } => {
-                let said = MessageWriter::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
-                said.u32(rank.0).u32(*size).u32(u32::from(*barrier)).done()
+            Request::Hello { greeting, layout, key, rank, size, has_membarrier } => {
+                let message = MessageWriter::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
+                message.u32(rank.0).u32(*size).u32(u32::from(*has_membarrier)).done()
             }
             Request::Host { greeting, layout, key, size } => {
                 MessageWriter::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
             }
-            Request::Taken => MessageWriter::new(TAKEN).done(),
-            Request::Ask(greeting) | Request::Stranger(greeting) => {
+            Request::Received => MessageWriter::new(RECEIVED).done(),
+            Request::Ask(greeting) | Request::OtherVersion(greeting) => {
                 MessageWriter::new(ASK).greeting(greeting).done()
             }
         }
     }
 
-    /// Reads a message, without its length. What makes no sense is an error, never a panic.
+    /// Decodes a message, without its length. A malformed message is an error, never a panic.
     pub fn decode(message: &[u8]) -> Result<Request> {
         let mut from = MessageReader(message);
         let kind = from.u8()?;
-        if kind == TAKEN {
-            return from.end(Request::Taken);
+        if kind == RECEIVED {
+            return from.end(Request::Received);
         }
         let greeting = from.greeting()?;
         if greeting.protocol != layout::PROTOCOL {
-            return Ok(Request::Stranger(greeting));
+            return Ok(Request::OtherVersion(greeting));
         }
         let request = match kind {
             HELLO => Request::Hello {
@@ -163,7 +163,7 @@ impl Request {
                 key: from.key()?,
                 rank: Rank(from.u32()?),
                 size: from.u32()?,
-                barrier: from.u32()? != 0,
+                has_membarrier: from.u32()? != 0,
             },
             HOST => Request::Host { greeting, layout: from.u64()?, key: from.key()?, size: from.u32()? },
             ASK => Request::Ask(greeting),
@@ -174,7 +174,7 @@ impl Request {
 }
 
 impl Answer {
-    /// The message as bytes.
+    /// Encodes the message, with its length.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Answer::Refused(why) => MessageWriter::new(REFUSED).text(why).done(),
@@ -187,7 +187,7 @@ impl Answer {
         }
     }
 
-    /// Reads a message, without its length. What makes no sense is an error, never a panic.
+    /// Decodes a message, without its length. A malformed message is an error, never a panic.
     pub fn decode(message: &[u8]) -> Result<Answer> {
         let mut from = MessageReader(message);
         let answer = match from.u8()? {
@@ -202,22 +202,22 @@ impl Answer {
     }
 }
 
-/// The length of the message that begins with `bytes`, without those of the length itself; `None` until there are
-/// enough of them. An error if it is longer than `limit` or empty.
+/// Returns the length of the message that begins with `bytes`, without the bytes of the length itself; `None` if there are
+/// too few bytes. Error: the message is empty or longer than `limit`.
 pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>> {
     let Some(first) = bytes.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = u32::from_le_bytes(*first) as usize;
     if length == 0 || length > limit {
-        return Err(malformed(&format!("it claims {length} bytes, and {limit} are allowed")));
+        return Err(malformed(&format!("it claims {length} bytes, but at most {limit} are allowed")));
     }
     Ok(Some(length))
 }
 
 fn malformed(why: &str) -> Error {
-    Cause::Join(format!("a message between launcher and rank makes no sense: {why}")).into()
+    Cause::Join(format!("a message between launcher and rank is malformed: {why}")).into()
 }
 
-/// Puts a message together.
+/// Encodes a message.
 struct MessageWriter(Vec<u8>);
 
 impl MessageWriter {
@@ -253,7 +253,7 @@ impl MessageWriter {
     }
 }
 
-/// Takes a message apart.
+/// Decodes a message.
 struct MessageReader<'m>(&'m [u8]);
 
 impl<'m> MessageReader<'m> {
@@ -293,7 +293,7 @@ impl<'m> MessageReader<'m> {
 
     fn greeting(&mut self) -> Result<Greeting> {
         if self.u64()? != MAGIC {
-            return Err(malformed("it is not Tasuki's"));
+            return Err(malformed("it is not a message of Tasuki"));
         }
         let protocol = self.u32()?;
         Ok(Greeting { protocol, version: self.text(TEXT_BYTES_MAX)?, executable: self.text(TEXT_BYTES_MAX)? })

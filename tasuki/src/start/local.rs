@@ -103,7 +103,7 @@ fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'
 
 /// The way in which writers find sleeping ranks in a job of threads.
 fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
-    let registered = membarrier::register(FenceScope::Process, settings.denied);
+    let registered = membarrier::register(FenceScope::Process, settings.disabled);
     match settings.wake {
         Some(WakeMode::Membarrier) if registered => WakeMode::Membarrier,
         None if registered && ranks <= affinity::usable() => WakeMode::Membarrier,

@@ -68,21 +68,21 @@ pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -
 
 /// Returns true for a death that ends the start of a job: the launcher reports it once for all ranks.
 fn launcher_reports(settings: &Settings, error: &Error) -> bool {
-    matches!(settings.start, Start::LauncherSettings(_)) && matches!(error.cause(), Cause::PeerDied { .. })
+    matches!(settings.start, Start::Launched(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
 fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
         Start::Alone => threads(1, Reporter::FirstRank, settings, None, handlers, app).map(drop),
-        Start::Threads { ranks, door } => {
-            threads(*ranks, Reporter::FirstRank, settings, door.as_ref(), handlers, app).map(drop)
+        Start::Threads { ranks, server } => {
+            threads(*ranks, Reporter::FirstRank, settings, server.as_ref(), handlers, app).map(drop)
         }
-        Start::LauncherSettings(launcher) => {
+        Start::Launched(launcher) => {
             one_of_several(launcher.rank, Reporter::RankOrLauncher, settings, handlers, app)
         }
         Start::Managed(managed) => one_of_several(managed.rank, Reporter::EachRank, settings, handlers, app),
-        Start::Simulated { ranks, seed, door } => {
-            launched(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
+        Start::Simulated { ranks, seed, server } => {
+            launched(*ranks, *seed, settings, server.as_ref(), handlers, app).map(drop)
         }
     }
 }

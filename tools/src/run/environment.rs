@@ -27,7 +27,7 @@ impl ForRanks {
             return Err(misuse(format!("--env {name}: this variable is set by `tasuki run` itself")));
         }
         // If this launcher is itself a rank of a job, that job's trace is not for it to write.
-        let is_within = std::env::var_os(names::JOB).is_some();
+        let is_within = std::env::var_os(names::JOB_SOCKET).is_some();
         let mut base: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| !(is_within && name == names::TRACE))
             .filter(|(name, _)| name.to_str().is_none_or(|name| !is_the_launcher_s(name)))
@@ -64,7 +64,7 @@ impl ForRanks {
     ) -> Vec<(OsString, OsString)> {
         let mut all = self.base.clone();
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
-        set(names::JOB, server.socket.clone());
+        set(names::JOB_SOCKET, server.socket.clone());
         set(names::KEY, server.key.to_string());
         self.tuning.told().into_iter().for_each(|(name, value)| set(name, value));
         if let Some(columns) = columns {

@@ -22,7 +22,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tasuki_command::misuse;
 use tasuki_core::base::Rank;
-use tasuki_core::bootstrap::rendezvous_server::{Caller, Expected, JoinEvent, RendezvousServer, prefix};
+use tasuki_core::bootstrap::rendezvous_server::{Expected, JoinEvent, RendezvousServer, ServerSource, prefix};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;
@@ -147,7 +147,7 @@ impl Job {
             oom_kills: OomKills::begin(),
             signals,
             keeper,
-            denied: environment.settings.denied,
+            denied: environment.settings.disabled,
             trace,
             limit,
             hurried: false,
@@ -265,8 +265,8 @@ impl Job {
         }
     }
 
-    fn serve(&mut self, caller: Caller) {
-        for event in self.server.deal_with(caller) {
+    fn serve(&mut self, source: ServerSource) {
+        for event in self.server.handle(source) {
             match event {
                 JoinEvent::Came(rank) => {
                     self.keep_rank(rank);

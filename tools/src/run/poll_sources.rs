@@ -3,7 +3,7 @@
 use super::options::Stream;
 use rustix::fs::FileType;
 use std::os::fd::BorrowedFd;
-use tasuki_core::bootstrap::rendezvous_server::Caller;
+use tasuki_core::bootstrap::rendezvous_server::ServerSource;
 use tasuki_core::os::poll;
 
 /// A source of events.
@@ -12,7 +12,7 @@ pub(crate) enum Source {
     /// A signal has come.
     Signals,
     /// A connection to the rendezvous server has an event.
-    RendezvousServer(Caller),
+    RendezvousServer(ServerSource),
     /// A process wrote to a pipe, or closed it.
     Pipe(usize, Stream),
     /// A process has ended.

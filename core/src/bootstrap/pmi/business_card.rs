@@ -1,50 +1,50 @@
-//! What ranks tell each other through the process manager's key-value space: printable characters without spaces.
+//! Values that ranks exchange through the process manager's key-value space: printable characters without spaces.
 
 use crate::base::{Cause, Rank, Result};
 use crate::bootstrap::settings::{Key, ServerAddress};
 use crate::os::affinity;
 
-/// What a card begins with; another version would tell other things.
+/// The beginning of a card. It identifies the version of the format.
 const FORM: &str = "tasuki-card-1";
-/// Between the parts of a value: no character of a number, of a name of a host, or of a socket's name of ours.
+/// Separates the parts of a value. Numbers, host names and Tasuki's socket names do not contain it.
 const COMMA: char = ',';
-/// Stands for a space in a text.
+/// Replaces a space in a text.
 const SPACE: char = '~';
 
-/// What a rank says of itself.
+/// The properties of a rank's process that the other ranks need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct BusinessCard {
-    /// Its process.
+    /// The process id.
     pub(super) pid: u32,
-    /// Its host's name, for people.
+    /// The host's name, for error texts.
     host: String,
-    /// What tells whether two processes can reach each other's sockets and know each other's numbers: the running
-    /// kernel, and the name spaces of network and processes.
+    /// The running kernel's boot id, and the network and PID namespaces. If two processes have equal values, they can
+    /// connect to each other's sockets, and their pids have the same meaning.
     node: String,
-    /// The processors that it may use, four a hexadecimal digit, the lowest first.
+    /// The mask of the processors that the process may use, in hexadecimal digits, the lowest first.
     processors: String,
 }
 
 impl BusinessCard {
-    /// This process's own.
+    /// Returns the card of this process.
     pub(super) fn own() -> BusinessCard {
         let read = |path: &str| printable(std::fs::read_to_string(path).unwrap_or_default().trim());
-        let space = |kind: &str| {
+        let namespace = |kind: &str| {
             let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
             printable(&link.to_string_lossy())
         };
-        let node = format!("{}/{}/{}", read("/proc/sys/kernel/random/boot_id"), space("net"), space("pid"));
+        let node = format!("{}/{}/{}", read("/proc/sys/kernel/random/boot_id"), namespace("net"), namespace("pid"));
         let (pid, host) = (std::process::id(), read("/proc/sys/kernel/hostname"));
         BusinessCard { pid, host, node, processors: mask(&affinity::allowed()) }
     }
 
-    /// The card as a value.
+    /// Encodes the card as a value.
     pub(super) fn encode(&self) -> String {
         let BusinessCard { pid, host, node, processors } = self;
         [FORM, &pid.to_string(), host, node, processors].join(&COMMA.to_string())
     }
 
-    /// Reads a value; `None` if it is no card.
+    /// Decodes a value; `None` if it is not a card.
     pub(super) fn decode(value: &str) -> Option<BusinessCard> {
         let parts: Vec<&str> = value.split(COMMA).collect();
         let [FORM, pid, host, node, processors] = parts[..] else { return None };
@@ -53,8 +53,8 @@ impl BusinessCard {
     }
 }
 
-/// Why these ranks cannot be one job, if they are not all on one node.
-pub(super) fn apart(cards: &[BusinessCard]) -> Option<String> {
+/// Returns an error text if the ranks are not all on one node, and so cannot be one job.
+pub(super) fn not_on_one_node(cards: &[BusinessCard]) -> Option<String> {
     let first = cards.first()?;
     let (rank, other) =
         cards.iter().enumerate().find(|(_, card)| (&card.node, &card.host) != (&first.node, &first.host))?;
@@ -70,7 +70,7 @@ pub(super) fn apart(cards: &[BusinessCard]) -> Option<String> {
     ))
 }
 
-/// How many processors those ranks may use together.
+/// Returns how many processors the ranks may use together.
 pub(super) fn processors(cards: &[BusinessCard]) -> usize {
     let digits = cards.iter().map(|card| card.processors.len()).max().unwrap_or(0);
     let digit = |card: &BusinessCard, at: usize| {
@@ -89,31 +89,31 @@ fn mask(allowed: &[usize]) -> String {
     (0..digits).filter_map(|at| char::from_digit(digit(at), 16)).collect()
 }
 
-/// Names as they may stand in a value.
+/// Replaces characters that a value must not contain.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() && c != COMMA && c != '=' { c } else { '?' }).collect()
 }
 
-/// What rank 0 answers all.
+/// The value that rank 0 puts for all other ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Notice {
-    /// Come here.
+    /// The address of the rendezvous server, where all ranks join.
     ServerAddress(ServerAddress),
-    /// They cannot be one job.
+    /// The ranks cannot be one job, for this reason.
     Refused(String),
 }
 
 impl Notice {
-    /// The notice as a value of at most `limit` bytes.
+    /// Encodes the notice as a value of at most `limit` bytes.
     pub(super) fn encode(&self, limit: usize) -> String {
         match self {
             Notice::ServerAddress(ServerAddress { socket, key }) => {
-                format!("door{COMMA}{socket}{COMMA}{key}")
+                format!("server{COMMA}{socket}{COMMA}{key}")
             }
             Notice::Refused(why) => {
                 let graphic = |c: char| match c {
                     ' ' => SPACE,
-                    '=' => ':', // some process managers split a line at it
+                    '=' => ':', // some process managers split lines at `=`
                     c if c.is_ascii_graphic() => c,
                     _ => '?',
                 };
@@ -123,10 +123,10 @@ impl Notice {
         }
     }
 
-    /// Reads a value.
+    /// Decodes a value.
     pub(super) fn decode(value: &str) -> Result<Notice> {
         let notice = match value.split_once(COMMA) {
-            Some(("door", rest)) => rest.split_once(COMMA).and_then(|(socket, key)| {
+            Some(("server", rest)) => rest.split_once(COMMA).and_then(|(socket, key)| {
                 Some(Notice::ServerAddress(ServerAddress {
                     socket: socket.to_string(),
                     key: Key::parse(key)?,
@@ -135,8 +135,8 @@ impl Notice {
             Some(("refused", why)) => Some(Notice::Refused(why.replace(SPACE, " "))),
             _ => None,
         };
-        let what = || format!("what rank {} says of the job makes no sense: {value:?}", Rank(0));
-        notice.ok_or_else(|| Cause::Join(what()).into())
+        let text = || format!("the notice of rank {} is malformed: {value:?}", Rank(0));
+        notice.ok_or_else(|| Cause::Join(text()).into())
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_and_notices_pass_as_values() {
+    fn cards_and_notices_are_decoded_as_encoded() {
         let own = BusinessCard::own();
         let text = own.encode();
         assert!(text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'='), "{text}");
@@ -165,21 +165,21 @@ mod tests {
             assert!(text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'='), "{text}");
             assert_eq!(Notice::decode(&text).unwrap(), notice);
         }
-        assert!(Notice::decode("door,a,short").unwrap_err().to_string().contains("door,a,short"));
+        assert!(Notice::decode("server,a,short").unwrap_err().to_string().contains("server,a,short"));
         assert_eq!(Notice::Refused("too long".into()).encode(11), "refused,too");
     }
 
     #[test]
-    fn ranks_on_two_hosts_are_apart() {
+    fn ranks_on_two_hosts_are_refused() {
         let (here, there) = (card("a", "1", "3"), card("b", "2", "3"));
-        assert_eq!(apart(&[here.clone(), here.clone()]), None);
-        let why = apart(&[here.clone(), here.clone(), there]).unwrap();
+        assert_eq!(not_on_one_node(&[here.clone(), here.clone()]), None);
+        let why = not_on_one_node(&[here.clone(), here.clone(), there]).unwrap();
         assert!(why.contains("rank 0 runs on host a and rank 2 on host b") && why.contains("all 3 ranks"));
-        assert!(apart(&[here, card("a", "2", "3")]).unwrap().contains("another container of host a"));
+        assert!(not_on_one_node(&[here, card("a", "2", "3")]).unwrap().contains("another container of host a"));
     }
 
     #[test]
-    fn processors_are_counted_once() {
+    fn processors_shared_by_ranks_are_counted_once() {
         assert_eq!(mask(&[0, 1, 5, 8]), "321");
         assert_eq!(mask(&[]), "");
         let count = |masks: &[&str]| processors(&masks.iter().map(|m| card("a", "1", m)).collect::<Vec<_>>());

@@ -1,9 +1,9 @@
-//! The thread of rank 0 that keeps the job's door where no launcher does: it lets all ranks in, and watches until
+//! The thread of rank 0 that runs the rendezvous server if no launcher does: it admits all ranks, and watches them until
 //! all have left.
 
 use crate::base::log::{Level, Log};
 use crate::base::{Error, Rank, Result};
-use crate::bootstrap::rendezvous_server::{Caller, JoinEvent, RendezvousServer};
+use crate::bootstrap::rendezvous_server::{JoinEvent, RendezvousServer, ServerSource};
 use crate::engine::node_state::{NodeState, Stage};
 use crate::os::disabled_features::DisabledFeatures;
 use crate::os::poll::PollSet;
@@ -13,121 +13,125 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where the kernel tells of no process's end: how often to look whether those are there who have not come yet.
-/// Whoever has come is known by his line.
-const LOOK: Duration = Duration::from_millis(100);
+/// The period of checks for processes that have not connected, where the kernel has no pidfd. A rank that has connected is
+/// watched by its connection.
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// The thread.
 #[derive(Debug)]
 pub(super) struct Coordinator(JoinHandle<()>);
 
-/// What it sleeps for.
+/// The sources of events that the thread waits for.
 #[derive(Clone, Copy)]
 enum Source {
-    RendezvousServer(Caller),
-    End(Rank),
+    Server(ServerSource),
+    /// The process of this rank has ended.
+    ProcessEnd(Rank),
 }
 
 /// A rank's process.
 struct RankWatch {
     pid: u32,
-    /// Readable when it has ended.
-    end: Option<OwnedFd>,
-    /// It has left, or is dead.
+    /// A pidfd, readable when the process has ended.
+    pidfd: Option<OwnedFd>,
+    /// True if the rank has left or is dead.
     gone: bool,
 }
 
-/// What the thread works on.
-struct WatchedRank {
-    door: RendezvousServer,
+/// The state of the thread.
+struct CoordinatorState {
+    server: RendezvousServer,
     node_state: Arc<NodeState>,
-    guests: Vec<RankWatch>,
+    /// By rank.
+    ranks: Vec<RankWatch>,
     log: Log,
 }
 
 impl Coordinator {
-    /// Opens the door to those processes, by rank; this one is the first.
+    /// Starts the thread with an open server. `pids` are the ranks' processes by rank; this process is rank 0.
     pub(super) fn start(
-        door: RendezvousServer,
+        server: RendezvousServer,
         pids: &[u32],
-        denied: DisabledFeatures,
+        disabled: DisabledFeatures,
         log: Log,
     ) -> Result<Coordinator> {
         let node_state =
-            door.node_state().cloned().ok_or_else(|| Error::argument("a door for ranks has a node state"))?;
+            server.node_state().cloned().ok_or_else(|| Error::argument("the server has no node state"))?;
         let own = std::process::id();
-        let end = |pid: u32| if pid == own { None } else { process::pidfd(pid, denied) };
-        let guests = pids.iter().map(|&pid| RankWatch { pid, end: end(pid), gone: false }).collect();
-        let mut watched = WatchedRank { door, node_state, guests, log };
-        let thread = std::thread::Builder::new().name("porter".into()).spawn(move || watched.run());
-        thread.map(Coordinator).map_err(|error| Error::from_io("starting the porter's thread", &error))
+        let pidfd = |pid: u32| if pid == own { None } else { process::pidfd(pid, disabled) };
+        let ranks = pids.iter().map(|&pid| RankWatch { pid, pidfd: pidfd(pid), gone: false }).collect();
+        let mut state = CoordinatorState { server, node_state, ranks, log };
+        let thread = std::thread::Builder::new().name("coordinator".into()).spawn(move || state.run());
+        thread.map(Coordinator).map_err(|error| Error::from_io("starting the coordinator thread", &error))
     }
 
     /// Waits until all ranks have left, or one has died.
     pub(super) fn join_all(self) {
-        let _ = self.0.join(); // it panics for a bug of ours only, and the rank has left
+        let _ = self.0.join(); // it panics only for a bug of Tasuki, and this rank has left
     }
 }
 
-impl WatchedRank {
+impl CoordinatorState {
     fn run(&mut self) {
         while !self.is_over() {
-            let mut watch = PollSet::default();
-            self.door.watch(&mut watch, Source::RendezvousServer);
-            for (rank, guest) in (0..).map(Rank).zip(&self.guests) {
-                guest.end.iter().for_each(|end| watch.read(Source::End(rank), end.as_fd()));
+            let mut set = PollSet::default();
+            self.server.watch(&mut set, Source::Server);
+            for (rank, watch) in (0..).map(Rank).zip(&self.ranks) {
+                watch.pidfd.iter().for_each(|pidfd| set.read(Source::ProcessEnd(rank), pidfd.as_fd()));
             }
-            for source in watch.wait(self.deadline()) {
+            for source in set.wait(self.deadline()) {
                 match source {
-                    Source::RendezvousServer(caller) => {
-                        self.door.deal_with(caller).into_iter().for_each(|event| self.hear(event));
-                        self.door.send_memberships();
+                    Source::Server(source) => {
+                        let events = self.server.handle(source);
+                        events.into_iter().for_each(|event| self.handle_event(event));
+                        self.server.send_memberships();
                     }
-                    Source::End(rank) => {
-                        self.guests[rank.index()].end = None;
+                    Source::ProcessEnd(rank) => {
+                        self.ranks[rank.index()].pidfd = None;
                         self.ended(rank);
                     }
                 }
             }
-            self.keep_time();
+            self.handle_deadlines();
         }
     }
 
-    /// Whether nobody needs the door any more: all have gone, or all have what they came for and know of a death.
+    /// Returns true if no rank needs the server any more: all have left or died, or all have the membership and can see a
+    /// death in the node state.
     fn is_over(&self) -> bool {
-        let told = self.node_state.is_over() && self.door.has_sent_memberships();
-        told || self.guests.iter().all(|guest| guest.gone)
+        let all_can_see_death = self.node_state.is_over() && self.server.has_sent_memberships();
+        all_can_see_death || self.ranks.iter().all(|watch| watch.gone)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let look = self.unseen().next().map(|_| Instant::now() + LOOK);
-        [self.door.deadline(), look].into_iter().flatten().min()
+        let check = self.unwatched().next().map(|_| Instant::now() + CHECK_PERIOD);
+        [self.server.deadline(), check].into_iter().flatten().min()
     }
 
-    /// Ranks that have not come, and whose process's end the kernel does not tell.
-    fn unseen(&self) -> impl Iterator<Item = Rank> {
-        let unseen = |(rank, guest): &(Rank, &RankWatch)| {
-            let own = guest.pid == std::process::id();
-            !own && !guest.gone && guest.end.is_none() && !self.door.has_come(*rank)
+    /// Returns the ranks that have not connected and have no pidfd.
+    fn unwatched(&self) -> impl Iterator<Item = Rank> {
+        let unwatched = |(rank, watch): &(Rank, &RankWatch)| {
+            let own = watch.pid == std::process::id();
+            !own && !watch.gone && watch.pidfd.is_none() && !self.server.has_come(*rank)
         };
-        (0..).map(Rank).zip(&self.guests).filter(unseen).map(|(rank, _)| rank)
+        (0..).map(Rank).zip(&self.ranks).filter(unwatched).map(|(rank, _)| rank)
     }
 
-    fn keep_time(&mut self) {
-        if self.door.deadline().is_some_and(|when| when <= Instant::now()) {
-            self.door.send_memberships();
+    fn handle_deadlines(&mut self) {
+        if self.server.deadline().is_some_and(|when| when <= Instant::now()) {
+            self.server.send_memberships();
         }
-        let missing: Vec<Rank> =
-            self.unseen().filter(|rank| !process::exists(self.guests[rank.index()].pid)).collect();
-        missing.into_iter().for_each(|rank| self.ended(rank));
+        let ended: Vec<Rank> =
+            self.unwatched().filter(|rank| !process::exists(self.ranks[rank.index()].pid)).collect();
+        ended.into_iter().for_each(|rank| self.ended(rank));
     }
 
-    fn hear(&mut self, event: JoinEvent) {
+    fn handle_event(&mut self, event: JoinEvent) {
         match event {
-            // Who comes too late learns what those before him were told.
+            // A rank that connects after a death must learn of it, too.
             JoinEvent::Came(_) => {
                 if let Some(death) = self.node_state.death() {
-                    self.door.broadcast_death(death.rank, &death.how);
+                    self.server.broadcast_death(death.rank, &death.how);
                 }
             }
             JoinEvent::Lost(rank) => self.ended(rank),
@@ -138,22 +142,22 @@ impl WatchedRank {
                 );
                 self.log.say(Level::Warn, text);
             }
-            JoinEvent::Asks(id) => self.door.refuse(id, "a job that mpiexec started does not tell how it is"),
+            JoinEvent::Asks(id) => self.server.refuse(id, "a job that mpiexec started reports no status"),
         }
     }
 
-    /// A rank's process, or its connection, has ended: in order, or it is dead.
+    /// Handles the end of a rank's process or connection: the rank has left in order, or it is dead.
     fn ended(&mut self, rank: Rank) {
-        let guest = &mut self.guests[rank.index()];
-        if std::mem::replace(&mut guest.gone, true) {
+        let watch = &mut self.ranks[rank.index()];
+        if std::mem::replace(&mut watch.gone, true) {
             return;
         }
         let how = match self.node_state.rank_state(rank).stage() {
             Stage::Left => return,
-            Stage::Absent => format!("process {} ended without joining the job", guest.pid),
-            Stage::Joined | Stage::Leaving => format!("process {} ended without leaving the job", guest.pid),
+            Stage::Absent => format!("process {} ended without joining the job", watch.pid),
+            Stage::Joined | Stage::Leaving => format!("process {} ended without leaving the job", watch.pid),
         };
         self.node_state.declare_dead(rank, &how, clock::now_ns());
-        self.door.broadcast_death(rank, &how);
+        self.server.broadcast_death(rank, &how);
     }
 }

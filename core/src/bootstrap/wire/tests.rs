@@ -1,4 +1,4 @@
-//! Messages survive the way, and nothing that comes that way does any harm.
+//! Messages are decoded as they were encoded, and malformed bytes cause errors, never panics.
 
 use super::*;
 
@@ -15,10 +15,10 @@ fn requests() -> Vec<Request> {
             key,
             rank: Rank(3),
             size: 4,
-            barrier: true,
+            has_membarrier: true,
         },
         Request::Host { greeting: greeting(), layout: 1, key, size: 9 },
-        Request::Taken,
+        Request::Received,
         Request::Ask(greeting()),
     ]
 }
@@ -33,7 +33,7 @@ fn answers() -> Vec<Answer> {
     ]
 }
 
-/// The message without its length, which must be right.
+/// Returns the message without its length, which must be correct.
 fn body(bytes: &[u8]) -> &[u8] {
     let length = length(bytes, ANSWER_BYTES_MAX).unwrap().unwrap();
     assert_eq!(bytes.len(), LENGTH_BYTES + length);
@@ -41,7 +41,7 @@ fn body(bytes: &[u8]) -> &[u8] {
 }
 
 #[test]
-fn what_is_said_is_heard() {
+fn messages_are_decoded_as_encoded() {
     for request in requests() {
         assert_eq!(Request::decode(body(&request.encode())).unwrap(), request);
     }
@@ -51,19 +51,19 @@ fn what_is_said_is_heard() {
 }
 
 #[test]
-fn another_version_can_still_say_what_it_is() {
+fn the_greeting_of_another_version_is_decoded() {
     let other = Greeting { protocol: layout::PROTOCOL + 1, ..greeting() };
     let key = Key([7; 16]);
     let hello =
-        Request::Hello { greeting: other.clone(), layout: 1, key, rank: Rank(0), size: 1, barrier: false }
+        Request::Hello { greeting: other.clone(), layout: 1, key, rank: Rank(0), size: 1, has_membarrier: false }
             .encode();
-    assert_eq!(Request::decode(body(&hello)).unwrap(), Request::Stranger(other.clone()));
-    let longer = [body(&hello), b"things that we do not know"].concat();
-    assert_eq!(Request::decode(&longer).unwrap(), Request::Stranger(other));
+    assert_eq!(Request::decode(body(&hello)).unwrap(), Request::OtherVersion(other.clone()));
+    let longer = [body(&hello), b"fields of another version"].concat();
+    assert_eq!(Request::decode(&longer).unwrap(), Request::OtherVersion(other));
 }
 
 #[test]
-fn cut_or_lengthened_messages_are_errors() {
+fn messages_that_are_too_short_or_too_long_are_errors() {
     let all = requests()
         .iter()
         .map(Request::encode)
@@ -88,7 +88,7 @@ fn lengths_are_bounded() {
     assert!(length(&[255; 4], ANSWER_BYTES_MAX).is_err());
 }
 
-/// A small generator: the bytes need not be good, only many and the same each time.
+/// A small random generator. The bytes need not be of good quality, but equal in each run.
 struct Noise(u64);
 
 impl Noise {
@@ -101,7 +101,7 @@ impl Noise {
 }
 
 #[test]
-fn random_bytes_do_no_harm() {
+fn random_bytes_cause_no_panic() {
     let mut noise = Noise(42);
     let whole: Vec<Vec<u8>> =
         requests().iter().map(Request::encode).chain(answers().iter().map(Answer::encode)).collect();

@@ -89,8 +89,9 @@ impl Tuning {
     pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
         if let Some(file) = environment.get(names::TUNE_FILE).map(PathBuf::from) {
             let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
-            let text = text_of(&file)
-                .map_err(|error| misuse(format!("{}={}: {error}; {remedy}", names::TUNE_FILE, file.display())))?;
+            let text = text_of(&file).map_err(|error| {
+                misuse(format!("{}={}: {error}; {remedy}", names::TUNE_FILE, file.display()))
+            })?;
             return Ok(Tuning::found(file.clone(), entry(&file, &text)?));
         }
         let Some(file) = usual(environment) else { return Ok(Tuning::BuiltIn) };

@@ -41,7 +41,8 @@ impl FromStr for Helper {
             "rank" => HelperKind::Rank,
             _ => return Err("give off, node, rank or auto, optionally with :PROCESSOR".into()),
         };
-        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not the number of a processor"));
+        let number =
+            |text: &str| text.parse().map_err(|_| format!("`{text}` is not the number of a processor"));
         Ok(Helper { kind, processor: processor.map(number).transpose()? })
     }
 }

@@ -327,14 +327,16 @@ mod tests {
         assert!(wrong.contains("TASUKI_SIZE is 3 for rank 1, but the job has 2 ranks"), "{wrong}");
         admit(&mut rendezvous, hello(1, true));
         assert!(
-            refusal(admit(&mut rendezvous, hello(1, true))).contains("this process has joined as rank 1 already")
+            refusal(admit(&mut rendezvous, hello(1, true)))
+                .contains("this process has joined as rank 1 already")
         );
         let second = rendezvous.admit(hello(1, true), Credentials { pid: 6, user: USER }, files());
         assert!(refusal(second).contains("joined already, as process 5 (/bin/app)"));
         let without = rendezvous.admit(hello(0, true), Credentials { pid: 5, user: USER }, vec![]);
         assert!(refusal(without).contains("memory file"));
         let wrong = std::fs::File::open("/proc/self/exe").unwrap();
-        let unsealed = rendezvous.admit(hello(0, true), Credentials { pid: 5, user: USER }, vec![wrong.into()]);
+        let unsealed =
+            rendezvous.admit(hello(0, true), Credentials { pid: 5, user: USER }, vec![wrong.into()]);
         assert!(refusal(unsealed).contains("not a sealed memory file"));
     }
 

@@ -279,7 +279,8 @@ mod tests {
         let server = address("refuse");
         let launcher = serve(&server, 1);
         let error = join(&settings(5, 6, &server)).unwrap_err();
-        let text = "rank 5: join: TASUKI_SIZE is 6 for rank 5, but the job has 1 ranks: let `tasuki run` set it";
+        let text =
+            "rank 5: join: TASUKI_SIZE is 6 for rank 5, but the job has 1 ranks: let `tasuki run` set it";
         assert_eq!(error.to_string(), text);
         let (membership, _) = join(&settings(0, 1, &server)).unwrap();
         assert_eq!(membership.rank, Rank(0));

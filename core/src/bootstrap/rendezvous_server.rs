@@ -298,7 +298,13 @@ impl RendezvousServer {
         }
     }
 
-    fn handle_hello(&mut self, id: u64, rank: Rank, hello: Request, files: Vec<OwnedFd>) -> Option<JoinEvent> {
+    fn handle_hello(
+        &mut self,
+        id: u64,
+        rank: Rank,
+        hello: Request,
+        files: Vec<OwnedFd>,
+    ) -> Option<JoinEvent> {
         let from = self.connections.get(&id)?.from;
         let Joining::Ranks(rendezvous) = &mut self.joining else {
             self.answer(id, &Answer::Refused("all ranks of this job are threads of one process".into()));
@@ -366,7 +372,9 @@ impl RendezvousServer {
     /// Notifies the ranks that still wait for others that one has died.
     pub fn broadcast_death(&mut self, rank: Rank, how: &str) {
         if matches!(&self.joining, Joining::Ranks(rendezvous) if !rendezvous.is_complete()) {
-            for connection in self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
+            for connection in
+                self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_)))
+            {
                 connection.send(&Answer::Dead { rank, how: how.to_string() });
             }
         }
@@ -381,7 +389,8 @@ impl RendezvousServer {
             return;
         }
         let mut unfinished = 0;
-        for connection in self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_))) {
+        for connection in self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_)))
+        {
             let Some(part) = connection.part else { continue };
             unfinished += 1;
             if self.in_flight >= self.in_flight_max {

@@ -107,7 +107,11 @@ impl ServerConnection {
     }
 
     /// Sends an answer with descriptors, if that is possible now.
-    pub(super) fn send_with_descriptors(&mut self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send_with_descriptors(
+        &mut self,
+        answer: &Answer,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         let message = answer.encode();
         let sent = socket::send_some(&self.stream, &message, descriptors)?;
         self.outgoing.extend_from_slice(&message[sent..]);

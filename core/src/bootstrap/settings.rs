@@ -158,7 +158,9 @@ impl Settings {
         let from = EnvironmentReader(environment);
         Ok(Settings {
             log: from.read(names::LOG, Level::named)?.unwrap_or(Level::Warn),
-            disabled: from.read(names::DISABLE, |list| DisabledFeatures::parse(list).ok())?.unwrap_or_default(),
+            disabled: from
+                .read(names::DISABLE, |list| DisabledFeatures::parse(list).ok())?
+                .unwrap_or_default(),
             wake: from.read(names::WAKE, wake_mode)?.flatten(),
             own_memory_by_request: from.choice(names::OWN_MEMORY, "request", "auto")?,
             direct: !from.choice(names::DIRECT_SIGNALS, "off", "on")?,
@@ -241,8 +243,7 @@ impl EnvironmentReader<'_> {
     }
 
     fn launched(&self) -> Result<LauncherSettings> {
-        let missing =
-            |name| move || conflict(names::RANK, name, MISSING);
+        let missing = |name| move || conflict(names::RANK, name, MISSING);
         let size = self.count(names::SIZE)?.ok_or_else(missing(names::SIZE))?;
         let below = |text: &str| text.parse().ok().filter(|rank| (*rank as usize) < size).map(Rank);
         let rank = self.read(names::RANK, below)?;
@@ -293,7 +294,11 @@ mod tests {
         let settings = parse(&[]).unwrap();
         assert_eq!(settings.start, Start::Alone);
         assert_eq!((settings.log, settings.wake, settings.direct), (Level::Warn, None, true));
-        assert_eq!(parse(&[("TASUKI_LOG", ""), ("TASUKI_RANK", "")]).unwrap(), settings, "an empty variable counts as not set");
+        assert_eq!(
+            parse(&[("TASUKI_LOG", ""), ("TASUKI_RANK", "")]).unwrap(),
+            settings,
+            "an empty variable counts as not set"
+        );
     }
 
     #[test]
@@ -354,7 +359,10 @@ mod tests {
 
     #[test]
     fn threads_and_simulation_are_parsed() {
-        assert_eq!(parse(&[("TASUKI_THREADS", "3")]).unwrap().start, Start::Threads { ranks: 3, server: None });
+        assert_eq!(
+            parse(&[("TASUKI_THREADS", "3")]).unwrap().start,
+            Start::Threads { ranks: 3, server: None }
+        );
         let sim = [("TASUKI_THREADS", "3"), ("TASUKI_FABRIC", "sim"), ("TASUKI_SEED", "7")];
         assert_eq!(parse(&sim).unwrap().start, Start::Simulated { ranks: 3, seed: 7, server: None });
         assert!(fault(&sim[1..]).contains("TASUKI_THREADS"));

@@ -19,7 +19,8 @@ impl RankOptions {
         let wrong = |name: &str, value: &str, why: String| {
             Error::new(Cause::Argument(format!("{name}={value}: {why}")))
         };
-        let costs = settings.costs.parse().map_err(|why| wrong(names::COST_PARAMETERS, &settings.costs, why))?;
+        let costs =
+            settings.costs.parse().map_err(|why| wrong(names::COST_PARAMETERS, &settings.costs, why))?;
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };

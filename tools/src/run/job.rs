@@ -22,7 +22,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tasuki_command::misuse;
 use tasuki_core::base::Rank;
-use tasuki_core::bootstrap::rendezvous_server::{Expected, JoinEvent, RendezvousServer, ServerSource, prefix};
+use tasuki_core::bootstrap::rendezvous_server::{
+    Expected, JoinEvent, RendezvousServer, ServerSource, prefix,
+};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;

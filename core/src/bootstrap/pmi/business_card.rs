@@ -33,7 +33,8 @@ impl BusinessCard {
             let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
             printable(&link.to_string_lossy())
         };
-        let node = format!("{}/{}/{}", read("/proc/sys/kernel/random/boot_id"), namespace("net"), namespace("pid"));
+        let node =
+            format!("{}/{}/{}", read("/proc/sys/kernel/random/boot_id"), namespace("net"), namespace("pid"));
         let (pid, host) = (std::process::id(), read("/proc/sys/kernel/hostname"));
         BusinessCard { pid, host, node, processors: mask(&affinity::allowed()) }
     }
@@ -175,7 +176,9 @@ mod tests {
         assert_eq!(not_on_one_node(&[here.clone(), here.clone()]), None);
         let why = not_on_one_node(&[here.clone(), here.clone(), there]).unwrap();
         assert!(why.contains("rank 0 runs on host a and rank 2 on host b") && why.contains("all 3 ranks"));
-        assert!(not_on_one_node(&[here, card("a", "2", "3")]).unwrap().contains("another container of host a"));
+        assert!(
+            not_on_one_node(&[here, card("a", "2", "3")]).unwrap().contains("another container of host a")
+        );
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl Client {
         let maxes = client.request("cmd=get_maxes", "maxes")?;
         let limit = maxes.get("vallen_max").and_then(|value| value.parse::<usize>().ok());
         // The limit counts the zero byte at the end of a C string.
-        client.value_bytes_max = limit.ok_or_else(|| maxes.malformed("it lacks vallen_max"))?.saturating_sub(1);
+        client.value_bytes_max =
+            limit.ok_or_else(|| maxes.malformed("it lacks vallen_max"))?.saturating_sub(1);
         let name = client.request("cmd=get_my_kvsname", "my_kvsname")?;
         client.space = name.get("kvsname").ok_or_else(|| name.malformed("it lacks kvsname"))?.to_string();
         Ok(client)

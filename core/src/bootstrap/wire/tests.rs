@@ -54,9 +54,15 @@ fn messages_are_decoded_as_encoded() {
 fn the_greeting_of_another_version_is_decoded() {
     let other = Greeting { protocol: layout::PROTOCOL + 1, ..greeting() };
     let key = Key([7; 16]);
-    let hello =
-        Request::Hello { greeting: other.clone(), layout: 1, key, rank: Rank(0), size: 1, has_membarrier: false }
-            .encode();
+    let hello = Request::Hello {
+        greeting: other.clone(),
+        layout: 1,
+        key,
+        rank: Rank(0),
+        size: 1,
+        has_membarrier: false,
+    }
+    .encode();
     assert_eq!(Request::decode(body(&hello)).unwrap(), Request::OtherVersion(other.clone()));
     let longer = [body(&hello), b"fields of another version"].concat();
     assert_eq!(Request::decode(&longer).unwrap(), Request::OtherVersion(other));

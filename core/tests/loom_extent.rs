@@ -1,7 +1,7 @@
 //! Models of an entry of the extent table: no thread uses memory that its owner has freed.
 #![cfg(loom)]
 #![allow(unsafe_code)]
-//! Unsafe: accesses to a loom cell, which reports any two that are not ordered.
+//! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -39,11 +39,11 @@ fn a_copy_offered_while_the_helper_falls_asleep_is_seen() {
         let opener = {
             let node = node.clone();
             thread::spawn(move || {
-                assert!(node.copies.open([1; WORDS], 1));
+                assert!(node.bulk.open([1; WORDS], 1));
                 node.helper.needs_wake(WakeMode::Fence)
             })
         };
-        let asleep = node.sleep_unless(|| node.copies.has_any());
+        let asleep = node.settle(|| node.bulk.has_any());
         opener.join().unwrap();
         assert!(
             asleep.is_none_or(|epoch| !node.helper.keeps_asleep(epoch)),
@@ -61,7 +61,7 @@ fn a_command_posted_while_the_helper_falls_asleep_is_run() {
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
-                let position = node.writers.reserve(1, 1, &node.reader).unwrap();
+                let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 node.line.write(position, &[1; LINE_WORDS]);
                 fence(Ordering::SeqCst); // SYNC serving
                 !node.polling.is_polled()
@@ -77,7 +77,7 @@ fn a_command_posted_while_the_helper_falls_asleep_is_run() {
 fn a_woken_helper_can_sleep_again() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        let first = node.sleep_unless(|| false).expect("there is nothing to do");
+        let first = node.settle(|| false).expect("there is nothing to do");
         let waker = {
             let node = node.clone();
             thread::spawn(move || node.helper.needs_wake(WakeMode::Fence))

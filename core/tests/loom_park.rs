@@ -1,4 +1,4 @@
-//! Models of park lines: no wake-up is lost, in either wake mode.
+//! Models of sleeping and waking: no wake-up is lost, in either wake mode.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -60,13 +60,13 @@ fn one_of_two_writers_wakes_the_sleeper() {
 /// the sleeper continues. A writer that has ended counts as fenced, like a thread that does not run.
 #[derive(Default)]
 struct Membarrier {
-    requested: AtomicBool,
+    asked: AtomicBool,
     done: AtomicBool,
 }
 
 impl Membarrier {
     fn interrupt(&self) {
-        if self.requested.load(Ordering::Acquire) && !self.done.load(Ordering::Relaxed) {
+        if self.asked.load(Ordering::Acquire) && !self.done.load(Ordering::Relaxed) {
             fence(Ordering::SeqCst);
             self.done.store(true, Ordering::Release);
         }
@@ -78,7 +78,7 @@ impl Membarrier {
     }
 
     fn execute(&self) {
-        self.requested.store(true, Ordering::Release);
+        self.asked.store(true, Ordering::Release);
         while !self.done.load(Ordering::Acquire) {
             thread::yield_now();
         }
@@ -87,7 +87,7 @@ impl Membarrier {
 }
 
 #[test]
-fn membarrier_mode_loses_no_wake_up_of_a_sleeper_without_limit() {
+fn barrier_mode_loses_no_wake_up_of_a_deep_sleeper() {
     loom::model(|| {
         let (line, signal) = (Arc::new(ParkLine::default()), Arc::new(AtomicU64::new(0)));
         let barrier = Arc::new(Membarrier::default());

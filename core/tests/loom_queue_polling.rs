@@ -30,7 +30,7 @@ fn a_command_posted_while_the_rank_stops_polling_is_seen() {
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
-                let position = node.writers.reserve(1, 1, &node.reader).unwrap();
+                let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 node.line.write(position, &[1; LINE_WORDS]);
                 RingWriters::fence_after_reserve();
                 fence(Ordering::SeqCst); // SYNC serving
@@ -53,7 +53,7 @@ fn a_position_reserved_while_the_rank_stops_polling_is_seen() {
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
-                let position = node.writers.reserve(1, 1, &node.reader).unwrap();
+                let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 RingWriters::fence_after_reserve();
                 node.line.write(position, &[1; LINE_WORDS]);
                 !node.polling.is_polled()

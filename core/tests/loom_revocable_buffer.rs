@@ -1,7 +1,7 @@
 //! A model of a revocable buffer: no thread uses it after it was revoked.
 #![cfg(loom)]
 #![allow(unsafe_code)]
-//! Unsafe: accesses to a loom cell, which reports any two that are not ordered.
+//! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

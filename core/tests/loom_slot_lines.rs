@@ -2,7 +2,7 @@
 //! sender claims a receive that was withdrawn.
 #![cfg(loom)]
 #![allow(unsafe_code)]
-//! Unsafe: accesses to a loom cell, which reports any two that are not ordered.
+//! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -59,7 +59,7 @@ fn payload_is_overwritten_only_after_it_was_read() {
                 payload.with_mut(|payload| unsafe { *payload = 2 });
             })
         };
-        // SAFETY: the sender waits for the post; loom checks it.
+        // SAFETY: the sender waits for the posting; loom checks it.
         assert_eq!(payload.with(|payload| unsafe { *payload }), 1);
         at_sender.write_side(2);
         sender.join().unwrap();
@@ -80,7 +80,7 @@ fn parts_of_a_split_copy_are_copied_once() {
         let copy = |source: &[UnsafeCell<u64>; 2], target: &[UnsafeCell<u64>; 2]| {
             let (source, target) = (source as *const _, target as *const _);
             move |part: u64| {
-                // SAFETY: the model's cells exist as long as its threads; loom checks the accesses.
+                // SAFETY: the model's cells live as long as its threads; loom checks the accesses.
                 let (source, target): (&[UnsafeCell<u64>; 2], &[UnsafeCell<u64>; 2]) =
                     unsafe { (&*source, &*target) };
                 // SAFETY: nobody else copies this part; loom checks it.
@@ -151,16 +151,16 @@ fn a_successful_claim_covers_the_description_read_before() {
             let line = line.clone();
             thread::spawn(move || {
                 line.write(&[100], 4 | POSTED);
-                let withdrawn = line.main().compare_exchange(
+                let taken_back = line.main().compare_exchange(
                     4 | POSTED,
                     4 | WITHDRAWN,
                     Ordering::SeqCst,
                     Ordering::SeqCst,
                 );
-                if withdrawn.is_ok() {
+                if taken_back.is_ok() {
                     line.write(&[200], 8 | POSTED);
                 }
-                withdrawn.is_ok()
+                taken_back.is_ok()
             })
         };
         let word = line.read(SlotWord::Main);
@@ -171,9 +171,9 @@ fn a_successful_claim_covers_the_description_read_before() {
                 line.main().compare_exchange(word, word & !3 | CLAIMED, Ordering::SeqCst, Ordering::SeqCst);
             claimed = claim.ok().map(|_| place);
         }
-        let was_withdrawn = receiver.join().unwrap();
+        let was_taken_back = receiver.join().unwrap();
         if let Some(place) = claimed {
-            assert_eq!(place, if was_withdrawn { 200 } else { 100 });
+            assert_eq!(place, if was_taken_back { 200 } else { 100 });
         }
     });
 }

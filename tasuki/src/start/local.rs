@@ -122,7 +122,7 @@ pub(super) fn per_processor(node_state: &NodeState) -> usize {
 /// Makes the worker of a rank on real processors.
 pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceScope) -> Result<Worker> {
     let options = Options {
-        disabled: settings.denied,
+        disabled: settings.disabled,
         request_owner: settings.own_memory_by_request,
         direct_signals: settings.direct,
         direct_from: settings.direct_from,

@@ -9,22 +9,22 @@
 //! fail.
 
 pub mod case;
+pub mod case_runner;
 pub mod cases;
-pub mod failing;
-pub mod machines;
-pub mod manager;
+pub mod failing_jobs;
+pub mod order_mutants;
+pub mod pmi_manager;
 pub mod processes;
-pub mod run;
+pub mod simulated_machines;
 pub mod table;
-pub mod twins;
 pub mod watchdog;
 
+mod blocked_operation;
 mod exchange;
-mod forgotten;
-mod gate;
-mod patience;
+mod expected_error;
+mod leak;
 mod pattern;
 mod random;
-mod refusal;
+mod wait_until;
 
 pub use case::{Body, Case, Ways};

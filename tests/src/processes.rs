@@ -1,6 +1,6 @@
 //! Cases on ranks that are processes, started by the `tasuki` command that was built of these sources.
 
-use crate::run::{Switches, says_what_it_should, the_case, the_failing, without_variables};
+use crate::case_runner::{Switches, says_what_it_should, the_case, the_failing, without_variables};
 use crate::watchdog::Watchdog;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

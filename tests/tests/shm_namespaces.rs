@@ -2,8 +2,8 @@
 //! another process to its peers, so the kernel must not be asked to copy by it.
 
 use std::process::{Command, Stdio};
+use tasuki_tests::case_runner::Switches;
 use tasuki_tests::processes::on_processes_within;
-use tasuki_tests::run::Switches;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 

@@ -1,8 +1,8 @@
 //! Ranks that another launcher started, and that find each other by PMI-1: they run the cases as ranks of our own
 //! launcher do, a death among them is told by themselves, and a process manager that is wrong is an error.
 
-use tasuki_tests::failing;
-use tasuki_tests::manager::{Ended, Manager, Manners, orderly};
+use tasuki_tests::failing_jobs;
+use tasuki_tests::pmi_manager::{Ended, Manager, Manners, orderly};
 use tasuki_tests::watchdog::Watchdog;
 
 const CASES: &str = env!("CARGO_BIN_EXE_conformance");
@@ -39,7 +39,7 @@ fn threads_of_a_rank() {
 
 #[test]
 fn jobs_fail_as_they_should() {
-    for failing in failing::FAILING.iter().filter(|failing| failing.ranks > 1) {
+    for failing in failing_jobs::FAILING.iter().filter(|failing| failing.ranks > 1) {
         let _watched = Watchdog::over(format!("{} by PMI", failing.name));
         let ended = Manager::start(CASES, &[failing.name], failing.ranks, &[], orderly).wait();
         let said: String = ended.iter().map(|rank| rank.said.as_str()).collect();

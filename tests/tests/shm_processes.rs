@@ -1,7 +1,7 @@
 //! Every case on ranks that are processes, as `tasuki run` starts them; those whose path a test switch changes between
 //! processes also with it thrown.
 
-use tasuki_tests::failing::FAILING;
+use tasuki_tests::failing_jobs::FAILING;
 use tasuki_tests::processes::{failing_on_processes, on_processes};
 use tasuki_tests::{case::COUNTS, each_case};
 

@@ -1,9 +1,9 @@
 //! Cases on processes with test switches thrown, where processes differ from threads: own memory lies in another
 //! address space, and sleepers are found by means of all processes together.
 
-use tasuki_tests::failing::FAILING;
+use tasuki_tests::case_runner::Switches;
+use tasuki_tests::failing_jobs::FAILING;
 use tasuki_tests::processes::{failing_on_processes, on_processes};
-use tasuki_tests::run::Switches;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 

@@ -1,13 +1,13 @@
 //! Every case on ranks that are threads of this process.
 
-use tasuki_tests::{each_case, run};
+use tasuki_tests::{case_runner, each_case};
 
 macro_rules! test_of {
     (Processes $name:ident) => {};
     ($ways:ident $name:ident) => {
         #[test]
         fn $name() {
-            run::on_threads(stringify!($name));
+            case_runner::on_threads(stringify!($name));
         }
     };
 }

@@ -1,11 +1,11 @@
 //! Every failing job on ranks that are threads of this process.
 
-use tasuki_tests::{failing, run};
+use tasuki_tests::{case_runner, failing_jobs};
 
 /// One test for all, since several of them share a name: each says which one it is when it fails.
 #[test]
 fn shm_threads_fail_as_they_should() {
-    for failing in failing::everywhere() {
-        run::failing_on_threads(failing.name);
+    for failing in failing_jobs::everywhere() {
+        case_runner::failing_on_threads(failing.name);
     }
 }

@@ -3,8 +3,8 @@
 //! Switches are variables of the environment, so each case runs in a process of its own, with ranks as threads. With
 //! all switches thrown at once every case runs; with a single one those whose path it changes, chosen by their files.
 
-use tasuki_tests::run::Switches;
-use tasuki_tests::{each_case, run};
+use tasuki_tests::case_runner::Switches;
+use tasuki_tests::{case_runner, each_case};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
@@ -106,7 +106,7 @@ macro_rules! tests_with {
                 if super::$switches == super::HELPER_RANK {
                     return;
                 }
-                for failing in tasuki_tests::failing::everywhere() {
+                for failing in tasuki_tests::failing_jobs::everywhere() {
                     super::run::failing_on_switched_threads(super::PROGRAM, failing.name, super::$switches);
                 }
             }

@@ -1,6 +1,6 @@
 //! Every case on simulated ranks: several seeds on every kind of machine, with its capabilities, delays and refusals.
 
-use tasuki_tests::{each_case, failing, run};
+use tasuki_tests::{case_runner, each_case, failing_jobs};
 
 /// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 2 s a run:
 /// those that move megabytes or have many threads go over the machines once, the quick ones more often.
@@ -78,7 +78,7 @@ macro_rules! test_of {
     (Everywhere $name:ident) => {
         #[test]
         fn $name() {
-            run::on_sim(stringify!($name), 0..super::seeds(stringify!($name)));
+            case_runner::on_sim(stringify!($name), 0..super::seeds(stringify!($name)));
         }
     };
     ($ways:ident $name:ident) => {};
@@ -98,8 +98,8 @@ each_case!(tests);
 /// One test for all, since several of them share a name: each says which one it is when it fails.
 #[test]
 fn sim_fails_as_it_should() {
-    for failing in failing::everywhere() {
-        run::failing_on_sim(failing, 0..2);
+    for failing in failing_jobs::everywhere() {
+        case_runner::failing_on_sim(failing, 0..2);
     }
 }
 
@@ -114,6 +114,6 @@ fn sim_repeats_itself() {
         "d20_threads_of_a_rank_are_woken",
         "b3_sizes_between_two_others",
     ] {
-        run::the_same_again_on_sim(name);
+        case_runner::the_same_again_on_sim(name);
     }
 }

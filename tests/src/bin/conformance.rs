@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use tasuki::{Error, Job, Result};
 use tasuki_tests::watchdog::Watchdog;
-use tasuki_tests::{Body, Case, failing, table};
+use tasuki_tests::{Body, Case, failing_jobs, table};
 
 fn main() -> ExitCode {
     let Some(name) = std::env::args().nth(1) else {
@@ -20,14 +20,15 @@ fn main() -> ExitCode {
     }
     let _watched = Watchdog::over(name.clone());
     let handlers = table::find(&name).map(Case::handlers);
-    let handlers =
-        handlers.or_else(|| failing::find(&name).map(failing::Failing::handlers)).unwrap_or_default();
+    let handlers = handlers
+        .or_else(|| failing_jobs::find(&name).map(failing_jobs::Failing::handlers))
+        .unwrap_or_default();
     tasuki::main_with(&handlers, |job: &Job| -> Result<()> { body(&name)?(job) })
 }
 
 fn body(name: &str) -> Result<Body> {
     let case = table::find(name).map(|case| case.body);
-    let body = case.or_else(|| failing::find(name).map(|failing| failing.body));
+    let body = case.or_else(|| failing_jobs::find(name).map(|failing| failing.body));
     body.ok_or_else(|| Error::argument(format!("there is no case {name}; without a name all are listed")))
 }
 
@@ -42,7 +43,7 @@ fn list() {
         let (least, most) = (case.ranks.start(), case.ranks.end());
         eprintln!("{:12} {:55} {least} to {most} ranks, {:?}", case.id, case.name, case.ways);
     }
-    for failing in failing::FAILING {
+    for failing in failing_jobs::FAILING {
         eprintln!("{:12} {:55} {} ranks, {:?}", "must fail", failing.name, failing.ranks, failing.ways);
     }
 }

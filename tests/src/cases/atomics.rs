@@ -1,8 +1,8 @@
 //! C: what each atomic does to a word and returns, for every type, in every kind of memory.
 
-use super::areas::{Areas, KINDS};
+use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{bytes_at, last};
-use crate::refusal::{ended, misused};
+use crate::expected_error::{ended, misused};
 use std::fmt::Debug;
 use tasuki::{After, AtomicOp, GlobalPtr, Job, Rank, Result, Word};
 

@@ -1,10 +1,10 @@
 //! B: who copies from where to where, sizes and guards, overlap.
 
-use super::areas::{Areas, KINDS};
+use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, last};
-use crate::patience::stay_away;
+use crate::expected_error::{ended, misused};
 use crate::pattern::{self, GUARD};
-use crate::refusal::{ended, misused};
+use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use tasuki::{After, GlobalPtr, Job, Rank, Result};
 

@@ -1,9 +1,9 @@
 //! G: messages, one at a time and many, and what their errors leave behind.
 
 use crate::exchange::effort;
-use crate::forgotten::forget;
+use crate::expected_error::{misused, refused};
+use crate::leak::forget;
 use crate::pattern;
-use crate::refusal::{misused, refused};
 use std::time::Duration;
 use tasuki::{Blame, Cause, Job, Rank, Received, Result, Slot};
 

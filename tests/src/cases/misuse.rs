@@ -1,9 +1,9 @@
 //! Bad input: each wrong argument gives an error that names rank, call and remedy and blames rightly; nothing is
 //! touched, and the job goes on.
 
-use super::areas::{Areas, KINDS};
+use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{next, previous};
-use crate::refusal::{ended, misused, refused};
+use crate::expected_error::{ended, misused, refused};
 use tasuki::{After, Array, AtomicOp, Blame, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};
 
 /// After whatever was refused, all ranks still reach each other.

@@ -1,8 +1,8 @@
 //! J: plans: collectives that are prepared once and started many times.
 
 use crate::exchange::{effort, is_simulated};
-use crate::patience::stay_away;
-use crate::refusal::{misused, refused};
+use crate::expected_error::{misused, refused};
+use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tasuki::schedule::{

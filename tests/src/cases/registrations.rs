@@ -3,9 +3,9 @@
 //! Unsafe: raw registrations of vectors that outlive them and that nobody touches by reference meanwhile, and calls
 //! with senseless ranges, which must be refused before anything looks at them.
 
+use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{effort, next, previous, tell_all, tell_all_of};
-use crate::gate::{Gate, ISSUER, KEEPER};
-use crate::refusal::{misused, told};
+use crate::expected_error::{misused, told};
 use tasuki::{Blame, Error, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
 
 /// How many regions a rank registers.

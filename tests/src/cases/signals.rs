@@ -1,10 +1,10 @@
 //! D: bytes before their signal, and signals themselves.
 
-use super::areas::{Areas, KINDS, Kind};
+use super::memory_areas::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};
-use crate::patience::Idle;
+use crate::expected_error::refused;
 use crate::pattern;
-use crate::refusal::refused;
+use crate::wait_until::Idle;
 use std::time::Duration;
 use tasuki::{After, Blame, Job, Rank, Result};
 
@@ -168,7 +168,7 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
         assert_eq!(confirmed.receive::<[u8; 3]>()?, [round as u8; 3]);
     }
     let none = there.writer(Rank(job.size() as u32)).map(drop);
-    crate::refusal::misused(job, none, &["there is no rank", "(0 to"]);
+    crate::expected_error::misused(job, none, &["there is no rank", "(0 to"]);
     job.barrier()
 }
 
@@ -182,7 +182,7 @@ pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
     job.barrier()?;
     let mut reader = line.reader(Some(previous(job)));
     let lost = reader.receive::<[u64; 6]>();
-    crate::refusal::misused(job, lost, &["wrote again before", "answer each value"]);
+    crate::expected_error::misused(job, lost, &["wrote again before", "answer each value"]);
     job.barrier()
 }
 
@@ -195,15 +195,15 @@ pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let texts = ["is in signal memory", "hint: raise signals"];
     for kind in [Kind::Shared, Kind::Own] {
         let own = areas.on(kind, job.rank()).cast();
-        crate::refusal::misused(
+        crate::expected_error::misused(
             job,
-            crate::refusal::ended(job, job.copy(own, word, 1, After::Nothing)),
+            crate::expected_error::ended(job, job.copy(own, word, 1, After::Nothing)),
             &texts,
         );
     }
-    crate::refusal::misused(job, job.put(word, &[7]), &texts);
-    crate::refusal::misused(job, job.store(word, 7), &texts);
-    crate::refusal::misused(job, job.fetch_add(word, 7), &texts);
+    crate::expected_error::misused(job, job.put(word, &[7]), &texts);
+    crate::expected_error::misused(job, job.store(word, 7), &texts);
+    crate::expected_error::misused(job, job.fetch_add(word, 7), &texts);
     job.barrier()?;
     assert_eq!(signal.value(), 0);
     job.barrier()

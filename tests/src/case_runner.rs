@@ -1,0 +1,158 @@
+//! How a case becomes a test.
+
+use crate::failing_jobs::Failing;
+use crate::simulated_machines::{MACHINES, Machine, OFFERING};
+use crate::watchdog::Watchdog;
+use crate::{Case, failing_jobs, table};
+use std::ops::Range;
+use std::path::Path;
+use std::process::{Command, Output};
+use tasuki::{Sim, Simulated};
+
+/// What the program of all cases is asked to do without, or to do instead.
+pub type Switches = &'static [(&'static str, &'static str)];
+
+/// Runs a case on threads of this process, on every number of ranks it is for.
+pub fn on_threads(name: &str) {
+    let case = the_case(name);
+    for ranks in case.counts() {
+        let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
+        if let Err(error) = tasuki::local_with(ranks, &case.handlers(), case.body) {
+            panic!("{name} on {ranks} threads: {error}");
+        }
+    }
+}
+
+/// Runs a failing job on threads of this process.
+pub fn failing_on_threads(name: &str) {
+    let failing = the_failing(name);
+    let _watched = Watchdog::over(format!("{name} on threads"));
+    let outcome = tasuki::local_with(failing.ranks, &failing.handlers(), failing.body);
+    let error = outcome.expect_err("the job must fail");
+    says_what_it_should(failing, &error.to_string());
+}
+
+/// Virtual time that no case needs: one that goes on for ever ends here, with what each rank waits for, long before
+/// the watchdog would end it without a word.
+const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
+
+/// Runs a case on simulated ranks: on every number of ranks it is for, on every kind of machine, with each seed.
+pub fn on_sim(name: &str, seeds: Range<u64>) {
+    on_machines(&MACHINES, name, seeds);
+}
+
+/// The same on networks with a barrier and a multicast of their own.
+pub fn on_offering_sim(name: &str, seeds: Range<u64>) {
+    on_machines(&OFFERING, name, seeds);
+}
+
+fn on_machines(machines: &[Machine], name: &str, seeds: Range<u64>) {
+    let case = the_case(name);
+    for machine in machines {
+        for (ranks, seed) in case.counts().flat_map(|ranks| seeds.clone().map(move |seed| (ranks, seed))) {
+            simulated(case, machine, ranks, seed);
+        }
+    }
+}
+
+/// Runs a case twice with the same seed on each kind of machine: all that happens must be the same.
+pub fn the_same_again_on_sim(name: &str) {
+    let case = the_case(name);
+    let ranks = case.counts().max().unwrap_or(1);
+    for (seed, machine) in (100..).zip(&MACHINES) {
+        let once = simulated(case, machine, ranks, seed);
+        let again = simulated(case, machine, ranks, seed);
+        assert_eq!(once, again, "{name} on {} differs from run to run, seed {seed}", machine.name);
+        let other = simulated(case, machine, ranks, seed + 1000);
+        assert_ne!(once.trace_hash, other.trace_hash, "{name} on {}: no seed matters", machine.name);
+    }
+}
+
+fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulated<()> {
+    let what = format!("{} on {ranks} simulated ranks, {}, seed {seed}", case.name, machine.name);
+    let _watched = Watchdog::over(what.clone());
+    let sim = (machine.of)(Sim::seed(seed).ranks(ranks)).time_max_ns(VIRTUAL_NS_MAX);
+    tasuki::sim_with(sim, &case.handlers(), case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Runs a failing job on simulated ranks.
+pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
+    for machine in &MACHINES {
+        for seed in seeds.clone() {
+            let what = format!("{} on {}, seed {seed}", failing.name, machine.name);
+            let _watched = Watchdog::over(what.clone());
+            let sim = (machine.of)(Sim::seed(seed).ranks(failing.ranks)).time_max_ns(VIRTUAL_NS_MAX);
+            let error = tasuki::sim_with(sim, &failing.handlers(), failing.body).expect_err(&what);
+            says_what_it_should(failing, &error.to_string());
+        }
+    }
+}
+
+/// Runs a case in a process of its own with switches thrown, on few threads and on many.
+pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
+    let case = the_case(name);
+    let few = (*case.ranks.start()).max(2).min(*case.ranks.end());
+    let many = 4.min(*case.ranks.end());
+    for ranks in [few, many].into_iter().take(if few == many { 1 } else { 2 }) {
+        let output = start(program, name, ranks, switches);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{name} on {ranks} threads, {switches:?}: {}\n{said}",
+            output.status
+        );
+    }
+}
+
+/// Runs a failing job in a process of its own with switches thrown.
+pub fn failing_on_switched_threads(program: &str, name: &str, switches: Switches) {
+    let failing = the_failing(name);
+    let output = start(program, name, failing.ranks, switches);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{name}, {switches:?}: {said}");
+    says_what_it_should(failing, &said);
+}
+
+/// Runs a case in a process that nobody launched: a job of one.
+pub fn alone(program: &str, name: &str) {
+    let output = start(program, name, 0, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} alone: {}\n{said}", output.status);
+}
+
+/// The program with none of our variables but those. No ranks means: not told how many.
+fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output {
+    let mut command = without_variables(Path::new(program));
+    if ranks > 0 {
+        command.env("TASUKI_THREADS", ranks.to_string());
+    }
+    command
+        .arg(name)
+        .envs(switches.iter().copied())
+        .output()
+        .expect("the program of all cases can be started")
+}
+
+/// A program that finds none of our variables in its environment.
+pub(crate) fn without_variables(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TASUKI_"))
+    {
+        command.env_remove(variable);
+    }
+    command
+}
+
+pub(crate) fn says_what_it_should(failing: &Failing, text: &str) {
+    for wanted in failing.says {
+        assert!(text.contains(wanted), "{}: {wanted:?} is not in: {text}", failing.name);
+    }
+}
+
+pub(crate) fn the_case(name: &str) -> &'static Case {
+    table::find(name).expect("the test was made from the table")
+}
+
+pub(crate) fn the_failing(name: &str) -> &'static Failing {
+    failing_jobs::find(name).expect("the test was made from the table")
+}

@@ -1,0 +1,125 @@
+//! A: addresses and bounds of global memory.
+
+use crate::exchange::{next, tell_all};
+use crate::expected_error::{ended, misused};
+use tasuki::{GlobalPtr, Job, Rank, Result};
+
+/// Bytes of starter memory, as documented.
+const STARTER_BYTES: usize = 64 * 1024;
+
+/// Every rank's memory has an address of its own, which is not null, gives the rank back, and is the same for all.
+pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
+    let table = job.alloc::<u32>(3)?;
+    let mut all: Vec<GlobalPtr<u8>> = Vec::new();
+    for rank in job.ranks() {
+        let own = [job.bootstrap_memory(rank)?, table.on(rank).cast(), table.on(rank).at(2).cast()];
+        for address in own {
+            assert!(!address.is_null() && address.rank() == rank, "{address} should be of rank {rank}");
+            assert!(!all.contains(&address), "{address} is given twice");
+        }
+        all.extend(own);
+    }
+    for others in tell_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
+        assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
+    }
+    misused(job, job.bootstrap_memory(Rank(job.size() as u32)), &["there is no rank", "(0 to"]);
+    Ok(())
+}
+
+/// Starter memory is zero at the start; so is memory that is allocated, also where other memory was freed.
+pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
+    let mut found = vec![1_u8; STARTER_BYTES];
+    for rank in job.ranks() {
+        job.get(job.bootstrap_memory(rank)?, &mut found)?;
+        assert!(found.iter().all(|&byte| byte == 0), "starter memory of rank {rank} is not zero");
+    }
+    job.barrier()?;
+    for _ in 0..3 {
+        let (shared, own) = (job.alloc::<u8>(100_000)?, job.alloc_local::<u8>(100_000)?);
+        for (memory, what) in [(&shared, "shared"), (&own, "local")] {
+            assert!(memory.to_vec()?.iter().all(|&byte| byte == 0), "new {what} memory is not zero");
+            memory.fill(0xff)?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Starter memory reaches to its last byte, for everybody, and no further.
+pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
+    let peer = next(job);
+    let start = job.bootstrap_memory(peer)?;
+    job.put(start.at(STARTER_BYTES - 1), &[job.rank().0 as u8 + 1])?;
+    job.barrier()?;
+    let mut last = [0];
+    job.get(job.bootstrap_memory(job.rank())?.at(STARTER_BYTES - 1), &mut last)?;
+    assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
+    misused(job, job.put(start.at(STARTER_BYTES), &[1]), &["are not inside one registration", "hint:"]);
+    misused(job, job.put(start.at(STARTER_BYTES - 1), &[1, 2]), &["2 bytes", "hint:"]);
+    Ok(())
+}
+
+/// An address of a registration: its first and last byte are there, those beside it are not.
+pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
+    const LEN: usize = 1000;
+    let shared = job.alloc::<u8>(LEN)?;
+    let local = job.alloc_local::<u8>(LEN)?;
+    let own = job.register(vec![0_u8; LEN])?;
+    let places = [shared.pointer(), local.pointer(), own.pointer()];
+    let told = crate::exchange::tell_all_of(job, &places)?;
+    for peer in [next(job), job.rank()] {
+        for place in &told[peer.index()] {
+            for (offset, len) in [(0, 1), (LEN - 1, 1), (0, LEN)] {
+                job.put(place.at(offset), &vec![7; len])?;
+                job.get(place.at(offset), &mut vec![7; len])?;
+            }
+            let before = GlobalPtr::<u8>::new(tasuki::GlobalAddress::from_bits(place.address().bits() - 1));
+            for (address, len) in [(before, 1), (before, 2), (place.at(LEN), 1), (place.at(LEN - 1), 2)] {
+                let outside = ["are not inside one registration", "hint:"];
+                misused(job, job.put(address, &vec![1; len]), &outside);
+                misused(job, job.get(address, &mut vec![1; len]), &outside);
+            }
+        }
+        job.barrier()?;
+    }
+    assert!(shared.to_vec()?.iter().all(|&byte| byte == 7));
+    assert!(own.to_vec().iter().all(|&byte| byte == 7));
+    Ok(())
+}
+
+/// Nothing of zero size is allocated or registered.
+pub fn a6_zero_size_is_refused(job: &Job) -> Result<()> {
+    let texts = ["at least one byte"];
+    misused(job, job.alloc::<u64>(0), &texts);
+    misused(job, job.alloc::<[u8; 0]>(5), &texts);
+    misused(job, job.alloc_local::<u64>(0), &texts);
+    misused(job, job.register(Vec::<u64>::new()), &texts);
+    job.barrier()?;
+    let after = job.alloc::<u8>(1)?;
+    job.put(after.on(next(job)), &[1])?;
+    job.barrier()
+}
+
+/// The null address is refused by every call, whatever else it is given, and nothing is touched.
+pub fn a7_null_is_refused(job: &Job) -> Result<()> {
+    let null = GlobalPtr::<u64>::NULL;
+    let texts = ["the global address is null", "hint:"];
+    let signal = job.signal()?;
+    let table = job.alloc::<u64>(2)?;
+    let good = table.on(next(job));
+    let mut kept = [5_u64; 2];
+    misused(job, job.put(null, &[1]), &texts);
+    misused(job, job.get(null, &mut kept), &texts);
+    misused(job, job.get_value(null), &texts);
+    misused(job, job.fetch_add(null, 1), &texts);
+    misused(job, job.store(null, 1), &texts);
+    misused(job, job.put_signal(null, &[1], signal.on(next(job)), 1), &texts);
+    misused(job, ended(job, job.copy(null, good, 2, tasuki::After::Nothing)), &texts);
+    misused(job, ended(job, job.copy(good, null, 2, tasuki::After::Nothing)), &texts);
+    misused(job, ended(job, job.iput(null, vec![1], tasuki::After::Nothing)), &texts);
+    misused(job, ended(job, job.iget(null, vec![1], tasuki::After::Nothing)), &texts);
+    misused(job, ended(job, job.istore(null, 1, tasuki::After::Nothing)), &texts);
+    job.barrier()?;
+    assert_eq!((kept, table.to_vec()?, signal.value()), ([5; 2], vec![0; 2], 0), "something was touched");
+    Ok(())
+}

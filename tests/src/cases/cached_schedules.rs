@@ -1,0 +1,393 @@
+//! J: calls that are made again and again: from some call of a kind on they run steps that were arranged once.
+
+use crate::exchange::{effort, is_simulated};
+use crate::expected_error::{misused, refused};
+use std::time::Duration;
+use tasuki::{Blame, Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
+
+/// More calls of a kind than go by messages.
+const CALLS: usize = 9;
+
+/// A value that says whose it is, of which call, and where.
+fn value(rank: usize, call: usize, at: usize) -> u64 {
+    (rank * 1_000_003 + call * 10_007 + at % 8191) as u64
+}
+
+fn values(rank: usize, call: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|at| value(rank, call, at)).collect()
+}
+
+fn sums(ranks: impl Iterator<Item = usize> + Clone, call: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|at| ranks.clone().map(|rank| value(rank, call, at)).sum()).collect()
+}
+
+/// What all give, one behind the other.
+fn all(ranks: usize, call: usize, count: usize) -> Vec<u64> {
+    (0..ranks).flat_map(|rank| values(rank, call, count)).collect()
+}
+
+/// Every call of that many values, with a root that goes around.
+fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
+    let (me, ranks) = (world.rank().index(), world.size());
+    let root = call % ranks;
+    let mine = values(me, call, count);
+    let (everybody, at) = (sums(0..ranks, call, count), Rank(root as u32));
+
+    let mut data = if me == root { mine.clone() } else { vec![7; count] };
+    world.bcast(&mut data, at)?;
+    assert_eq!(data, values(root, call, count), "bcast of {count} from {root}");
+
+    let reduced = world.reduce(&mine, Sum, at)?;
+    assert_eq!(reduced, (me == root).then(|| everybody.clone()), "reduce of {count} to {root}");
+    let mut data = mine.clone();
+    world.reduce_in_place(&mut data, Sum, at)?;
+    assert_eq!(data, if me == root { everybody.clone() } else { mine.clone() });
+
+    assert_eq!(world.allreduce(&mine, Sum)?, everybody, "allreduce of {count}");
+    assert_eq!(world.scan(&mine, Sum)?, sums(0..me + 1, call, count), "scan of {count}");
+    assert_eq!(world.exscan(&mine, Sum)?, (me > 0).then(|| sums(0..me, call, count)), "exscan of {count}");
+    world.barrier()
+}
+
+/// Every call of blocks of that many values.
+fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
+    let (me, ranks) = (world.rank().index(), world.size());
+    let root = call % ranks;
+    let (mine, at, everybody) = (values(me, call, count), Rank(root as u32), all(ranks, call, count));
+
+    assert_eq!(world.gather(&mine, at)?, (me == root).then(|| everybody.clone()), "gather of {count}");
+    assert_eq!(world.allgather(&mine)?, everybody, "allgather of {count}");
+    let given = if me == root { everybody.clone() } else { vec![] };
+    assert_eq!(world.scatter(&given, count, at)?, mine, "scatter of {count} from {root}");
+
+    // For each another one: of the call with its number more.
+    let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, call + to, count)).collect();
+    let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, call + me, count)).collect();
+    assert_eq!(world.alltoall(&given)?, got, "alltoall of {count}");
+    assert_eq!(world.reduce_scatter(&given, Sum)?, sums(0..ranks, call + me, count), "reduce_scatter");
+    world.barrier()
+}
+
+/// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last
+/// is shorter.
+pub fn j_calls_become_habits(job: &Job) -> Result<()> {
+    let world = job.world();
+    let counts = [0, 1, 6, 7, 1000, 5001, effort(job, 70_001, 6000)];
+    for count in counts {
+        for call in 0..effort(job, CALLS + job.size(), CALLS) {
+            calls(world, count, call)?;
+        }
+    }
+    for count in [0, 1, 7, 1000, effort(job, 40_000, 2000)] {
+        for call in 0..effort(job, CALLS + job.size(), CALLS) {
+            block_calls(world, count, call)?;
+        }
+    }
+    Ok(())
+}
+
+/// A map of x to a x + b, which lies in a word: maps do not commute.
+#[derive(Clone, Copy)]
+struct Affine {
+    a: u32,
+    b: u32,
+}
+
+impl Affine {
+    fn then(self, next: Affine) -> Affine {
+        let b = next.a.wrapping_mul(self.b).wrapping_add(next.b);
+        Affine { a: self.a.wrapping_mul(next.a), b }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.a) << 32 | u64::from(self.b)
+    }
+
+    fn of(word: u64) -> Affine {
+        Affine { a: (word >> 32) as u32, b: word as u32 }
+    }
+}
+
+fn after(one: u64, next: u64) -> u64 {
+    Affine::of(one).then(Affine::of(next)).word()
+}
+
+/// Operations of one's own, which need not commute, on values of one's own: combined in the order of members, by
+/// messages and later, and to the same bits.
+pub fn j_habits_keep_the_order(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let map =
+        |rank: usize, call: usize| Affine { a: 2 * rank as u32 + 3, b: (call * 7 + rank) as u32 }.word();
+    let product = |ranks: std::ops::Range<usize>, call: usize| {
+        ranks.map(|rank| map(rank, call)).reduce(after).unwrap_or_default()
+    };
+    for call in 0..CALLS {
+        let mine = [map(me, call); 700];
+        assert_eq!(world.allreduce(&mine, after)?, [product(0..ranks, call); 700]);
+        assert_eq!(world.scan(&mine, after)?, [product(0..me + 1, call); 700]);
+        let root = Rank((call % ranks) as u32);
+        if let Some(got) = world.reduce(&mine, after, root)? {
+            assert_eq!(got, [product(0..ranks, call); 700]);
+        }
+    }
+    // Known ones, too: of values as far from zero that of the lowest member is taken.
+    let ties = |rank: usize| -> Vec<i32> {
+        (0..700).map(|at| if (rank + at).is_multiple_of(2) { at as i32 } else { -(at as i32) }).collect()
+    };
+    for call in 0..CALLS {
+        let root = Rank((call % ranks) as u32);
+        assert_eq!(world.allreduce(&ties(me), MaxAbs)?, ties(0));
+        assert_eq!(world.scan(&ties(me), MinAbs)?, ties(0));
+        let got = world.reduce(&ties(me), MinAbs, root)?;
+        assert!(got.is_none_or(|got| got == ties(0)));
+    }
+    let parts: Vec<f64> = (0..3000).map(|at| 1.0 / (3.0 + (at * (me + 1)) as f64)).collect();
+    let first = world.allreduce(&parts, Sum)?;
+    for _ in 0..CALLS {
+        let again = world.allreduce(&parts, Sum)?;
+        let all = world.allgather(&again)?;
+        assert!(
+            all.chunks(again.len()).all(|other| other == again),
+            "not the same to the bit on all members"
+        );
+        assert!(ranks > 8 || again == first, "not the same to the bit as by messages");
+    }
+    Ok(())
+}
+
+fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, count: usize) -> Result<()> {
+    let mut data = vec![if world.rank() == 0 { value } else { T::zeroed() }; count];
+    world.bcast(&mut data, Rank(0))?;
+    assert_eq!(data, vec![value; count]);
+    Ok(())
+}
+
+/// More kinds of calls than there is room for steps of, of values of many types; two communicators; and after
+/// `quiesce` all memory is there again.
+pub fn j_habits_give_way(job: &Job) -> Result<()> {
+    let world = job.world();
+    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("a member");
+    let before = job.memory().plans;
+    for round in 0..effort(job, 3, 2) {
+        for count in (1..effort(job, 150, 20)).map(|at| at * 13) {
+            for _ in 0..5 {
+                far(world, 0x1234_5678_u32 + round as u32, count)?;
+                far(&other, 1.5_f64, count)?;
+            }
+            far(world, [1_u8, 2, 3], count)?;
+        }
+        calls(world, 100, round)?;
+        let walks =
+            !is_simulated(job) && job.size() > 1 && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none();
+        assert_eq!(job.memory().plans > before, walks);
+        assert!(job.memory().plans < 130 << 20, "{:?}", job.memory());
+        world.quiesce()?;
+        other.quiesce()?;
+        assert_eq!(job.memory().plans, before, "bytes of steps that nobody needs any more");
+    }
+    Ok(())
+}
+
+/// Members that come with another length, or to another call, when both have become habits: all find out, and nobody
+/// waits for ever.
+pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    for call in 0..CALLS {
+        calls(world, 1000, call)?;
+        calls(world, 2000, call)?;
+    }
+    for bytes in [true, false] {
+        let part = world.split(Some(0), 0)?.expect("a member");
+        for call in 0..CALLS {
+            calls(&part, 1000, call)?;
+            calls(&part, 2000, call)?;
+        }
+        let outcome = match (me == 0, bytes) {
+            (true, true) => part.allreduce(&[1_u64; 2000], Sum).map(drop),
+            (false, true) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
+            (true, false) => part.barrier(),
+            (false, false) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
+        };
+        let texts: &[&str] = if bytes { &["allreduce", "8000", "16000"] } else { &["barrier", "allreduce"] };
+        misused(job, outcome, texts);
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Two members that both are the root wait for nothing, and find out all the same.
+pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let pair = world.split((me.0 < 2).then_some(0), 0)?;
+    if let Some(pair) = &pair {
+        for call in 0..CALLS {
+            calls(pair, 1000, call)?;
+        }
+        let mut calls = (0..200).map(|_| pair.bcast(&mut [1_u64; 1000], pair.rank()));
+        let outcome = calls.find(Result::is_err).unwrap_or(Ok(()));
+        misused(job, outcome, &["bcast", "root"]);
+    }
+    world.barrier()
+}
+
+/// Members that all wait for another one, in a call that is the first of its kind.
+pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there members do not reach each other's words
+    }
+    let all = world.split(Some(0), 0)?.expect("a member");
+    let after = Rank((me.0 + 1) % job.size() as u32);
+    let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
+    misused(job, world.bcast(&mut vec![1_u32; count], after), &["bcast", "root"]);
+    all.barrier() // who has left is another reason
+}
+
+/// Calls of two that move much, so often that other ways are tried, and one becomes the usual one: in pieces, too, with
+/// roots that change and that stay, and others between them.
+pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let calls = if is_simulated(job) { 2 } else { 200 };
+    for (bytes, changes) in [(150_001, true), (150_001, false), (700_000, true)] {
+        let mut values = vec![0_u8; bytes];
+        for call in 0..calls {
+            let root = Rank(if changes { call % 3 % 2 } else { 1 });
+            let byte = |at: usize| (at % 251) as u8 ^ call as u8;
+            if me == root {
+                values.iter_mut().enumerate().for_each(|(at, value)| *value = byte(at));
+            } else {
+                values.fill(0);
+            }
+            world.bcast(&mut values, root)?;
+            let wrong = values.iter().enumerate().position(|(at, &value)| value != byte(at));
+            assert_eq!(wrong, None, "{bytes} bytes, call {call}");
+            if call % 50 == 0 {
+                assert_eq!(world.allreduce(&[1_u64; 3], Sum)?, [2; 3]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Two that both are the root, in long calls that show what is lent: both find out, and keep what they have.
+pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let all = world.split(Some(0), 0)?.expect("a member");
+    let mut values = vec![1_u8; 200_000];
+    (0..40).try_for_each(|call| world.bcast(&mut values, Rank(call % 2)))?;
+    values.fill(7 + me.0 as u8);
+    let outcome = (0..200).map(|_| world.bcast(&mut values, me)).find(Result::is_err);
+    misused(job, outcome.expect("nobody takes anything"), &["bcast", "root"]);
+    assert!(values.iter().all(|&value| value == 7 + me.0 as u8));
+    all.barrier()
+}
+
+/// One of two leaves when they have made many long calls, whichever way these go by now.
+pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let mut values = vec![1_u8; 200_000];
+    for call in 0..if is_simulated(job) { 2 } else { 40 } {
+        world.bcast(&mut values, Rank(call % 2))?;
+    }
+    if me == 1 {
+        return Ok(());
+    }
+    let outcome = (0..4).map(|_| world.bcast(&mut values, Rank(1))).find(Result::is_err);
+    refused(job, outcome.expect("nobody gives anything"), Blame::Peer, &["has left"]);
+    Ok(())
+}
+
+/// After an operation that panicked the next call says so, and nobody waits for what does not come.
+pub fn j_habits_that_panic(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let part = world.split(Some(0), 0)?.expect("a member");
+    let sum = |panics: bool| {
+        let combine = move |a: u64, b: u64| if panics { panic!("on purpose") } else { a.wrapping_add(b) };
+        part.allreduce(&[1_u64; 100], combine).map(drop)
+    };
+    for _ in 0..CALLS {
+        sum(false)?;
+    }
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sum(me == 0)));
+    assert_eq!(outcome.is_err(), me == 0);
+    if me == 0 {
+        misused(job, sum(false), &["allreduce", "panicked"]);
+    }
+    world.barrier()
+}
+
+/// The same of a call that goes by messages: who has left it makes no more on that communicator, and who waits for it
+/// is told, or that it has left.
+pub fn j_calls_that_panic(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let combine = move |a: u64, b: u64| if me == 0 { panic!("on purpose") } else { a.wrapping_add(b) };
+    let call = || world.allreduce(&[1; 100_000], combine).map(drop);
+    if me == 0 {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+        misused(job, world.barrier(), &["barrier", "panicked", "of no more use"]);
+        return Ok(());
+    }
+    // Where each combines all for itself, the result is there.
+    let error = call().and_then(|()| world.barrier()).expect_err("one is missing").to_string();
+    assert!(error.contains("a panic ended") || error.contains("has left"), "{error}");
+    Ok(())
+}
+
+/// A member that leaves: the others' calls end.
+pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
+    let world = job.world();
+    for call in 0..CALLS {
+        calls(world, 500, call)?;
+    }
+    if job.rank() == 0 {
+        return Ok(());
+    }
+    job.compute(Duration::from_millis(5));
+    let left = |outcome: Result<()>| match outcome {
+        Ok(()) => panic!("rank 0 has left"),
+        Err(error) => assert!(error.to_string().contains("left"), "{error}"),
+    };
+    left(world.allreduce(&values(1, 1, 500), Max).map(drop));
+    if job.rank() == 1 {
+        left(world.recv(&mut [0_u8], Rank(0), Slot(3)).map(drop));
+    }
+    Ok(())
+}
+
+/// Blocks that differ in length, some of nothing; and counts that disagree, which end in errors.
+pub fn j_blocks_that_differ(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    for scale in [1, 7, effort(job, 3000, 300)] {
+        for root in 0..ranks {
+            // Member r has (r + root) % 3 times so many.
+            let count = |member: usize| (member + root) % 3 * scale;
+            let counts: Vec<usize> = (0..ranks).map(count).collect();
+            let everybody: Vec<u64> = (0..ranks).flat_map(|of| values(of, root, count(of))).collect();
+            let (mine, at) = (values(me, root, count(me)), Rank(root as u32));
+            let gathered = world.gather_v(&mine, &counts, at)?;
+            assert_eq!(gathered, (me == root).then(|| everybody.clone()));
+            assert_eq!(world.allgather_v(&mine, &counts)?, everybody);
+            let (given, said) = if me == root { (&everybody[..], &counts[..]) } else { (&[][..], &[][..]) };
+            assert_eq!(world.scatter_v(given, said, count(me), at)?, mine);
+            let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, to, count(me + to))).collect();
+            let counts: Vec<usize> = (0..ranks).map(|other| count(me + other)).collect();
+            let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, me, count(me + from))).collect();
+            assert_eq!(world.alltoall_v(&given, &counts, &counts)?, got);
+        }
+    }
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "says 2"]);
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! B11: operations that fail, and those ordered after them.
+
+use crate::blocked_operation::{Gate, KEEPER};
+use crate::exchange::next;
+use crate::expected_error::told;
+use tasuki::{After, Array, Blame, Cause, GlobalPtr, Handle, Job, Result};
+
+/// A place behind the end of a registration, which is found to be wrong only when an operation starts.
+fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
+    memory.on(KEEPER).at(memory.len() + 1)
+}
+
+/// Whose doing the failure of a copy to nowhere is, and what it must say.
+fn is_out_of_range(job: &Job, error: &tasuki::Error) {
+    told(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
+}
+
+/// Successors of a failed operation do not start, and say so, each with the failure that was the cause.
+pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    let memory = job.alloc::<u64>(4)?;
+    memory.set(0, 5)?;
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
+        let copied = job.copy(memory.pointer(), memory.on(KEEPER).at(1), 1, After::Exact(bad))?;
+        let put = job.iput(memory.on(KEEPER).at(2), vec![6], After::Exact(copied))?;
+        let got = job.iget(memory.on(KEEPER).at(0), vec![0_u64], After::Prefix(put.handle()))?;
+        let free = job.iput(memory.on(KEEPER).at(3), vec![8], After::Exact(closed))?;
+        gate.open(job)?;
+        assert_eq!(free.wait()?, [8], "what is not ordered after the failure goes on");
+        for error in [got.wait().err(), put.wait().err()] {
+            let error = error.expect("a successor of a failed operation ended well");
+            told(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
+            assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
+        }
+        is_out_of_range(job, &job.complete(copied).expect_err("the failure is told by complete"));
+        job.complete(copied)
+    })?;
+    if job.rank() == KEEPER {
+        assert_eq!(memory.to_vec()?, [5, 0, 0, 8]);
+    }
+    job.barrier()
+}
+
+/// The first failure up to a handle is told, once, by the first call that completes it; the job goes on.
+pub fn b11_told_once_by_complete(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    let memory = job.alloc::<u64>(4)?;
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let good = job.copy(memory.pointer(), memory.on(KEEPER), 1, After::Exact(closed))?;
+        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(good))?;
+        let more = job.copy(nowhere(&memory), memory.pointer(), 1, After::Exact(good))?;
+        gate.open(job)?;
+        job.complete(good)?;
+        let error = job.complete(more).expect_err("two operations failed");
+        is_out_of_range(job, &error);
+        assert!(error.to_string().contains("1 more"), "the other failure is mentioned: {error}");
+        for handle in [bad, more, good] {
+            job.complete(handle)?;
+        }
+        Ok(())
+    })?;
+    let peer = next(job);
+    job.put(memory.on(peer).at(3), &[7])?;
+    job.barrier()?;
+    assert_eq!(memory.get(3)?, 7);
+    Ok(())
+}
+
+/// An operation that ends at once after another one failed has nothing to do with the failure: waiting for it
+/// does not tell it, and what is ordered after it starts.
+pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    let memory = job.alloc::<u64>(4)?;
+    let idle = crate::wait_until::Idle::new(job)?;
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
+        gate.open(job)?;
+        idle.until(|| Ok(!job.is_pending(bad)))?;
+        let good = job.iput(memory.on(KEEPER), vec![1], After::Nothing)?;
+        let handle = good.handle();
+        assert_eq!(good.wait().expect("the failure of another operation was told"), [1]);
+        let after = job.iput(memory.on(KEEPER).at(1), vec![2], After::Exact(handle))?;
+        assert_eq!(after.wait().expect("ordered after a good operation only"), [2]);
+        is_out_of_range(job, &job.complete(bad).expect_err("the failure was never told"));
+        Ok(())
+    })?;
+    if job.rank() == KEEPER {
+        assert_eq!(memory.to_vec()?[..2], [1, 2]);
+    }
+    job.barrier()
+}
+
+/// A failure that was told still keeps its successors from starting, whatever else is under way.
+pub fn b11_a_failure_that_was_told_stays_one(job: &Job) -> Result<()> {
+    let memory = job.alloc::<u64>(4)?;
+    for busy in [false, true] {
+        let (first, second) = (Gate::new(job)?, Gate::new(job)?);
+        let mut bad = Handle::NULL;
+        first.held(job, |gate| {
+            let closed = gate.close(job)?;
+            bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
+            gate.open(job)?;
+            is_out_of_range(job, &job.complete(bad).expect_err("the copy failed"));
+            Ok(())
+        })?;
+        second.held(job, |gate| {
+            let other = if busy { gate.close(job)? } else { Handle::NULL };
+            let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad));
+            let outcome = late.and_then(tasuki::Request::wait);
+            let error = outcome.err().unwrap_or_else(|| panic!("a successor started (busy: {busy})"));
+            assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
+            gate.open(job)?;
+            job.complete(other)
+        })?;
+        assert_eq!(memory.get(0)?, 0);
+    }
+    Ok(())
+}
+
+/// Many failures: each has its successors, and the first is not forgotten.
+pub fn b11_many_failures(job: &Job) -> Result<()> {
+    const MANY: usize = 1000;
+    let gate = Gate::new(job)?;
+    let memory = job.alloc::<u64>(2)?;
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let bad = |_| job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed));
+        let bad = (0..MANY).map(bad).collect::<Result<Vec<_>>>()?;
+        gate.open(job)?;
+        let idle_until = |handle| {
+            while job.is_pending(handle) {
+                crate::wait_until::stay_away(job)
+            }
+        };
+        idle_until(bad[MANY - 1]);
+        for index in [0, 1, MANY / 2, MANY - 1] {
+            let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad[index]));
+            let late = late.and_then(tasuki::Request::wait);
+            assert!(late.is_err(), "the successor of failure {index} of {MANY} started");
+        }
+        is_out_of_range(job, &job.complete(bad[0]).expect_err("the first of many failures was forgotten"));
+        let rest = job.complete(bad[MANY - 1]).expect_err("the other failures were forgotten");
+        assert!(rest.to_string().contains(&format!("{} more", MANY - 2)), "{rest}");
+        Ok(())
+    })?;
+    assert_eq!(memory.get(0)?, 0);
+    Ok(())
+}
+
+/// An atomic that fails after a wait leaves its result alone.
+pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    let memory = job.alloc::<u64>(2)?;
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        memory.set(1, 77)?;
+        let result = memory.pointer().at(1);
+        let add = tasuki::AtomicOp::Add(1);
+        let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
+        gate.open(job)?;
+        let error = job.complete(bad).expect_err("there is no such word");
+        told(job, &error, Blame::Misuse, &["atomic add", "are not inside one registration"]);
+        assert_eq!(memory.get(1)?, 77);
+        Ok(())
+    })?;
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! G1, G6, G11, G17: sends and receives that are begun and waited for, awaited, dropped or forgotten.
+
+use crate::exchange::effort;
+use crate::expected_error::refused;
+use crate::leak::forget;
+use crate::pattern;
+use std::time::Duration;
+use tasuki::{Blame, Cause, Communicator, Job, Rank, RecvRequest, Result, SendRequest, Slot};
+
+/// A short message, one that fits no line, one of several chunks, one of more than a ring.
+const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
+
+/// Fills the allocator's free lists with other bytes, so that a buffer that went too early shows.
+fn reuse_freed_memory(len: usize) {
+    let blocks: Vec<Vec<u8>> = (0..10).map(|_| vec![0xdd; len]).collect();
+    assert!(std::hint::black_box(&blocks).iter().all(|block| block.iter().all(|&byte| byte == 0xdd)));
+}
+
+/// G1: until it was waited for, a slot is busy, however quickly its message went.
+pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in LENGTHS {
+        if job.rank() == 0 {
+            let mut first = world.isend(vec![1_u8; len], Rank(1), Slot(2))?;
+            let busy = |outcome: Result<()>| {
+                let texts = ["slot 2 to rank 1", "an earlier send on this slot", "hint: wait for it"];
+                assert_eq!(
+                    *refused(job, outcome, Blame::Misuse, &texts).cause(),
+                    Cause::Busy { what: "send" }
+                );
+            };
+            busy(world.isend(vec![2_u8; len], Rank(1), Slot(2)).map(drop));
+            busy(world.send(&[2_u8], Rank(1), Slot(2)));
+            assert_eq!(first.wait()?.len(), len);
+            world.send(&vec![3_u8; len], Rank(1), Slot(2))?;
+        } else if job.rank() == 1 {
+            let mut first = world.irecv(vec![0_u8; len], Rank(0), Slot(2))?;
+            let texts = ["slot 2 from rank 0", "an earlier receive on this slot", "hint: wait for it"];
+            refused(job, world.irecv(vec![0_u8; len], Rank(0), Slot(2)), Blame::Misuse, &texts);
+            refused(job, world.recv(&mut [0_u8], Rank(0), Slot(2)), Blame::Misuse, &texts);
+            assert_eq!(first.wait()?.0, vec![1; len]);
+            assert_eq!(world.irecv(vec![0_u8; len], Rank(0), Slot(2))?.wait()?.0, vec![3; len]);
+        }
+    }
+    job.barrier()
+}
+
+/// G17: a send that is dropped or forgotten still brings its bytes, and nobody reads memory that was freed.
+pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
+    let fates: [fn(SendRequest<u8>); 2] = [drop, |sending| forget(sending)];
+    let world = job.world();
+    for (round, (len, fate)) in LENGTHS.into_iter().flat_map(|len| fates.map(|fate| (len, fate))).enumerate()
+    {
+        let slot = Slot(round as u32);
+        if job.rank() == 0 {
+            fate(world.isend(pattern::bytes(round as u64, len), Rank(1), slot)?);
+            reuse_freed_memory(len);
+        }
+        job.barrier()?;
+        if job.rank() == 1 {
+            let mut got = vec![0; len];
+            world.recv(&mut got, Rank(0), slot)?;
+            pattern::check(&got, round as u64, &format!("send {round} of {len} bytes"));
+        }
+        // Whoever waits moves the message on.
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// G17: a receive that is dropped leaves its message to the next; one that is forgotten keeps its buffer and slot.
+pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
+    let world = job.world();
+    for (round, len) in LENGTHS.into_iter().enumerate() {
+        for part in 0..2 {
+            let (seed, dropped, forgotten) =
+                ((round * 10 + part) as u64, Slot(1), Slot(100 + (round * 2 + part) as u32));
+            if job.rank() == 1 {
+                drop(world.irecv(vec![9_u8; len], Rank(0), dropped)?);
+                forget(world.irecv(vec![9_u8; len], Rank(0), forgotten)?);
+                reuse_freed_memory(len);
+            }
+            job.barrier()?; // what is sent before a receive is dropped may go with it
+            if job.rank() == 0 {
+                let mut first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
+                world.isend(pattern::bytes(seed, len), Rank(1), forgotten)?.wait()?;
+                first.wait()?;
+            } else if job.rank() == 1 {
+                reuse_freed_memory(len);
+                let mut got = vec![0; len];
+                world.recv(&mut got, Rank(0), dropped)?;
+                pattern::check(&got, seed, "the receive after one that was dropped");
+                reuse_freed_memory(len);
+            }
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// G17: while the sender sends, receives come and go.
+pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 300, 10));
+    for (place, len) in LENGTHS.into_iter().enumerate() {
+        let slot = Slot(place as u32);
+        for round in 0..rounds {
+            if job.rank() == 0 {
+                world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
+            } else if job.rank() == 1 {
+                // A message that was on its way when its receive was dropped is lost with it.
+                let mut early = world.irecv(vec![1; len], Rank(0), slot)?;
+                if round % 3 == 0 {
+                    job.compute(Duration::from_micros((round % 7) as u64));
+                }
+                let (got, _) = early.wait()?;
+                pattern::check(&got, round as u64, &format!("message {round} of {len} bytes"));
+            }
+        }
+    }
+    job.barrier()
+}
+
+/// G11: messages are waited for by peer and slot, in any order.
+pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    let sent: Vec<Vec<u32>> =
+        (0..20).map(|slot| vec![slot * 1000 + job.rank().0; 1 + 7 * slot as usize]).collect();
+    let mut got: Vec<Vec<u32>> = (0..20).map(|slot| vec![0; 1 + 7 * slot]).collect();
+    world.scope(|s| {
+        for (slot, into) in got.iter_mut().enumerate() {
+            s.recv(into, previous, Slot(slot as u32))?;
+        }
+        for (slot, values) in sent.iter().enumerate().rev() {
+            s.send(values, next, Slot(slot as u32))?;
+        }
+        for slot in (0..20).map(|slot| slot * 7 % 20) {
+            assert_eq!(s.wait_recv::<u32>(previous, Slot(slot))?.count, 1 + 7 * slot as usize);
+            s.wait_send(next, Slot(slot))?;
+        }
+        assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.blame() == Blame::Misuse));
+        Ok(())
+    })?;
+    for (slot, values) in got.iter().enumerate() {
+        assert!(values.iter().all(|&value| value == slot as u32 * 1000 + previous.0));
+    }
+    job.barrier()
+}
+
+/// G11: a long message of job memory is whole, whether its receiver waits for it, does something else meanwhile, or
+/// takes it from any slot; and its source is the sender's again when the send has returned.
+pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
+    const MOST: usize = 1_100_000;
+    let (world, table) = (job.world(), job.alloc::<u8>(MOST)?);
+    let (first, second) = (Rank(0), Rank(1));
+    for round in 0..effort(job, 120, 12) {
+        let len = [65_535, 65_536, 65_537, 200_003, 1_048_576, MOST][round % 6];
+        let slot = Slot(round as u32 % 3);
+        if job.rank() == first {
+            table.write(0, &pattern::bytes(round as u64, len))?;
+            job.barrier()?;
+            world.send_from(table.pointer(), len, second, slot)?;
+            table.write(0, &vec![0xff; len])?;
+        } else if job.rank() == second {
+            table.fill(0)?;
+            job.barrier()?;
+            let got = match round % 4 {
+                0 | 1 => world.recv_into(table.pointer(), len, first, slot)?,
+                2 => world.recv_into(table.pointer(), MOST, first, Slot::ANY)?,
+                _ => world.scope(|s| {
+                    s.recv_into(table.pointer(), len, first, slot)?;
+                    job.compute(Duration::from_micros(300));
+                    s.wait_recv::<u8>(first, slot)
+                })?,
+            };
+            assert_eq!((got.count, got.slot), (len, slot));
+            let mut image = vec![0; len];
+            table.read(0, &mut image)?;
+            pattern::check(&image, round as u64, &format!("round {round}, {len} bytes"));
+        } else {
+            job.barrier()?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// G11: job memory in a scope, to job memory and to memory of the program's own; more messages than a scope remembers
+/// without memory of its own, waited for in two ways.
+pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    for len in [0, 8, 48, 49, 5000, 100_000] {
+        let count = if len < 5000 { effort(job, 150, 70) } else { 3 };
+        let table = job.alloc::<u8>((2 * count * len).max(1))?;
+        let seed = |rank: Rank, round: usize| u64::from(rank.0) * 1000 + round as u64;
+        for round in 0..count {
+            table.write(round * len, &pattern::bytes(seed(job.rank(), round), len))?;
+        }
+        let mut own = vec![vec![0; len]; count / 2];
+        world.scope(|s| {
+            let (first, into) = (table.pointer(), table.pointer().at(count * len));
+            for (round, own) in own.iter_mut().enumerate() {
+                s.recv(own, previous, Slot(round as u32))?;
+            }
+            for round in count / 2..count {
+                s.recv_into(into.at(round * len), len, previous, Slot(round as u32))?;
+            }
+            for round in 0..count {
+                s.send_from(first.at(round * len), len, next, Slot(round as u32))?;
+            }
+            for round in (0..count).step_by(3) {
+                s.wait_send(next, Slot(round as u32))?;
+                let got = s.wait_recv::<u8>(previous, Slot(round as u32))?;
+                assert_eq!((got.count, got.source, got.slot), (len, previous, Slot(round as u32)));
+            }
+            Ok(())
+        })?;
+        for round in 0..count {
+            let mut got = vec![0; len];
+            match own.get(round) {
+                Some(own) => got.copy_from_slice(own),
+                None => table.read((count + round) * len, &mut got)?,
+            }
+            pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
+        }
+        let outside = world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)));
+        refused(job, outside, Blame::Misuse, &["irecv(slot 3 from rank"]);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// A scope that fails takes back what nobody knows of; its slots and buffers are free.
+pub fn a_scope_that_fails_takes_all_back(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in LENGTHS {
+        let (mut into, values) = (vec![5_u8; len], vec![6_u8; len]);
+        let peer = job.rank_after(1);
+        let failed: Result<()> = world.scope(|s| {
+            s.recv(&mut into, peer, Slot(30))?;
+            s.send(&values, peer, Slot(31))?;
+            Err(tasuki::Error::argument("not now"))
+        });
+        assert!(failed.is_err_and(|error| error.to_string().contains("not now")));
+        assert!(into.iter().all(|&byte| byte == 5));
+        job.barrier()?;
+        if job.rank() == 0 {
+            world.send(&vec![7_u8; len], Rank(1), Slot(30))?;
+        } else if job.rank() == 1 {
+            world.recv(&mut into, Rank(0), Slot(30))?;
+            assert!(into.iter().all(|&byte| byte == 7));
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Awaited under an executor that knows nothing of messages: pollster, and tokio on one thread.
+pub fn messages_are_awaited(job: &Job) -> Result<()> {
+    async fn ring(world: &Communicator, next: Rank, previous: Rank, len: usize, slot: Slot) -> Result<()> {
+        let receive = world.irecv(vec![0; len], previous, slot)?;
+        let sent = world.isend(pattern::bytes(len as u64, len), next, slot)?.await?;
+        let (got, received) = receive.await?;
+        assert_eq!((received.count, sent.len()), (len, len));
+        pattern::check(&got, len as u64, "awaited");
+        Ok(())
+    }
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    for len in LENGTHS {
+        job.compute(Duration::from_micros(u64::from(job.rank().0) * 3000));
+        pollster::block_on(ring(world, next, previous, len, Slot(1)))?;
+    }
+    let tokio = tokio::runtime::Builder::new_current_thread().build().map_err(tasuki::Error::program)?;
+    tokio.block_on(async {
+        for len in LENGTHS {
+            let a = ring(world, next, previous, len, Slot(2));
+            let b = ring(world, next, previous, len + 1, Slot(3));
+            let (a, b) = tokio::join!(a, b);
+            a.and(b)?;
+        }
+        Ok::<(), tasuki::Error>(())
+    })?;
+    job.barrier()
+}
+
+/// A receive that is awaited and dropped before its message comes is taken back.
+pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    let world = job.world();
+    for len in LENGTHS {
+        if job.rank() == 1 {
+            let mut receive: RecvRequest<u8> = world.irecv(vec![0; len], Rank(0), Slot(8))?;
+            let polled = Pin::new(&mut receive).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Pending));
+            drop(receive);
+        }
+        job.barrier()?;
+        if job.rank() == 0 {
+            world.send(&pattern::bytes(1, len), Rank(1), Slot(8))?;
+        } else if job.rank() == 1 {
+            let mut got = vec![0; len];
+            world.recv(&mut got, Rank(0), Slot(8))?;
+            pattern::check(&got, 1, "after one that was given up");
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Collective calls that are begun and waited for later, against plain arithmetic.
+
+use crate::exchange::{effort, next, previous};
+use crate::expected_error::refused;
+use tasuki::{Blame, Cause, CollectiveRequest, Job, Max, Rank, Result, Slot, Sum};
+
+/// How many values of 8 bytes: none, one, few, more than a line takes, more than a chunk takes.
+const COUNTS: [usize; 5] = [0, 1, 7, 125, 8750];
+
+fn value(rank: usize, place: usize) -> u64 {
+    (rank * 1009 + place) as u64
+}
+
+fn of_rank(rank: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|place| value(rank, place)).collect()
+}
+
+/// Does not commute: what each member gives can be told in what comes out.
+fn string(a: u64, b: u64) -> u64 {
+    a.wrapping_mul(31).wrapping_add(b.rotate_left(7))
+}
+
+/// The values of those ranks combined in their order, from the left: only for operations that may be grouped so.
+fn total(ranks: std::ops::Range<usize>, count: usize) -> Vec<u64> {
+    let sum = |place| ranks.clone().map(|rank| value(rank, place)).sum();
+    (0..count).map(sum).collect()
+}
+
+/// All calls of one length, begun before any is waited for; `root` gets and gives.
+fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
+    let (world, size, me) = (job.world(), job.size(), job.rank().index());
+    let mine = of_rank(me, count);
+    let blocks: Vec<u64> = (0..size).flat_map(|to| of_rank(me * 10 + to, count)).collect();
+    let at_root = job.rank() == root;
+    let bcast = world.ibcast(mine.clone(), root)?;
+    let reduce = world.ireduce(mine.clone(), Sum, root)?;
+    let allreduce = world.iallreduce(mine.clone(), Sum)?;
+    let gather = world.igather(mine.clone(), root)?;
+    let scatter = world.iscatter(if at_root { blocks.clone() } else { Vec::new() }, count, root)?;
+    let allgather = world.iallgather(mine.clone())?;
+    let alltoall = world.ialltoall(blocks.clone())?;
+    let reduce_scatter = world.ireduce_scatter(blocks, Sum)?;
+    let scan = world.iscan(mine.clone(), Sum)?;
+    let exscan = world.iexscan(mine.clone(), Sum)?;
+    let barrier = world.ibarrier()?;
+    let everybodys: Vec<u64> = (0..size).flat_map(|rank| of_rank(rank, count)).collect();
+    barrier.wait()?;
+    assert_eq!(exscan.wait()?, (me > 0).then(|| total(0..me, count)));
+    assert_eq!(scan.wait()?, total(0..me + 1, count));
+    let block = |place| (0..size).map(|from| value(from * 10 + me, place)).sum::<u64>();
+    assert_eq!(reduce_scatter.wait()?, (0..count).map(block).collect::<Vec<_>>());
+    let expected: Vec<u64> = (0..size).flat_map(|from| of_rank(from * 10 + me, count)).collect();
+    assert_eq!(alltoall.wait()?, expected);
+    assert_eq!(allgather.wait()?, everybodys);
+    assert_eq!(scatter.wait()?, of_rank(root.index() * 10 + me, count));
+    assert_eq!(gather.wait()?, at_root.then_some(everybodys));
+    assert_eq!(allreduce.wait()?, total(0..size, count));
+    assert_eq!(reduce.wait()?, at_root.then(|| total(0..size, count)));
+    assert_eq!(bcast.wait()?, of_rank(root.index(), count));
+    Ok(())
+}
+
+/// Every call, of every length, to and from every rank; waited for in the order opposite to that of their starts.
+pub fn j_begun_calls_of_every_kind(job: &Job) -> Result<()> {
+    for (round, count) in COUNTS.into_iter().enumerate() {
+        for root in job.ranks().take(effort(job, 5, 2)) {
+            every_call(job, count, Rank(((root.index() + round) % job.size()) as u32))?;
+        }
+    }
+    job.barrier()
+}
+
+/// Values are combined in the order of members, though the operation does not commute.
+pub fn j_begun_calls_keep_the_order(job: &Job) -> Result<()> {
+    // Two by two matrices, which multiply in an order.
+    let multiply = |a: [u64; 4], b: [u64; 4]| {
+        let at = |row: usize, column: usize| {
+            let product = |k: usize| a[2 * row + k].wrapping_mul(b[2 * k + column]);
+            product(0).wrapping_add(product(1))
+        };
+        [at(0, 0), at(0, 1), at(1, 0), at(1, 1)]
+    };
+    let (world, size, me) = (job.world(), job.size(), job.rank().index());
+    let of = |rank: usize| [1 + rank as u64, string(3, rank as u64), 2, 5 + rank as u64];
+    let product = |ranks: std::ops::Range<usize>| ranks.map(of).reduce(multiply);
+    let many = |ranks: std::ops::Range<usize>| product(ranks).map(|one| vec![one; 9]);
+    for root in job.ranks() {
+        let mine = vec![of(me); 9];
+        let all = world.iallreduce(mine.clone(), multiply)?;
+        let one = world.ireduce(mine.clone(), multiply, root)?;
+        let through = world.iscan(mine.clone(), multiply)?;
+        let before = world.iexscan(mine, multiply)?;
+        let block = world.ireduce_scatter(vec![of(me); size], multiply)?;
+        assert_eq!(Some(block.wait()?), product(0..size).map(|one| vec![one]));
+        assert_eq!(before.wait()?, many(0..me));
+        assert_eq!(Some(through.wait()?), many(0..me + 1));
+        assert_eq!(one.wait()?, many(0..size).filter(|_| job.rank() == root));
+        assert_eq!(Some(all.wait()?), many(0..size));
+    }
+    job.barrier()
+}
+
+/// Members wait in different orders, and make blocking calls, collective and not, and fuzzy barriers in between.
+pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
+    let (world, size, me) = (job.world(), job.size(), job.rank().index());
+    let half = world.split(Some((me % 2) as u64), 0)?.expect("everybody has a colour");
+    for round in 0..effort(job, 100, 4) {
+        let count = COUNTS[round % COUNTS.len()];
+        let root = Rank((round % size) as u32);
+        let mut begun: Vec<(usize, CollectiveRequest<Vec<u64>>)> = Vec::new();
+        for call in 0..12 {
+            let started = match call % 3 {
+                0 => world.iallreduce(vec![(call + me) as u64; count], Sum)?,
+                1 => world.ibcast(vec![(call + me) as u64; count], root)?,
+                _ => world.iscan(vec![call as u64; count], Max)?,
+            };
+            begun.push((call, started));
+            if call == 5 {
+                assert_eq!(world.allreduce(&[1_u64], Sum)?, [size as u64]);
+            }
+        }
+        let in_half = half.iallgather(vec![me as u64; count])?;
+        let mut sent = world.isend(vec![me as u64; count], next(job), Slot(1))?;
+        let mut got = vec![0_u64; count];
+        world.recv(&mut got, previous(job), Slot(1))?;
+        assert_eq!(got, vec![previous(job).index() as u64; count]);
+        let fuzzy = world.fuzzy_barrier()?;
+        // Each in an order of its own.
+        begun.rotate_left(me % 12);
+        if me % 2 == 1 {
+            begun.reverse();
+        }
+        for (call, started) in begun {
+            let sum: usize = (0..size).map(|rank| call + rank).sum();
+            let expected = [sum, call + root.index(), call][call % 3];
+            assert_eq!(started.wait()?, vec![expected as u64; count], "call {call} of round {round}");
+        }
+        let members: Vec<u64> = (0..size).filter(|rank| rank % 2 == me % 2).map(|rank| rank as u64).collect();
+        let expected: Vec<u64> = members.iter().flat_map(|&rank| vec![rank; count]).collect();
+        assert_eq!(in_half.wait()?, expected);
+        fuzzy.wait()?;
+        sent.wait()?;
+    }
+    job.barrier()
+}
+
+/// Those that are dropped go on for the others, and more than there are slots follow each other.
+pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
+    let (world, size, me) = (job.world(), job.size(), job.rank().index());
+    for round in 0..effort(job, 200, 20) {
+        let count = COUNTS[round % COUNTS.len()];
+        let begun = loop {
+            match world.iallreduce(vec![(round + me) as u64; count], Sum) {
+                Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
+                    job.compute(std::time::Duration::from_micros(10));
+                    let _ = job.world().irecv(vec![0_u8], next(job), Slot(9))?.is_finished();
+                }
+                begun => break begun?,
+            }
+        };
+        if round % size == me && size > 1 {
+            drop(begun);
+        } else {
+            let sum: usize = (0..size).map(|rank| round + rank).sum();
+            assert_eq!(begun.wait()?, vec![sum as u64; count]);
+        }
+    }
+    job.barrier()
+}
+
+/// One more than can be under way is refused, and begun again when the oldest is over.
+pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == 0 {
+        let mut begun: Vec<CollectiveRequest<()>> =
+            (0..64).map(|_| world.ibarrier()).collect::<Result<_>>()?;
+        let full = refused(job, world.ibarrier(), Blame::System, &["ibarrier(world)", "64"]);
+        assert!(matches!(full.cause(), Cause::Full { capacity: 64, .. }));
+        job.barrier()?;
+        begun.remove(0).wait()?;
+        begun.push(world.ibarrier()?);
+        begun.into_iter().try_for_each(CollectiveRequest::wait)?;
+    } else {
+        job.barrier()?;
+        for _ in 0..65 {
+            world.ibarrier()?.wait()?;
+        }
+    }
+    job.barrier()
+}
+
+/// Awaited under an executor that knows nothing of messages, several at once.
+pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
+    let (world, size, me) = (job.world(), job.size(), job.rank().index());
+    for count in COUNTS {
+        let sum = world.iallreduce(of_rank(me, count), Sum)?;
+        let all = world.iallgather(vec![me as u64; count])?;
+        let barrier = world.ibarrier()?;
+        let (all, sum) = pollster::block_on(async {
+            barrier.await?;
+            Ok::<_, tasuki::Error>((all.await?, sum.await?))
+        })?;
+        assert_eq!(sum, total(0..size, count));
+        assert_eq!(all, (0..size as u64).flat_map(|rank| vec![rank; count]).collect::<Vec<_>>());
+    }
+    job.barrier()
+}
+
+/// An operation that panics does so in the call of the rank that has it called, here the one that begins or waits.
+pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
+    let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("everybody has a colour");
+    // The only member combines nothing: its own values come back.
+    assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
+    if job.size() > 1 {
+        let pair = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
+        if let Some(pair) = pair {
+            let on_purpose = |_: u8, _| -> u8 { panic!("on purpose") };
+            let begin_and_wait = || pair.ireduce(vec![1_u8], on_purpose, Rank(0))?.wait();
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(begin_and_wait));
+            assert_eq!(outcome.is_err(), pair.rank() == 0);
+        }
+    }
+    job.barrier()
+}
+
+/// Members that disagree about a length, and a root that there is not.
+pub fn j_begun_calls_that_disagree(job: &Job) -> Result<()> {
+    let world = job.world();
+    let none = Rank(job.size() as u32);
+    refused(job, world.ibcast(vec![0_u8], none), Blame::Misuse, &["ibcast(1 bytes from rank"]);
+    for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
+        let part = world.split(Some(0), 0)?.expect("everybody has a colour");
+        let count = if part.rank() == 0 { short } else { long };
+        let begun = part.ibcast(vec![0_u8; count], Rank(0))?;
+        if part.rank() != 0 {
+            refused(job, begun.wait(), Blame::Misuse, &["disagree", "ibcast"]);
+        } else if job.size() > 1 {
+            // It need not find out: what is short has gone.
+            let _ = begun.wait();
+        }
+        job.barrier()?;
+    }
+    job.barrier()
+}

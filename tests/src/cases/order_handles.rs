@@ -1,0 +1,129 @@
+//! B8: what a handle stands for, also one that stands for nothing.
+
+use crate::blocked_operation::Gate;
+use crate::wait_until::stay_away;
+use tasuki::{After, Array, Handle, Job, Result};
+
+fn pair(job: &Job) -> Result<Array<u64>> {
+    let pair = job.alloc_local::<u64>(2)?;
+    pair.set(0, 1)?;
+    Ok(pair)
+}
+
+fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<Handle> {
+    job.copy(pair.pointer(), pair.pointer().at(1), 1, after)
+}
+
+/// Waits until the pair was copied; it does not wait for what came before.
+fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
+    while pair.get(1)? == 0 {
+        job.is_pending(handle);
+        stay_away(job);
+    }
+    Ok(())
+}
+
+/// Completing a later operation completes the earlier ones; inquiring agrees, before and after.
+pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    gate.held(job, |gate| {
+        let pair = pair(job)?;
+        let slow = gate.close(job)?;
+        let fast = copy(job, &pair, After::Nothing)?;
+        if gate.is_tight(job) {
+            assert!(fast > slow, "numbers grow in the order of issue");
+            assert!(job.is_pending(slow) && job.is_pending(fast), "nothing up to either handle has ended");
+        }
+        gate.open(job)?;
+        job.complete(fast)?;
+        assert!(!job.is_pending(slow) && !job.is_pending(fast));
+        job.complete(slow)
+    })?;
+    assert!(gate.passed().is_none_or(|passed| passed == 1), "complete returned before the earlier one ended");
+    Ok(())
+}
+
+/// Null and finished handles are complete at once, whatever else is under way.
+pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    gate.held(job, |gate| {
+        let first = pair(job)?;
+        let done = copy(job, &first, After::Nothing)?;
+        job.complete(done)?;
+        let slow = gate.close(job)?;
+        for handle in [Handle::NULL, Handle::from_number(0), done, Handle::default()] {
+            job.complete(handle)?;
+            assert!(!job.is_pending(handle), "{handle:?} counts as unfinished");
+        }
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
+        // Kept to the end: the last bytes of a copy may arrive after those that are looked at.
+        let pairs = (0..4).map(|_| pair(job)).collect::<Result<Vec<_>>>()?;
+        let orders = [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]);
+        for (after, pair) in orders.zip(&pairs) {
+            let free = copy(job, pair, after)?;
+            arrival(job, pair, free)?;
+        }
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
+        gate.open(job)?;
+        job.complete(slow)
+    })
+}
+
+/// A handle that was never issued is complete at once, whatever else is under way.
+pub fn b8_handles_never_issued(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    gate.held(job, |gate| {
+        let slow = gate.close(job)?;
+        for number in [slow.number() + 1, slow.number() + 1000, u64::MAX / 2, u64::MAX] {
+            let never = Handle::from_number(number);
+            assert!(!job.is_pending(never), "handle {number} was never issued and counts as unfinished");
+            job.complete(never)?;
+        }
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
+        gate.open(job)?;
+        job.complete(slow)
+    })
+}
+
+/// What is ordered after a handle that was never issued starts at once, even if the number becomes its own.
+pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    gate.held(job, |gate| {
+        let mut end = gate.close(job)?;
+        let mut pairs = Vec::new();
+        for ahead in [1, 2, 1000, u64::MAX / 2] {
+            for order in [After::Exact, After::Prefix] {
+                let never = Handle::from_number(end.number() + ahead);
+                let pair = pair(job)?;
+                let free = copy(job, &pair, order(never))?;
+                arrival(job, &pair, free)?;
+                end = end.max(free);
+                pairs.push(pair);
+            }
+        }
+        gate.open(job)?;
+        job.complete(end)
+    })
+}
+
+/// Handles are by identity: completing many in any order, again and again, is fine.
+pub fn b8_any_order_and_again(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    gate.held(job, |gate| {
+        let words = job.alloc_local::<u64>(101)?;
+        words.set(0, 7)?;
+        let mut handles = vec![gate.close(job)?];
+        for index in 0..100 {
+            let after = After::Exact(handles[index]);
+            let place = words.pointer().at(index);
+            handles.push(job.copy(place, place.at(1), 1, after)?);
+        }
+        gate.open(job)?;
+        for &handle in handles.iter().step_by(7).rev().chain(&handles) {
+            job.complete(handle)?;
+            assert!(!job.is_pending(handle));
+        }
+        assert_eq!(words.to_vec()?, [7; 101]);
+        Ok(())
+    })
+}

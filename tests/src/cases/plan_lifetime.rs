@@ -1,0 +1,174 @@
+//! J: plans that not all members start, and what is left of plans that are gone.
+
+use crate::expected_error::refused;
+use crate::wait_until::may_be_helped;
+use std::time::Duration;
+use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
+use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
+
+/// A member that leaves without having started what the others have: their waits end, and so does its leave.
+pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
+    let (world, ranks) = (job.world(), job.size());
+    let are_mutual = [CollectiveKind::Barrier, CollectiveKind::Allgather, CollectiveKind::Alltoall];
+    let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.operation));
+    let shape = |operation| {
+        Shape::new(operation, ranks, 0, if operation == CollectiveKind::Barrier { 0 } else { 100 })
+    };
+    let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.operation)));
+    let plan =
+        |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.operation), 1));
+    let mut plans = fitting.map(plan).collect::<Result<Vec<_>>>()?;
+    for plan in &mut plans {
+        plan.start()?;
+        plan.wait()?;
+    }
+    if job.rank() == 1 {
+        return Ok(());
+    }
+    let (first, others) = plans.split_first_mut().expect("there are some");
+    first.start()?;
+    others.iter_mut().try_for_each(|plan| plan.start())?;
+    let mut test = || {
+        job.compute(Duration::from_micros(20));
+        first.test()
+    };
+    let tested = std::iter::repeat_with(&mut test).find(|outcome| !matches!(outcome, Ok(false)));
+    let outcomes = others.iter_mut().map(|plan| plan.wait()).chain(tested.map(|outcome| outcome.map(drop)));
+    outcomes.for_each(|outcome| drop(refused(job, outcome, Blame::Peer, &["has left"])));
+    Ok(())
+}
+
+/// A member that leaves and has started other plans, more often in all: who waits for it is told.
+pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
+    let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
+    let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
+    let is_barrier = |one: &&Algorithm| one.operation == CollectiveKind::Barrier && (one.fits)(&barrier);
+    let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is one");
+    let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
+    let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
+    for plan in &mut plans {
+        plan.start()?;
+        plan.wait()?;
+    }
+    if me == ranks - 1 {
+        plans[1..].iter_mut().try_for_each(|plan| plan.start())?;
+        return Ok(());
+    }
+    plans[0].start()?;
+    if me == ranks - 2 {
+        world.recv(&mut [0_u8], Rank(0), Slot(0))?; // and stays as long
+    }
+    refused(job, plans[0].wait(), Blame::Peer, &["has left"]);
+    if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
+}
+
+/// Plans through which values pass are dropped in the midst of that: it goes on, and then all is given back.
+pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let kept = || (job.memory().local, job.memory().plans);
+    world.quiesce()?;
+    let before = kept();
+    for tests in 0..5 {
+        let mut exchange = world.alltoall_init::<u8>(100)?.chunked()?;
+        let mut sum = world.allreduce_init::<u32>(100, Sum)?.chunked()?;
+        exchange.start(vec![1; 700 * ranks])?;
+        sum.start(vec![1; 650])?;
+        for _ in 0..if me == 0 { tests } else { 0 } {
+            assert!(exchange.test()?.is_none_or(|values| values.len() == 700 * ranks));
+            job.compute(Duration::from_micros(50));
+        }
+        drop(exchange);
+        if tests % 3 == 0 {
+            world.barrier()?;
+        }
+        drop(sum);
+        if tests % 2 == 0 {
+            world.quiesce()?;
+            assert_eq!(kept(), before, "after {tests} tests");
+        }
+    }
+    world.quiesce()?;
+    assert_eq!(kept(), before);
+    assert_eq!(world.allreduce(&[1_u64], Sum)?, [ranks as u64]);
+    Ok(())
+}
+
+/// Signals of plans that are gone have been raised: a fuzzy barrier that is made after them is not over at once.
+pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    for members in 2..=job.size() {
+        let Some(part) = world.split((me.index() < members).then_some(0), 0)? else { continue };
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == CollectiveKind::Barrier)
+        {
+            let shape = Shape::new(CollectiveKind::Barrier, members, 0, 0);
+            let mut plan = part.plan_unchecked(&algorithm.schedule(&shape, 1))?;
+            for _ in 0..3 {
+                plan.start()?;
+                plan.wait()?;
+            }
+        }
+        part.quiesce()?;
+    }
+    let all = world.split(Some(0), 0)?.expect("a member");
+    all.fuzzy_barrier()?.wait()?; // what it needs is made together
+    if me == 0 {
+        world.recv(&mut [0_u8], Rank(1), Slot(0))?;
+    }
+    let barrier = all.fuzzy_barrier()?;
+    if me == 1 {
+        assert!(!barrier.is_done()?, "rank 0 has not come to it");
+        world.send(&[1_u8], Rank(0), Slot(0))?;
+    }
+    barrier.wait()
+}
+
+/// An operation that panics where others may run the plan, too: its start ends with an error on all members, and so
+/// does what waits for it to be freed, once.
+pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
+    let (world, ranks) = (job.world(), job.size());
+    let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
+    let flat = flat.expect("it is there");
+    let some = |a: i64, b: i64| if a + b > 1000 { panic!("on purpose") } else { a + b };
+    for count in [3, 5000] {
+        let shape =
+            Shape { value_bytes: 8, ..Shape::new(CollectiveKind::Allreduce, ranks, 0, 8 * count as u64) };
+        let mut plan = world.plan_with::<i64>(&flat.schedule(&shape, 1), some)?;
+        for value in [1, 2000] {
+            plan.write(0, &vec![value; count])?;
+            plan.start()?;
+            let outcome = plan.wait();
+            if value == 1 {
+                outcome?;
+                assert_eq!(plan.to_vec()?, vec![ranks as i64; count]);
+            } else {
+                refused(job, outcome, Blame::Program, &["operation", "panicked on rank 0", "quiesce("]);
+            }
+        }
+        drop(plan);
+        assert!(world.quiesce().is_err(), "its memory stays");
+        world.quiesce()?;
+    }
+    Ok(())
+}
+
+/// The same where each member runs its own steps, and others still wait for those of the one that has panicked.
+pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
+    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there plans are programs
+    }
+    let (world, me, ranks) = (job.world(), job.rank(), job.size() as i64);
+    let some = move |a: i64, b: i64| if me == 0 && a + b > 1000 { panic!("on purpose") } else { a + b };
+    let mut plan = world.allreduce_init::<i64>(5000, some)?;
+    plan.write(0, &[1000; 5000])?;
+    let run = || plan.start().and_then(|()| plan.wait());
+    if me == 0 {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    } else {
+        plan.start()?; // and then it does not wait
+    }
+    drop(plan);
+    assert!(world.quiesce().is_err(), "its memory stays");
+    world.quiesce()?;
+    assert_eq!(world.allreduce(&[1_i64], Sum)?, [ranks]);
+    Ok(())
+}

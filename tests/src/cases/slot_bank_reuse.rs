@@ -1,0 +1,369 @@
+//! P20: pairs that are closed and used again.
+
+use crate::exchange::effort;
+use crate::expected_error::misused;
+use crate::pattern;
+use std::time::{Duration, Instant};
+use tasuki::{Cause, Communicator, Job, Max, Rank, Result, Slot};
+
+/// Slots of three pages, the first and the last of them among these.
+const SLOTS: [Slot; 4] = [Slot(0), Slot(63), Slot(64), Slot(191)];
+/// A word, a line, and what goes in chunks.
+const LENGTHS: [usize; 3] = [8, 48, 70_000];
+
+/// Sends messages of all lengths to `peer`, and receives as many, one in each of these slots.
+fn exchange(world: &Communicator, peer: Rank, seed: u64, slots: &[Slot]) -> Result<()> {
+    let me = world.rank();
+    for (len, &slot) in LENGTHS.into_iter().flat_map(|len| slots.iter().map(move |slot| (len, slot))) {
+        let seed_of = |rank: Rank| seed * 1000 + u64::from(rank.0) * 300 + u64::from(slot.0);
+        let (sent, mut got) = (pattern::bytes(seed_of(me), len), vec![0; len]);
+        world.scope(|s| {
+            s.recv(&mut got, peer, slot)?;
+            s.send(&sent, peer, slot)?;
+            s.wait_all()
+        })?;
+        pattern::check(&got, seed_of(peer), &format!("round {seed}, {len} bytes on {slot:?} from {peer}"));
+    }
+    Ok(())
+}
+
+/// Whom rank 0 talks to, and the other way round.
+fn partner(job: &Job) -> Option<Rank> {
+    (job.rank().0 < 2).then(|| Rank(1 - job.rank().0))
+}
+
+/// One closes, the other, both, none; at once, or one behind the other; and then they go on.
+pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
+    let (world, signal) = (job.world(), job.signal()?);
+    let Some(peer) = partner(job) else { return job.barrier() };
+    let meet = |times: &mut u64| {
+        *times += 1;
+        job.raise(signal.on(peer), 1).and_then(|_| signal.wait_at_least(*times)).map(drop)
+    };
+    let mut times = 0;
+    for round in 0..effort(job, 60, 12) as u64 {
+        exchange(world, peer, round, if round % 5 == 4 { &SLOTS[2..] } else { &SLOTS })?;
+        // Bit 0: rank 0 closes. Bit 1: rank 1 does. Then: who closes first, or nobody waits.
+        let (closes, order) = (round >> job.rank().0 & 1 == 1, round / 4 % 3);
+        if order == 1 + u64::from(job.rank().0) {
+            meet(&mut times)?;
+        }
+        if closes {
+            world.close(peer)?;
+            world.close(peer)?; // what is closed already stays so
+        }
+        if order == 1 + u64::from(peer.0) {
+            meet(&mut times)?;
+        }
+    }
+    job.barrier()
+}
+
+/// One rank closes again and again while the other has the pair open, with receives posted and messages on their way:
+/// numbers of messages go on.
+pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 300, 12) as u64);
+    for round in 0..rounds {
+        if job.rank() == 0 {
+            if round % 3 != 0 {
+                world.close(Rank(1))?;
+            }
+            world.send(&[round], Rank(1), Slot(3))?;
+            if round % 3 == 1 {
+                world.close(Rank(1))?;
+            }
+            let mut got = [0];
+            world.recv(&mut got, Rank(1), Slot(3))?;
+            assert_eq!(got, [round * 7]);
+        } else {
+            let mut got = [0; 1000];
+            // Its posting stays in rank 0's lines, also while rank 0 has them closed.
+            match world.recv_within(&mut got[..1], Rank(0), Slot(3), Duration::from_micros(round % 5)) {
+                Err(error) if error.is_timeout() => drop(world.recv(&mut got, Rank(0), Slot(3))?),
+                other => drop(other?),
+            }
+            assert_eq!(got[0], round);
+            world.send(&[round * 7], Rank(0), Slot(3))?;
+        }
+    }
+    job.barrier()
+}
+
+/// What a rank has posted just before it closes, and nobody needs any more, is not found in new lines.
+pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
+    let (world, mut got) = (job.world(), [0_u64]);
+    for round in 0..effort(job, 100, 12) as u64 {
+        let (poster, other) = (Rank((round % 2) as u32), Rank(1 - (round % 2) as u32));
+        for (word, slot) in (0..3).flat_map(|word| SLOTS.map(|slot| (word, slot))) {
+            if job.rank() == other {
+                world.send(&[round + word], poster, slot)?;
+            } else {
+                world.recv(&mut got, other, slot)?;
+                assert_eq!(got, [round + word]);
+            }
+        }
+        if job.rank() == other {
+            world.close(poster)?;
+        }
+        job.barrier()?;
+        if job.rank() == poster {
+            for slot in SLOTS {
+                let early = world.recv_within(&mut got, other, slot, Duration::ZERO);
+                assert!(early.expect_err("nothing was sent").is_timeout());
+            }
+            world.close(other)?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// What all pairs of all ranks have closed serves the next communicator's.
+pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
+    /// The directory may touch its heads, and a page of entries for each communicator, for the first time.
+    const DIRECTORY: u64 = (8 + 3) * 4096;
+    let split = || job.world().split(Some(1), 0).map(|made| made.expect("it named a colour"));
+    let all = [split()?, split()?, split()?];
+    job.barrier()?;
+    let (before, mut first) = (job.memory(), None);
+    for (round, world) in (0..effort(job, 300, 6)).zip(all.iter().cycle()) {
+        for distance in 0..job.size() as i64 {
+            let (to, from) = (job.rank_after(distance), job.rank_after(-distance));
+            for slot in SLOTS {
+                let mut sending = world.isend(vec![round; 3], to, slot)?;
+                let mut got = [0; 3];
+                world.recv(&mut got, from, slot)?;
+                assert_eq!(got, [round; 3]);
+                sending.wait()?;
+            }
+        }
+        let open = job.memory();
+        assert_eq!(open.slot_banks - before.slot_banks, 3 * 8320 * job.size() as u64);
+        for rank in job.ranks() {
+            world.close(rank)?;
+        }
+        let closed = job.memory();
+        assert_eq!(closed.slot_banks, before.slot_banks);
+        job.barrier()?;
+        // Two ranks that open a pair at once both take what it needs, and one gives it back.
+        let both = (open.slot_banks - before.slot_banks).next_multiple_of(4096);
+        let most = *first.get_or_insert(open.file.max(closed.file) + DIRECTORY + both);
+        let now = job.memory();
+        assert!(now.file <= most, "round {round}: {now:?} of {most}, before {before:?}");
+    }
+    job.barrier()
+}
+
+/// A message that was begun and not waited for keeps the pair open, and nothing of it is lost.
+pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
+    let (world, mut got) = (job.world(), [0_u8; 100]);
+    misused(job, world.close(Rank(99)), &["there is no rank 99"]);
+    let Some(peer) = partner(job) else { return job.barrier() };
+    world.close(peer)?; // nothing was ever open
+    exchange(world, peer, 0, &SLOTS)?;
+    let refused = |what: &'static str, slot: Option<u32>| {
+        let place = slot.map_or("slots are in use".to_string(), |slot| format!("slot {slot} is in use"));
+        let call = format!("close(rank {peer})");
+        let error = misused(job, world.close(peer), &[&place, what, &call, "hint: wait for it"]);
+        assert_eq!(*error.cause(), Cause::InUse { what, slot });
+    };
+    let (send, receive) = ("a send has not been waited for", "a receive has not been waited for");
+    for (seed, len) in (0..).zip(LENGTHS) {
+        let mut sending = world.isend(pattern::bytes(seed, len), peer, Slot(65))?;
+        refused(send, Some(65));
+        let mut receiving = world.irecv(vec![0_u8; len], peer, Slot(65))?;
+        refused(send, Some(65));
+        sending.wait()?;
+        refused(receive, Some(65));
+        pattern::check(&receiving.wait()?.0, seed, "a message whose pair was not closed");
+        // The others: a receive of any slot; one that a scope has begun; one that is dropped is none.
+        let mut any = world.irecv(vec![0_u8; 100], peer, Slot::ANY)?;
+        refused(receive, None);
+        world.send(&[7_u8; 60], peer, Slot(100))?;
+        assert_eq!(any.wait()?.1.count, 60);
+        world.scope(|s| {
+            s.recv(&mut got, peer, Slot(2))?;
+            refused(receive, Some(2));
+            s.send(&[8_u8; 100], peer, Slot(2))?;
+            s.wait_all()
+        })?;
+        drop(world.irecv(vec![0_u8; len], peer, Slot(66))?);
+        world.close(peer)?;
+    }
+    assert_eq!(got, [8; 100]);
+    exchange(world, peer, 1, &SLOTS)?;
+    job.barrier()
+}
+
+/// A message in the spool keeps the pair open until it has gone.
+pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == 0 {
+        job.set_send_buffer(100_000, Some(Duration::ZERO))?;
+        world.send(&pattern::bytes(1, 2000), Rank(1), Slot(70))?;
+        let what = "a message of it is in the send buffer";
+        let error = misused(job, world.close(Rank(1)), &["slot 70 is in use", what]);
+        assert_eq!(*error.cause(), Cause::InUse { what, slot: Some(70) });
+    }
+    job.barrier()?;
+    if job.rank() == 1 {
+        let mut got = vec![0; 2000];
+        world.recv(&mut got, Rank(0), Slot(70))?;
+        pattern::check(&got, 1, "what lay in the spool");
+        world.close(Rank(0))?;
+    } else {
+        job.set_send_buffer(0, None)?; // waits until it is empty
+        world.close(Rank(1))?;
+    }
+    job.barrier()
+}
+
+/// A rank with itself is both ends.
+pub fn p20_close_with_itself(job: &Job) -> Result<()> {
+    let (world, me, before) = (job.world(), job.rank(), job.memory().slot_banks);
+    for round in 0..effort(job, 200, 6) as u64 {
+        for slot in SLOTS {
+            let mut sending = world.isend(vec![round; 9], me, slot)?;
+            let mut got = [0; 9];
+            world.recv(&mut got, me, slot)?;
+            assert_eq!(got, [round; 9]);
+            misused(job, world.close(me), &["a send has not been waited for"]);
+            sending.wait()?;
+        }
+        world.close(me)?;
+        assert_eq!(job.memory().slot_banks, before);
+    }
+    job.barrier()
+}
+
+/// Two threads close one pair while a third talks to another rank.
+pub fn p20_threads_close(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 200, 5) as u64);
+    for round in 0..rounds {
+        match job.rank().0 {
+            0 => {
+                exchange(world, Rank(1), round, &SLOTS[1..3])?;
+                let threads = job.threads(3, |thread| match thread {
+                    2 => exchange(world, Rank(2), round, &SLOTS[1..3]),
+                    _ => world.close(Rank(1)),
+                });
+                threads?.into_iter().collect::<Result<()>>()?;
+            }
+            1 => {
+                exchange(world, Rank(0), round, &SLOTS[1..3])?;
+                let threads = job.threads(2, |_| if round % 2 == 0 { world.close(Rank(0)) } else { Ok(()) });
+                threads?.into_iter().collect::<Result<()>>()?;
+            }
+            _ => exchange(world, Rank(0), round, &SLOTS[1..3])?,
+        }
+    }
+    job.barrier()
+}
+
+/// Has rank 0 send a long message in the moment in which rank 1 takes its receive back, until one has gone all the
+/// same: a receive that is seen to be withdrawn is waited for. False where that does not happen.
+fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Result<bool> {
+    if job.capabilities().direct_from <= len as u64 {
+        return Ok(false);
+    }
+    for attempt in 0..effort(job, 600, 60) as u64 {
+        job.barrier()?;
+        let mut mine = [0_u8; 2]; // whether it came, whether it went
+        let mut sending = None;
+        if job.rank() == 1 {
+            let limit = Duration::from_nanos(attempt % 60 * 200);
+            mine[0] = world.recv_within(&mut vec![0_u8; len], Rank(0), Slot(80), limit).is_ok().into();
+        } else {
+            let (begun, delay) = (Instant::now(), attempt % 120 * effort(job, 250, 0) as u64);
+            while begun.elapsed() < Duration::from_nanos(delay) {
+                std::hint::spin_loop();
+            }
+            let message = world.isend(pattern::bytes(seed, len), Rank(1), Slot(80))?;
+            mine[1] = (0..10).any(|_| message.is_finished()).into();
+            sending = Some(message);
+        }
+        let [came, went] = job.world().allreduce(&mine, Max)?[..] else { unreachable!("there are two") };
+        if job.rank() == 1 && came == 0 && went == 0 {
+            world.recv(&mut vec![0_u8; len], Rank(0), Slot(80))?;
+        }
+        sending.map(|mut sending| sending.wait()).transpose()?;
+        if came == 0 && went == 1 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A message that has left its sender and was not taken is there for the receiver, though the sender has closed.
+pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
+    const LEN: usize = 20_000;
+    let world = job.world();
+    for round in 0..effort(job, 20, 6) as u64 {
+        if !send_untaken(job, world, LEN, round)? {
+            break;
+        }
+        if job.rank() == 0 {
+            world.close(Rank(1))?;
+            // Opens it again.
+            let next = (round % 2 == 1).then(|| world.isend(vec![round], Rank(1), Slot(1))).transpose()?;
+            job.barrier()?;
+            next.map(|mut next| next.wait()).transpose()?;
+        } else {
+            job.barrier()?;
+            let (mut got, mut word) = (vec![0; LEN], [0]);
+            world.recv(&mut got, Rank(0), Slot(80))?;
+            pattern::check(&got, round, "a message from before the close");
+            if round % 2 == 1 {
+                world.recv(&mut word, Rank(0), Slot(1))?;
+                assert_eq!(word, [round]);
+            }
+            if round % 3 != 0 {
+                world.close(Rank(0))?;
+            }
+        }
+    }
+    job.barrier()
+}
+
+/// A message that met a receive which was dropped then lies in a page that its receiver has closed since: a receive of
+/// any slot finds it there, too.
+pub fn p20_any_finds_what_lies_in_a_closed_page(job: &Job) -> Result<()> {
+    let world = job.world();
+    for slot in [3, 70, 700, 70] {
+        if job.rank() == 1 {
+            let dropped = world.irecv(vec![0_u32; 2], Rank(0), Slot(slot))?;
+            job.barrier()?;
+            job.barrier()?;
+            drop(dropped);
+            world.close(Rank(0))?;
+            let mut got = [0_u32; 2];
+            assert_eq!(world.recv(&mut got, Rank(0), Slot::ANY)?.slot, Slot(slot));
+            assert_eq!(got, [slot; 2]);
+        } else {
+            job.barrier()?;
+            world.send(&[slot; 2], Rank(1), Slot(slot))?;
+            job.barrier()?;
+        }
+    }
+    job.barrier()
+}
+
+/// A message that nobody can take any more, since both have closed, keeps nothing from going on.
+pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
+    let (world, peer) = (job.world(), Rank(1 - job.rank().0));
+    // Each in a communicator of its own, whose pair stays closed; more of them than a rank has rings. Two in one.
+    let split = |_| job.world().split(Some(1), 0).map(|made| made.expect("it named a colour"));
+    let all = (0..6).map(split).collect::<Result<Vec<Communicator>>>()?;
+    for (round, world) in (0..).zip([&all[..], &all[5..]].concat()) {
+        if !send_untaken(job, &world, 20_000, round)? {
+            break;
+        }
+        world.close(peer)?;
+        job.barrier()?;
+    }
+    exchange(world, peer, 7, &SLOTS)?;
+    if send_untaken(job, world, 20_000, 8)? {
+        world.close(peer)?; // and so they leave
+    }
+    job.barrier()
+}

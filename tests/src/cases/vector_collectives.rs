@@ -1,0 +1,244 @@
+//! Calls with blocks that differ in length, in all ways of making them, against plain arithmetic.
+
+use crate::exchange::effort;
+use crate::expected_error::{misused, refused};
+use tasuki::{Blame, CollectiveRequest, Communicator, Job, Plan, Rank, Result};
+
+/// Values of 8 bytes that say from whom they are, to whom, and where.
+fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|at| (from * 1_000_003 + to * 10_007 + at % 8191) as u64).collect()
+}
+
+/// How many values go from one member to another: none, or some, of which few go beside their length.
+fn count(from: usize, to: usize, scale: usize) -> usize {
+    (from * 3 + to * 2) % 4 * scale
+}
+
+/// How many values each member gives, where it gives all the same.
+fn counts(ranks: usize, scale: usize) -> Vec<usize> {
+    (0..ranks).map(|rank| (rank + 1) % 3 * scale).collect()
+}
+
+/// Blocks that each member gives, the one with the number `call`.
+fn all(counts: &[usize], call: usize) -> Vec<u64> {
+    counts.iter().enumerate().flat_map(|(rank, &count)| block(rank, call, count)).collect()
+}
+
+/// Every call, begun before any is waited for, waited for in the opposite order.
+fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let counts = counts(ranks, scale);
+    let said = if is_root { &counts[..] } else { &[] };
+    let mine = block(me, 5, counts[me]);
+    let gather = world.igather_v(mine.clone(), said, root)?;
+    let given = if is_root { all(&counts, 6) } else { vec![] };
+    let scatter = world.iscatter_v(given, said, counts[me], root)?;
+    let allgather = world.iallgather_v(mine, &counts)?;
+    let [gives, gets]: [Vec<usize>; 2] = [
+        (0..ranks).map(|to| count(me, to, scale)).collect(),
+        (0..ranks).map(|from| count(from, me, scale)).collect(),
+    ];
+    let given = (0..ranks).flat_map(|to| block(me, to, gives[to])).collect();
+    let alltoall = world.ialltoall_v(given, &gives, &gets)?;
+    let got: Vec<u64> = (0..ranks).flat_map(|from| block(from, me, gets[from])).collect();
+    assert_eq!(alltoall.wait()?, got, "alltoall_v");
+    assert_eq!(allgather.wait()?, all(&counts, 5), "allgather_v");
+    assert_eq!(scatter.wait()?, block(me, 6, counts[me]), "scatter_v from {root}");
+    assert_eq!(gather.wait()?, is_root.then(|| all(&counts, 5)), "gather_v to {root}");
+    Ok(())
+}
+
+/// Begun calls to and from every rank, of blocks that are empty, go beside their length, or do not.
+pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
+    for scale in [0, 1, 3, effort(job, 9001, 301)] {
+        job.ranks().try_for_each(|root| begun(job.world(), root, scale))?;
+    }
+    let (world, ranks) = (job.world(), job.size());
+    let me = job.rank();
+    misused(job, world.iallgather_v(vec![1_u64; 3], &vec![2; ranks]), &["iallgather_v", "[3]", "[2]"]);
+    misused(job, world.iallgather_v(vec![1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
+    misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["come to", "not 3"]);
+    misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks as u32)), &["igather_v", "rank"]);
+    misused(job, world.igather_v(vec![1_u64], &vec![2; ranks], me), &["igather_v", "itself"]);
+    misused(job, world.iscatter_v(vec![1_u64], &vec![1; ranks + 1], 1, me), &["counts", "members"]);
+    job.barrier()
+}
+
+/// Counts that come to more than there can be are refused by whoever is given them.
+pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
+    let world = job.world();
+    for count in [usize::MAX, usize::MAX / 2 + 1, 1 << 60] {
+        let counts = vec![count; job.size()];
+        let all = world.allgather_v(&[0_u64], &counts).map(drop);
+        refused(job, all, Blame::System, &["allgather_v", "not enough memory for"]);
+        let got = world.alltoall_v(&[0_u64], &vec![0; job.size()], &counts).map(drop);
+        refused(job, got, Blame::System, &["alltoall_v", "not enough memory for"]);
+        if job.size() == 1 {
+            refused(job, world.gather_v(&[0_u64], &counts, Rank(0)).map(drop), Blame::System, &["gather_v"]);
+            let mine = world.scatter_v(&[0_u64], &counts, count, Rank(0)).map(drop);
+            refused(job, mine, Blame::System, &["scatter_v", "not enough memory for"]);
+        }
+        if count.saturating_mul(job.size()) > isize::MAX as usize {
+            let begun = world.iallgather_v(vec![0_u64], &counts).map(drop);
+            misused(job, begun, &["more bytes than memory can have"]);
+        }
+    }
+    job.barrier()
+}
+
+/// Two members that disagree by some values both find out, whichever of them is to give less.
+pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
+    for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
+        for (call, is_begun) in (0..4).flat_map(|call| [(call, true), (call, false)]) {
+            let part = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
+            if let Some(part) = part {
+                let outcome = if is_begun { disagree } else { disagree_at_once }(&part, call, gives, gets);
+                let error = refused(job, outcome, Blame::Misuse, &["disagree"]);
+                assert!(error.to_string().contains(["gather", "scatter", "allgather", "alltoall"][call]));
+            }
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// Member 1 gives member 0 so many values that expects another number.
+fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
+    let (values, is_first, at) = (vec![0_u64; gives], pair.rank() == 0, pair.rank().index());
+    let known = if is_first { gets } else { gives };
+    let begun: CollectiveRequest<Vec<u64>> = match call {
+        0 if is_first => return pair.igather_v(vec![0_u64; 5], &[5, gets], Rank(0))?.wait().map(drop),
+        0 => return pair.igather_v(values, &[], Rank(0))?.wait().map(drop),
+        1 if is_first => pair.iscatter_v(vec![], &[], gets, Rank(1))?,
+        1 => pair.iscatter_v(vec![0_u64; gives + 5], &[gives, 5], 5, Rank(1))?,
+        2 => pair.iallgather_v(if is_first { vec![0_u64; 5] } else { values }, &[5, known])?,
+        _ => {
+            let (mut out, mut into) = ([0, 0], [0, 0]);
+            if is_first {
+                into[1 - at] = gets;
+            } else {
+                out[1 - at] = gives;
+            }
+            pair.ialltoall_v(if is_first { vec![] } else { values }, &out, &into)?
+        }
+    };
+    begun.wait().map(drop)
+}
+
+/// The same in calls that return when it is over.
+fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
+    let (values, is_first) = (vec![0_u64; gives], pair.rank() == 0);
+    let known = if is_first { gets } else { gives };
+    match call {
+        0 if is_first => pair.gather_v(&[0_u64; 5], &[5, gets], Rank(0)).map(drop),
+        0 => pair.gather_v(&values, &[], Rank(0)).map(drop),
+        1 if is_first => pair.scatter_v::<u64>(&[], &[], gets, Rank(1)).map(drop),
+        1 => pair.scatter_v(&vec![0_u64; gives + 5], &[gives, 5], 5, Rank(1)).map(drop),
+        2 if is_first => pair.allgather_v(&[0_u64; 5], &[5, known]).map(drop),
+        2 => pair.allgather_v(&values, &[5, known]).map(drop),
+        _ if is_first => pair.alltoall_v::<u64>(&[], &[0, 0], &[0, gets]).map(drop),
+        _ => pair.alltoall_v(&values, &[gives, 0], &[0, 0]).map(drop),
+    }
+}
+
+/// Plans of all four kinds, each started again and again, all under way at once.
+pub fn j_planned_blocks_that_differ(job: &Job) -> Result<()> {
+    for scale in [effort(job, 9001, 301), 1, 0, 3].into_iter().take(effort(job, 4, 2)) {
+        let mut roots = job.ranks().skip(scale % job.size()).take(effort(job, 5, 1));
+        roots.try_for_each(|root| planned(job.world(), root, scale, effort(job, 10, 3)))?;
+    }
+    job.barrier()
+}
+
+fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Result<()> {
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let counts = counts(ranks, scale);
+    let (own, before) = (counts[me], counts[..me].iter().sum());
+    let said = if is_root { &counts[..] } else { &[] };
+    let [gives, gets]: [Vec<usize>; 2] = [
+        (0..ranks).map(|to| count(me, to, scale)).collect(),
+        (0..ranks).map(|from| count(from, me, scale)).collect(),
+    ];
+    let mut gather = world.gather_v_init::<u64>(own, said, root)?;
+    let mut scatter = world.scatter_v_init::<u64>(own, said, root)?;
+    let mut allgather = world.allgather_v_init::<u64>(&counts)?;
+    let mut alltoall = world.alltoall_v_init::<u64>(&gives, &gets)?;
+    for start in 0..starts {
+        let mine = block(me, start, own);
+        gather.write(if is_root { before } else { 0 }, &mine)?;
+        if is_root {
+            scatter.write(0, &all(&counts, 20 + start))?;
+        }
+        allgather.write(before, &mine)?;
+        let given: Vec<u64> = (0..ranks).flat_map(|to| block(me, to + start, gives[to])).collect();
+        alltoall.write(0, &given)?;
+        [&mut gather, &mut scatter, &mut allgather, &mut alltoall].into_iter().try_for_each(Plan::start)?;
+        [&mut alltoall, &mut allgather, &mut scatter, &mut gather].into_iter().try_for_each(Plan::wait)?;
+        let got: Vec<u64> = (0..ranks).flat_map(|from| block(from, me + start, gets[from])).collect();
+        assert_eq!(alltoall.to_vec()?, got, "alltoall_v, start {start}");
+        assert_eq!(allgather.to_vec()?, all(&counts, start), "allgather_v, start {start}");
+        let scattered = scatter.to_vec()?;
+        let at = if is_root { before } else { 0 };
+        assert_eq!(
+            scattered[at..][..own],
+            block(me, 20 + start, own),
+            "scatter_v from {root}, start {start}"
+        );
+        if is_root {
+            assert_eq!(gather.to_vec()?, all(&counts, start), "gather_v to {root}, start {start}");
+        }
+    }
+    Ok(())
+}
+
+/// Where two members disagree all are told, nobody has the plan, and nothing of it is left.
+pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let last = ranks - 1;
+    let right: Vec<usize> = (1..=ranks).collect();
+    // As who is wrong knows it: one value more from the last member.
+    let wrong = |is_wrong: bool| {
+        let mut counts = right.clone();
+        counts[last] += usize::from(is_wrong);
+        counts
+    };
+    world.quiesce()?;
+    let kept = || (job.memory().local, job.memory().plans);
+    let before = kept();
+    let misused = |outcome: Result<Plan<u64>>, texts: &[&str]| {
+        misused(job, outcome, texts);
+        assert_eq!(kept(), before, "bytes of a plan that nobody has");
+    };
+    let zero = Rank(0);
+    let (as_root, told) = if me == 0 { ("disagree", "init") } else { ("counts of member 0", "init") };
+    misused(world.gather_v_init(right[me], &wrong(true), zero), &[as_root, told]);
+    misused(world.scatter_v_init(right[me], &wrong(true), zero), &[as_root, told]);
+    misused(
+        world.gather_v_init(1, &vec![1; ranks + 1], zero),
+        &[if me == 0 { "members" } else { "member 0" }],
+    );
+    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks as u32)), &["rank"]);
+    misused(world.gather_v_init(usize::MAX, &vec![usize::MAX; ranks], zero), &["bytes"]);
+    misused(world.alltoall_v_init(&vec![usize::MAX; ranks], &vec![usize::MAX; ranks]), &["bytes"]);
+    if ranks > 1 {
+        misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
+        let root = Rank(u32::from(me == 1));
+        misused(world.gather_v_init(1, &vec![1; ranks], root), &["something else", "another root"]);
+        // The last member gives the first one value more than that expects.
+        let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);
+        gives[0] += usize::from(me == last);
+        let texts: &[&str] =
+            if me == 0 || me == last { &["disagree", "alltoall_v"] } else { &["was refused"] };
+        misused(world.alltoall_v_init(&gives, &gets), texts);
+        let short = vec![1; if me == 1 { 1 } else { ranks }];
+        let texts: &[&str] = if me == 1 { &["1 counts"] } else { &["member 1 was refused"] };
+        misused(world.alltoall_v_init(&short, &vec![1; ranks]), texts);
+    }
+    let mut after = world.allgather_v_init::<u64>(&right)?;
+    let at = right[..me].iter().sum();
+    after.write(at, &block(me, 1, right[me]))?;
+    after.start()?;
+    after.wait()?;
+    assert_eq!(after.to_vec()?, all(&right, 1));
+    job.barrier()
+}

@@ -1,0 +1,420 @@
+//! Jobs that must fail: in every way of starting them, on every rank that waits, with an error that names the cause.
+
+use crate::blocked_operation::{Gate, KEEPER};
+use crate::exchange::tell_all;
+use crate::leak::forget;
+use crate::wait_until::{Idle, stay_away};
+use crate::{Body, Ways};
+use std::time::Duration;
+use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
+
+/// A job that fails.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    /// Name of the body, and of the tests that run it.
+    pub name: &'static str,
+    /// How many ranks it has.
+    pub ranks: usize,
+    /// In which ways it can run.
+    pub ways: Ways,
+    /// What the error of the job says.
+    pub says: &'static [&'static str],
+    /// The body.
+    pub body: Body,
+}
+
+impl Failing {
+    /// The handlers that its job has.
+    pub fn handlers(&self) -> Handlers {
+        let handlers = crate::cases::calls::handlers;
+        if self.name.starts_with("calling_without_the_same") {
+            handlers().add(&format!("of process {}", std::process::id()), |_, (): ()| ())
+        } else if self.name.starts_with("calling") {
+            handlers()
+        } else {
+            Handlers::new()
+        }
+    }
+}
+
+/// Hands the list of failing jobs to the macro `$with`, as lines `ways ranks name [text, ..];`.
+#[macro_export]
+macro_rules! each_failing_job {
+    ($with:ident) => {
+        $with! {
+            Everywhere 2 a_panic_ends_all ["rank 1", "out of order 17"];
+            Everywhere 5 a_panic_ends_all ["rank 4", "out of order 17"];
+            Everywhere 1 an_error_ends_all ["rank 0", "not today"];
+            Everywhere 4 an_error_ends_all ["rank 3", "not today"];
+            Everywhere 8 every_wait_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 2 held_operations_do_not_hide_the_cause ["rank 1", "the keeper is gone"];
+            Everywhere 2 who_leaves_a_barrier_is_named ["rank 0: barrier", "rank 1 has left", "hint: a rank may leave"];
+            Everywhere 5 who_leaves_a_barrier_is_named ["barrier", "rank 4 has left", "hint: a rank may leave"];
+            Everywhere 3 a_signal_that_nobody_can_raise ["rank 0: wait(signal", "has left", "hint: a rank may leave"];
+            Everywhere 3 a_line_whose_writer_left ["rank 0: line", "rank 2 has left", "hint: a rank may leave"];
+            Everywhere 2 asking_a_rank_that_left ["rank 0: atomic add", "rank 1 has left", "hint:"];
+            Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: atomic", "rank 1 has left", "hint:"];
+            Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "are not inside one registration", "hint:"];
+            Everywhere 2 a_message_that_nobody_sends ["recv(slot 3 from rank 1)", "rank 1 has left", "hint:"];
+            Everywhere 2 a_message_that_nobody_receives ["send(slot 3 to rank 1)", "rank 1 has left", "hint:"];
+            Everywhere 3 a_message_that_nobody_takes ["2 messages were never received; the first was for rank 2 on slot 4"];
+            Everywhere 1 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
+            Everywhere 2 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
+            Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
+            Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "it comes apart"];
+            Processes 3 calling_without_the_same_handlers ["registering handlers", "different handlers", "is \"of process"];
+            Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
+        }
+    };
+}
+
+macro_rules! as_table {
+    ($($ways:ident $ranks:literal $name:ident [$($text:literal),*];)*) => {
+        /// All failing jobs.
+        pub const FAILING: &[Failing] = &[$(Failing {
+            name: concat!(stringify!($name), "_of_", $ranks),
+            ranks: $ranks,
+            ways: Ways::$ways,
+            says: &[$($text),*],
+            body: $name,
+        }),*];
+    };
+}
+
+each_failing_job!(as_table);
+
+/// Those that can run in every way.
+pub fn everywhere() -> impl Iterator<Item = &'static Failing> {
+    FAILING.iter().filter(|failing| failing.ways == Ways::Everywhere)
+}
+
+/// The failing job of that name.
+pub fn find(name: &str) -> Option<&'static Failing> {
+    FAILING.iter().find(|failing| failing.name == name)
+}
+
+fn last(job: &Job) -> Rank {
+    Rank(job.size() as u32 - 1)
+}
+
+/// A call that must end because `peer` died says so; the error is passed on.
+#[track_caller]
+fn ended_by<T>(job: &Job, peer: Rank, outcome: Result<T>) -> Result<()> {
+    let Err(error) = outcome else { panic!("a call went well though rank {peer} died") };
+    let text = error.to_string();
+    assert_eq!(error.blame(), tasuki::Blame::Peer, "{text}");
+    assert!(error.rank() == Some(job.rank()) && !error.call().is_empty(), "{text}");
+    assert!(matches!(error.cause(), Cause::PeerDied { peer: named, .. } if *named == peer), "{text}");
+    Err(error)
+}
+
+/// The last rank panics while the others wait for it.
+fn a_panic_ends_all(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        job.compute(Duration::from_millis(5));
+        panic!("out of order 17");
+    }
+    ended_by(job, last(job), job.barrier())
+}
+
+/// The last rank returns an error while the others wait for it.
+fn an_error_ends_all(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        return Err(Error::argument("not today"));
+    }
+    ended_by(job, last(job), job.barrier())
+}
+
+/// The keeper of a gate dies. Every other rank is in another kind of wait by then, and each ends.
+fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (gate, ready, never) = (Gate::new(job)?, job.signal()?, job.signal()?);
+    let line = job.payload_signal()?;
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let long = Duration::from_secs(3600);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    match job.rank().0 {
+        1 => keeper_dies(job, &gate, ready),
+        0 => {
+            let held = gate.close(job)?;
+            waits()?;
+            ends(complete_until_death(job, &gate, held, || gate.close(job)))
+        }
+        2 => waits().and_then(|()| ends(never.wait_at_least(1))),
+        3 => waits().and_then(|()| ends(never.wait_timeout(1, long))),
+        4 => waits().and_then(|()| ends(job.barrier())),
+        5 => waits().and_then(|()| ends(line.reader(None).receive::<u64>().map(drop))),
+        6 => waits().and_then(|()| ends(job.alloc::<u64>(1).map(drop))),
+        _ => request_until_death(job, &gate, waits),
+    }
+}
+
+/// Completes what a closed gate holds. Where gates do not hold, it is issued again and again, until the death comes
+/// while it is under way.
+fn complete_until_death(
+    job: &Job,
+    gate: &Gate,
+    mut held: Handle,
+    issue: impl Fn() -> Result<Handle>,
+) -> Result<()> {
+    loop {
+        job.complete(held)?;
+        if gate.is_tight(job) {
+            return Ok(());
+        }
+        held = issue()?;
+    }
+}
+
+/// The same with a request that is ordered after a closed gate.
+fn request_until_death(job: &Job, gate: &Gate, waits: impl Fn() -> Result<()>) -> Result<()> {
+    let near = job.alloc_local::<u64>(1)?;
+    let issue = || {
+        let closed = gate.close(job)?;
+        job.iput(near.pointer(), vec![1_u64], After::Exact(closed))
+    };
+    let mut put = issue()?;
+    waits()?;
+    loop {
+        let outcome = put.wait();
+        if !gate.is_tight(job) {
+            outcome?;
+            put = issue()?;
+            continue;
+        }
+        let error = outcome.expect_err("a request went well though it was ordered after one that cannot end");
+        assert_eq!(near.get(0)?, 0);
+        return Err(error);
+    }
+}
+
+/// The keeper dies when all others are about to wait.
+fn keeper_dies(job: &Job, gate: &Gate, ready: Signal<'_>) -> Result<()> {
+    gate.go_away(job)?;
+    while ready.value() < job.size() as u64 - 1 {
+        stay_away(job);
+    }
+    job.compute(Duration::from_millis(20));
+    panic!("the keeper is gone");
+}
+
+/// A rank with a chain of operations that cannot start any more does not blame their order, but the death.
+fn held_operations_do_not_hide_the_cause(job: &Job) -> Result<()> {
+    let (gate, ready) = (Gate::new(job)?, job.signal()?);
+    if job.rank() == KEEPER {
+        return keeper_dies(job, &gate, ready);
+    }
+    let near = job.alloc_local::<u64>(2)?;
+    let chain = || {
+        (0..100).try_fold(gate.close(job)?, |end, _| {
+            job.copy(near.pointer(), near.pointer().at(1), 1, After::Exact(end))
+        })
+    };
+    let end = chain()?;
+    job.raise(ready.on(KEEPER), 1)?;
+    ended_by(job, KEEPER, complete_until_death(job, &gate, end, chain))
+}
+
+/// The last rank leaves while the others come to a barrier.
+fn who_leaves_a_barrier_is_named(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        return Ok(());
+    }
+    job.barrier()
+}
+
+/// All others leave while rank 0 waits for a signal.
+fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
+    let signal = job.signal()?;
+    if job.rank() != Rank(0) {
+        return job.raise(signal.on(Rank(0)), 1);
+    }
+    signal.wait_at_least(2)?;
+    signal.wait_at_least(3)
+}
+
+/// The one writer of a line leaves, the others stay.
+fn a_line_whose_writer_left(job: &Job) -> Result<()> {
+    let (line, end) = (job.payload_signal()?, job.signal()?);
+    if job.rank() == last(job) {
+        return line.writer(Rank(0))?.put(&5_u64);
+    }
+    if job.rank() != Rank(0) {
+        return end.wait_at_least(1);
+    }
+    let mut reader = line.reader(Some(last(job)));
+    assert_eq!(reader.receive::<u64>()?, 5, "what was written before it left is there");
+    let left = reader.receive::<u64>().map(drop);
+    job.ranks().filter(|&rank| rank != last(job)).try_for_each(|rank| job.raise(end.on(rank), 1))?;
+    left
+}
+
+/// A rank leaves whose memory is still registered; the other one asks it for something that only it can do.
+fn asking_a_rank_that_left(job: &Job) -> Result<()> {
+    let word = forgotten_word(job)?;
+    if job.rank() == KEEPER {
+        return Ok(());
+    }
+    while job.barrier().is_ok() {}
+    job.fetch_add(word, 1).map(drop)
+}
+
+/// A rank that has left takes no calls: who calls is told at once, however many it calls.
+fn calling_a_rank_that_left(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == KEEPER {
+        return Ok(());
+    }
+    while job.barrier().is_ok() {}
+    loop {
+        job.call(KEEPER, "nothing", &())?;
+    }
+}
+
+/// A handler's panic is caught, but what it leaves behind panics where it is dropped: in the rank's helper, if it has
+/// one that looks, else in a wait of the rank's. Both are the rank's death.
+fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
+    let (never, queue) = (job.signal()?, job.queue(1)?);
+    job.barrier()?;
+    if job.rank() == KEEPER {
+        (0..1000).for_each(|_| stay_away(job));
+        return never.wait_at_least(1);
+    }
+    let outcome = job.call_with_reply::<_, ()>(KEEPER, "comes apart", &())?.wait();
+    drop(queue);
+    ended_by(job, KEEPER, outcome)
+}
+
+/// Each rank has a handler of its own: they do not start.
+fn calling_without_the_same_handlers(job: &Job) -> Result<()> {
+    job.barrier()
+}
+
+/// A rank leaves that had been asked for something and never looked before.
+fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
+    let (word, asked) = (forgotten_word(job)?, job.signal()?);
+    if job.rank() == KEEPER {
+        while asked.value() == 0 {
+            stay_away(job);
+        }
+        return Ok(());
+    }
+    let request = job.iatomic(word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
+    job.raise(asked.on(KEEPER), 1)?;
+    let outcome = job.complete(request);
+    // It may have been answered after all, at the latest when the keeper left; then others are not.
+    outcome?;
+    loop {
+        job.fetch_add(word, 1)?;
+    }
+}
+
+/// A word of the keeper's own that stays registered for ever.
+fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
+    let own = job.register(vec![0_u64])?;
+    let word = tell_all(job, own.pointer())?[KEEPER.index()];
+    forget(own);
+    Ok(word)
+}
+
+/// An operation that nobody waited for failed: its rank's end tells it.
+fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
+    let (gate, table, idle) = (Gate::new(job)?, job.alloc::<u64>(1)?, Idle::new(job)?);
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let request = job.iput(table.on(KEEPER).at(1), vec![1], After::Exact(closed))?;
+        gate.open(job)?;
+        idle.until(|| Ok(request.is_finished()))
+    })
+}
+
+/// A rank waits for a short message, another for a long one; their sender leaves.
+fn a_message_that_nobody_sends(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() != Rank(0) {
+        return world.send(&[7_u64; 100], Rank(0), Slot(2));
+    }
+    let mut got = [0_u64; 100];
+    world.recv(&mut got, KEEPER, Slot(2))?; // what it had sent is there
+    assert_eq!(got, [7; 100]);
+    let long = world.recv(&mut got, KEEPER, Slot(2)).expect_err("its sender has left");
+    assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
+    world.recv(&mut got[..1], KEEPER, Slot(3)).map(drop)
+}
+
+/// A send without a spool, whose receiver leaves.
+fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() != Rank(0) {
+        return Ok(());
+    }
+    let long = world.send(&[7_u64; 100], KEEPER, Slot(2)).expect_err("its receiver has left");
+    assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
+    world.send(&[7_u64], KEEPER, Slot(3))
+}
+
+/// Messages in the spool, one of which is taken and two are not, though their receiver has left.
+fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == Rank(0) {
+        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+        for slot in [4, 5, 6] {
+            world.send(&[u64::from(slot); 100], Rank(2), Slot(slot))?;
+        }
+    }
+    job.barrier()?;
+    if job.rank() == Rank(2) {
+        let mut got = [0_u64; 100];
+        world.recv(&mut got, Rank(0), Slot(5))?;
+        assert_eq!(got, [5; 100]);
+    }
+    Ok(())
+}
+
+fn a_message_to_itself_is_not_taken(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == Rank(0) {
+        drop(job.world().isend(vec![7_u64; 100], Rank(0), Slot(7))?);
+    }
+    Ok(())
+}
+
+/// Every other rank is in another kind of wait for a message when one dies.
+fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    let half = world.split(Some(0), 0)?.expect("everybody is in it");
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    let mut long = vec![0_u8; 100_000];
+    match job.rank().0 {
+        1 => {
+            ready.wait_at_least(job.size() as u64 - 1)?;
+            job.compute(Duration::from_millis(20));
+            panic!("the keeper is gone");
+        }
+        0 => waits().and_then(|()| ends(world.recv(&mut [0_u8], KEEPER, Slot(1)).map(drop))),
+        2 => waits().and_then(|()| ends(world.recv(&mut long, Rank(0), Slot(1)).map(drop))),
+        3 => waits().and_then(|()| ends(world.send(&long, KEEPER, Slot(1)))),
+        4 => waits().and_then(|()| {
+            ends(world.recv_within(&mut long, KEEPER, Slot(1), Duration::from_secs(3600)).map(drop))
+        }),
+        5 => {
+            let mut short = [0_u8];
+            let outcome = world.scope(|s| {
+                s.recv(&mut short, KEEPER, Slot(1))?;
+                s.recv(&mut long, Rank(0), Slot(1))?;
+                waits()?;
+                s.wait_all()
+            });
+            ends(outcome)
+        }
+        6 => {
+            let mut receive = world.irecv(long, Rank(0), Slot(1))?;
+            waits()?;
+            ends(receive.wait().map(drop))
+        }
+        _ => waits().and_then(|()| ends(half.barrier())),
+    }
+}

@@ -1,0 +1,350 @@
+//! Twins: programs that differ from what the cases claim in one thing, the order that the claim rests on.
+//!
+//! Each counts how often it found something stale. With its order it must find nothing, whatever the seed; without,
+//! some seed must show a stale value, or the simulator reorders too little for the claim to mean anything.
+
+use crate::blocked_operation::{ISSUER, KEEPER};
+use crate::exchange::last;
+use crate::pattern;
+use crate::wait_until::Idle;
+use crate::watchdog::Watchdog;
+use std::ops::Range;
+use std::time::Duration;
+use tasuki::schedule::{BufferId, BufferSpan, Contract, Origin, RankPart, Schedule, started};
+use tasuki::{After, Array, AtomicOp, Command, Handle, Job, Request, Result, Sim};
+
+/// A program in two forms: in the order that makes it right, and without. How often it found something stale.
+pub type Twin = fn(&Job, Order) -> Result<usize>;
+
+/// Whether what should be ordered is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// As the claim says.
+    Kept,
+    /// Issued at once.
+    Dropped,
+}
+
+impl Order {
+    fn after(self, order: After) -> After {
+        match self {
+            Order::Kept => order,
+            Order::Dropped => After::Nothing,
+        }
+    }
+}
+
+const ROUNDS: u64 = 5;
+const LEN: usize = 700;
+
+/// Runs both forms under the same seeds: the right one finds nothing stale, the other one does on some seed.
+pub fn needs_its_order(name: &str, twin: Twin, ranks: usize, seeds: Range<u64>) {
+    let _watched = Watchdog::over(format!("twins of {name}"));
+    let stale = |seed: u64, order: Order| -> usize {
+        let sim = Sim::seed(seed).ranks(ranks).third_party(seed.is_multiple_of(2));
+        let sim = sim.native_put_signal(!seed.is_multiple_of(3));
+        let outcome = tasuki::sim(sim, |job| twin(job, order));
+        let simulated = outcome.unwrap_or_else(|error| panic!("{name}, {order:?}, seed {seed}: {error}"));
+        simulated.values.into_iter().flatten().sum()
+    };
+    for seed in seeds.clone() {
+        assert_eq!(stale(seed, Order::Kept), 0, "{name}: a stale value in spite of its order, seed {seed}");
+    }
+    let shown = seeds.clone().filter(|&seed| stale(seed, Order::Dropped) > 0).count();
+    assert!(shown > 0, "{name}: no seed of {seeds:?} shows that its order matters");
+    eprintln!("{name}: {shown} of {} seeds show a stale value without its order", seeds.count());
+}
+
+/// D1: a signal raised with its bytes, or by a call of its own beside them.
+pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, arrived, taken) = (job.alloc::<u8>(LEN)?, job.signal()?, job.signal()?);
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == ISSUER {
+            let bytes = pattern::bytes(round, LEN);
+            if order == Order::Kept {
+                job.put_signal(inbox.on(KEEPER), &bytes, arrived.on(KEEPER), 1)?;
+            } else {
+                let put = job.iput(inbox.on(KEEPER), bytes, After::Nothing)?;
+                job.raise(arrived.on(KEEPER), 1)?;
+                put.wait()?;
+            }
+            taken.wait_at_least(round)?;
+        } else if job.rank() == KEEPER {
+            arrived.wait_at_least(round)?;
+            stale += usize::from(inbox.to_vec()? != pattern::bytes(round, LEN));
+            job.raise(taken.on(ISSUER), 1)?;
+        }
+    }
+    job.barrier()?;
+    Ok(stale)
+}
+
+/// D2: a store after the copy that it tells of, or beside it.
+pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, outbox) = (job.alloc::<u8>(LEN)?, job.alloc_local::<u8>(LEN)?);
+    let (flag, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == ISSUER {
+            outbox.write(0, &pattern::bytes(round, LEN))?;
+            let sent = job.copy(outbox.pointer(), inbox.on(KEEPER), LEN, After::Nothing)?;
+            let told = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?;
+            job.complete(told)?;
+        } else if job.rank() == KEEPER {
+            idle.until(|| job.load(flag.pointer()).map(|value| value == round))?;
+            stale += usize::from(inbox.to_vec()? != pattern::bytes(round, LEN));
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// B4: remote to a, to b, to c, each after the one before, or all at once.
+pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
+    let areas = job.alloc::<u8>(3 * LEN)?;
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == last(job) {
+            areas.write(0, &pattern::bytes(round, LEN))?;
+        }
+        job.barrier()?;
+        if job.rank() == ISSUER {
+            let [a, b, c] = [areas.on(ISSUER), areas.on(KEEPER).at(LEN), areas.on(ISSUER).at(2 * LEN)];
+            let first = job.copy(areas.on(last(job)), a, LEN, After::Nothing)?;
+            let second = job.copy(a, b, LEN, order.after(After::Exact(first)))?;
+            job.complete(job.copy(b, c, LEN, order.after(After::Exact(second)))?)?;
+            stale += usize::from(areas.to_vec()?[2 * LEN..] != pattern::bytes(round, LEN));
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// The issuer brings bytes from far, then puts one; `end` is to take the bytes on when both have ended. How often it
+/// took others.
+fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>) -> Result<usize> {
+    let areas = job.alloc::<u8>(2 * LEN)?;
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == last(job) {
+            areas.write(0, &pattern::bytes(round, LEN))?;
+        }
+        job.barrier()?;
+        if job.rank() == ISSUER {
+            let far = job.copy(areas.on(last(job)), areas.on(ISSUER), LEN, After::Nothing)?;
+            let near = job.iput(areas.on(KEEPER).at(LEN), vec![1], After::Nothing)?;
+            end(&areas, near)?;
+            stale += usize::from(areas.to_vec()?[LEN..] != pattern::bytes(round, LEN));
+            job.complete(far)?;
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// B5: a copy after all up to the second operation, or after the second alone.
+pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        let second = near.handle();
+        let after = if order == Order::Kept { After::Prefix(second) } else { After::Exact(second) };
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, after)?;
+        job.complete(copy)?;
+        near.wait().map(drop)
+    })
+}
+
+/// B6: a copy after everything, or beside it.
+pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, order.after(After::All))?;
+        job.complete(copy)?;
+        near.wait().map(drop)
+    })
+}
+
+/// B8: completing the second operation completes the first; waiting for the second alone does not.
+pub fn b8_completion(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        if order == Order::Kept {
+            job.complete(near.handle())?;
+        }
+        near.wait()?;
+        let arrived = areas.to_vec()?;
+        areas.write(LEN, &arrived[..LEN])
+    })
+}
+
+/// B7: of many copies to one place the last one stays, if they continue each other.
+pub fn b7_last_of_many(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, outbox) = (job.alloc::<u64>(1)?, job.alloc_local::<u64>(20)?);
+    outbox.write(0, &(1..=20).collect::<Vec<u64>>())?;
+    if job.rank() == ISSUER {
+        let mut end = Handle::NULL;
+        for index in 0..20 {
+            let from = outbox.pointer().at(index);
+            end = job.copy(from, inbox.on(KEEPER), 1, order.after(After::Cont))?;
+        }
+        job.complete(end)?;
+    }
+    job.barrier()?;
+    Ok(usize::from(job.rank() == KEEPER && inbox.get(0)? != 20))
+}
+
+/// C10: the copy of an atomic's result, after the atomic or beside it.
+pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize> {
+    let word = job.alloc::<u64>(1)?;
+    let mut stale = 0;
+    for round in (0..ROUNDS).filter(|_| job.rank() == ISSUER) {
+        let words = job.alloc_local::<u64>(2)?;
+        words.fill(u64::MAX)?;
+        let (result, copied) = (words.pointer(), words.pointer().at(1));
+        let atomic = job.iatomic(word.on(KEEPER), AtomicOp::Add(1), result, After::Nothing)?;
+        job.complete(job.copy(result, copied, 1, order.after(After::Exact(atomic)))?)?;
+        stale += usize::from(words.get(1)? != round);
+    }
+    job.barrier()?;
+    Ok(stale)
+}
+
+/// G11b: a slot whose sender goes by the number of the posting, or, as in the paper's drawing, resets the slot after it
+/// has sent. Counts the postings that were lost.
+pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
+    const POLLS_MAX: usize = 5000;
+    let (slot, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
+    let mut lost = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == KEEPER {
+            job.put(slot.on(ISSUER), &[round])?;
+            arrived.wait_at_least(round)?;
+        } else if job.rank() == ISSUER {
+            let is_posted = |word: u64| if order == Order::Kept { word == round } else { word != 0 };
+            let mut polls = 0;
+            while !is_posted(slot.get(0)?) && polls < POLLS_MAX {
+                job.compute(Duration::from_nanos(100));
+                polls += 1;
+            }
+            lost += usize::from(polls == POLLS_MAX);
+            job.raise(arrived.on(KEEPER), 1)?;
+            if order == Order::Dropped {
+                slot.set(0, 0)?;
+            }
+        }
+    }
+    job.barrier()?;
+    Ok(lost)
+}
+
+/// D16: segments long and short by turns, of which the count that has arrived says which: commands of one queue, whose
+/// effects happen in the order in which they fire, or of two. Counts the segments that were not there.
+pub fn d16_one_stream(job: &Job, order: Order) -> Result<usize> {
+    const SEGMENTS: usize = 6;
+    let (inbox, arrived) = (job.alloc::<u8>(SEGMENTS * LEN)?, job.signal()?);
+    let queues = [job.queue(16)?, job.queue(16)?];
+    let mut stale = 0;
+    for round in 0..ROUNDS {
+        let bytes = pattern::bytes(round, SEGMENTS * LEN);
+        let lengths = (0..SEGMENTS).map(|at| if at % 2 == 0 { LEN } else { 8 });
+        if job.rank() == ISSUER {
+            inbox.write(0, &bytes)?;
+            for (at, len) in lengths.clone().enumerate() {
+                let copy = Command::copy(inbox.on(ISSUER).at(at * LEN), inbox.on(KEEPER).at(at * LEN), len);
+                let queue = if order == Order::Kept { 0 } else { at % 2 };
+                queues[queue].post(copy.then(arrived.on(KEEPER).add(1)))?;
+            }
+        } else if job.rank() == KEEPER {
+            for (at, len) in lengths.enumerate() {
+                arrived.wait_at_least(round * SEGMENTS as u64 + at as u64 + 1)?;
+                let place = at * LEN..at * LEN + len;
+                stale += usize::from(inbox.to_vec()?[place.clone()] != bytes[place]);
+            }
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// Segments of the chain of J1.
+const SEGMENTS: u64 = 4;
+
+/// A broadcast along a chain, in segments. `ready`: how a member says that its buffer is free.
+fn chain(ranks: usize, ready: Ready) -> Schedule {
+    let part = move |part: &mut RankPart| {
+        let (me, last) = (part.rank(), part.rank() + 1 == ranks);
+        let data = part.buffer("data", LEN as u64);
+        let beside = u64::from(ready == Ready::AddedToData && !last);
+        let arrived = part.signal("arrived", if me > 0 { SEGMENTS } else { 0 } + beside);
+        let below = part.signal("ready", u64::from(ready == Ready::Climbs && !last));
+        let sent = part.signal("sent", if last { 0 } else { SEGMENTS });
+        let is_ready = if ready == Ready::Climbs && !last { below.reaches(1) } else { started() };
+        if me > 0 && ready != Ready::Never {
+            let signal = if ready == Ready::Climbs { below } else { arrived };
+            part.join(is_ready).then(signal.on(me - 1, 1));
+            part.in_queue(1);
+        }
+        for segment in (0..SEGMENTS).filter(|_| !last) {
+            let (from, to) = (segment * LEN as u64 / SEGMENTS, (segment + 1) * LEN as u64 / SEGMENTS);
+            let trigger = match me {
+                0 if ready == Ready::AddedToData => arrived.reaches(1),
+                0 => is_ready,
+                _ => arrived.reaches(segment + 1 + beside),
+            };
+            part.copy(trigger, data.on(me, from), data.on(me + 1, from), to - from)
+                .then(arrived.on(me + 1, 1))
+                .then(sent.on(me, 1));
+        }
+        if me > 0 {
+            part.finish(arrived.reaches(SEGMENTS + beside));
+        }
+        if !last {
+            part.finish(sent.reaches(SEGMENTS));
+        }
+    };
+    let contract = |rank| {
+        let span = BufferSpan { buffer: BufferId::FIRST, offset: 0, bytes: LEN as u64 };
+        let origin = Origin { ranks: vec![0], buffer: BufferId::FIRST, offset: 0 };
+        let gives = if rank == 0 { vec![span] } else { Vec::new() };
+        Contract { inputs: gives, outputs: vec![(span, origin)], ..Contract::default() }
+    };
+    Schedule::new("chain", ranks, part, contract)
+}
+
+/// How a member of a chain says that its buffer may be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ready {
+    /// When all behind it have said so, by a signal of its own.
+    Climbs,
+    /// Not at all.
+    Never,
+    /// By the signal that its segments raise, too.
+    AddedToData,
+}
+
+/// Starts of such a chain, with members that look late at what they got.
+fn starts(job: &Job, ready: Ready) -> Result<usize> {
+    let mut plan = job.world().plan_unchecked(&chain(job.size(), ready))?;
+    let mut stale = 0;
+    for round in 0..3 * ROUNDS {
+        let bytes = pattern::bytes(round, LEN);
+        if job.rank().index() == 0 {
+            plan.write(0, &bytes)?;
+        }
+        plan.start()?;
+        plan.wait()?;
+        if (job.rank().index() as u64 + round).is_multiple_of(2) {
+            job.compute(Duration::from_micros(20));
+        }
+        stale += usize::from(plan.to_vec()? != bytes);
+    }
+    Ok(stale)
+}
+
+/// J1: a member says that its buffer is free before a start may write there.
+pub fn j1_readiness(job: &Job, order: Order) -> Result<usize> {
+    starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::Never })
+}
+
+/// J1: by a signal of its own: added to that of the data, one stands for the other.
+pub fn j1_readiness_apart(job: &Job, order: Order) -> Result<usize> {
+    starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::AddedToData })
+}

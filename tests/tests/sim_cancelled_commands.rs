@@ -1,0 +1,159 @@
+//! D8, step by step: a command is taken back at every moment of its life, on the simulator.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tasuki::{AtomicOp, Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
+use tasuki_tests::simulated_machines::MACHINES;
+use tasuki_tests::watchdog::Watchdog;
+
+/// What the command does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Deed {
+    /// A word on the other rank is changed.
+    Atomic,
+    /// Bytes go to the other rank, in pieces where the machine has room for few.
+    Copy,
+    /// A handler of the other rank is called.
+    Call,
+    /// The same as the first, with two triggers, which are met one after the other.
+    Join,
+}
+
+/// How the command's trigger stands, and how the command does, when it is taken back.
+type Moment = (&'static str, &'static str);
+
+/// What a moment brought about: how often the command was taken back, and how often it fired.
+type Met = BTreeMap<Moment, [u32; 2]>;
+
+/// After how many steps the trigger is raised, and after how many more the second one.
+const RAISED: u32 = 32;
+const STEPS: u32 = 150;
+const LEN: usize = 3_000;
+
+/// Rank 0 posts a command, and takes it back after `delay`; rank 1 raises its trigger meanwhile. Where the command was
+/// then, and whether it was taken back.
+fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<Option<(Moment, bool)>> {
+    let (word, bytes) = (job.alloc::<u64>(1)?, job.alloc::<u8>(LEN)?);
+    let (go, also, done, never) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
+    let (me, other) = (job.rank(), Rank(1));
+    let queue = job.queue(4)?;
+    let doing = match deed {
+        Deed::Atomic | Deed::Join => Command::atomic(word.on(other), AtomicOp::Add(1)),
+        Deed::Copy => Command::copy(bytes.on(me), bytes.on(other), LEN),
+        Deed::Call => Command::call(other, job.handler("count")?, &()),
+    };
+    bytes.fill(if me == Rank(0) { 1 } else { 0 })?;
+    job.barrier()?;
+    if me == other {
+        job.compute(RAISED * step);
+        job.raise(go.on(Rank(0)), 1)?;
+        if deed == Deed::Join {
+            job.compute(RAISED * step);
+            job.raise(also.on(Rank(0)), 1)?;
+        }
+        job.barrier()?;
+        let called = job.local::<AtomicU64>().map_or(0, |count| count.load(Ordering::Relaxed));
+        let happened = [word.get(0)?, u64::from(bytes.to_vec()?.iter().all(|&byte| byte == 1)), called];
+        assert!(bytes.get(0)? == bytes.get(LEN - 1)?, "half of the bytes");
+        job.put(word.on(Rank(0)), &[happened.iter().sum()])?;
+        job.barrier()?;
+        return Ok(None);
+    }
+    let waits = doing.when(go.reaches(1)).then(done.on(me).add(1));
+    let posted = queue.post(if deed == Deed::Join { waits.when(also.reaches(1)) } else { waits })?;
+    job.compute(delay);
+    let is_met = go.value() >= 1 && (deed != Deed::Join || also.value() >= 1);
+    let (is_over, stats) = (done.value() == 1, queue.stats());
+    let place = match (stats.unread, stats.waiting, stats.in_flight) {
+        _ if is_over => "over",
+        (1.., _, _) => "not read",
+        (_, 1.., _) => "waits",
+        (_, _, 1..) => "under way",
+        // In no list: somebody looks at its next trigger, or its effect is on its way.
+        _ => "in hand",
+    };
+    let cancelled = queue.cancel(posted)?;
+    assert!(!queue.cancel(posted)?, "taken back twice");
+    if !cancelled {
+        done.wait_at_least(1)?;
+    }
+    job.barrier()?; // the trigger has been raised
+    let late = never.wait_timeout(1, Duration::from_millis(2));
+    assert!(late.is_err_and(|error| error.is_timeout()));
+    job.barrier()?;
+    let fired = u64::from(!cancelled);
+    assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, taken back: {cancelled}");
+    assert_eq!(queue.stats(), tasuki::QueueStats::default());
+    Ok(Some(((if is_met { "met" } else { "not met" }, place), cancelled)))
+}
+
+/// Every moment, in steps that no two events of a command share.
+fn at_every_moment(name: &str, deed: Deed, step: Duration) -> Met {
+    let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
+    let count = |cx: &HandlerCx<'_>, ()| {
+        cx.local::<AtomicU64>().fetch_add(1, Ordering::Relaxed);
+    };
+    let handlers = Handlers::new().local(AtomicU64::default).add("count", count);
+    let mut met = Met::new();
+    for at in 0..STEPS {
+        let sim = (machine.of)(Sim::seed(u64::from(at)).ranks(2));
+        let delay = step * at;
+        let outcome = tasuki::sim_with(sim, &handlers, |job| taken_back(job, deed, step, delay));
+        let outcome =
+            outcome.unwrap_or_else(|error| panic!("{deed:?} on {name}, {delay:?}, seed {at}: {error}"));
+        let (moment, cancelled) =
+            outcome.values.into_iter().flatten().flatten().next().expect("rank 0 says so");
+        met.entry(moment).or_default()[usize::from(!cancelled)] += 1;
+    }
+    eprintln!("{deed:?} on {name}, taken back and fired: {met:?}");
+    met
+}
+
+/// All deeds on a machine. What fires later can be taken back, what has fired cannot, and all those moments were met.
+fn on(name: &str, step: Duration, moments: &[Moment]) {
+    let _watched = Watchdog::over(format!("commands taken back at every moment, {name}"));
+    let mut all = Met::new();
+    for deed in [Deed::Atomic, Deed::Copy, Deed::Call, Deed::Join] {
+        for (moment, [cancelled, fired]) in at_every_moment(name, deed, step) {
+            let may_wait =
+                matches!(moment, (_, "waits" | "not read")) || deed == Deed::Join && moment.1 == "in hand";
+            assert!(cancelled == 0 || may_wait, "{deed:?} taken back though {moment:?}");
+            let sum = all.entry(moment).or_default();
+            *sum = [sum[0] + cancelled, sum[1] + fired];
+        }
+    }
+    for moment in ALWAYS.iter().chain(moments) {
+        assert!(all.contains_key(moment), "{name}: never {moment:?}: {all:?}");
+    }
+}
+
+const ALWAYS: [Moment; 5] = [
+    ("not met", "not read"),
+    ("not met", "waits"),
+    ("met", "under way"),
+    ("met", "in hand"),
+    ("met", "over"),
+];
+/// The trigger has been raised, and nobody has looked yet.
+const UNSEEN: Moment = ("met", "waits");
+
+#[test]
+fn at_every_moment_on_a_plain_machine() {
+    on("plain", Duration::from_nanos(251), &[UNSEEN]);
+}
+
+#[test]
+fn at_every_moment_where_memory_is_mapped() {
+    on("mapped", Duration::from_nanos(251), &[UNSEEN]);
+}
+
+#[test]
+fn at_every_moment_on_a_bare_machine() {
+    on("bare", Duration::from_nanos(1_009), &[]);
+}
+
+#[test]
+fn at_every_moment_on_a_narrow_machine() {
+    on("narrow", Duration::from_nanos(601), &[]);
+}

@@ -1,0 +1,230 @@
+//! Networks with a barrier and a multicast of their own: the cases that could use them, what they bring, and that every
+//! call ends, whatever other members do.
+
+use tasuki::{Cause, Communicator, Job, Rank, Result, Sim, Sum};
+use tasuki_tests::simulated_machines::{OFFERING, offering};
+use tasuki_tests::watchdog::Watchdog;
+use tasuki_tests::{case_runner, each_case};
+
+macro_rules! test_of {
+    (Everywhere collectives $name:ident) => {
+        test_of!($name);
+    };
+    (Everywhere plans $name:ident) => {
+        test_of!($name);
+    };
+    (Everywhere habits $name:ident) => {
+        test_of!($name);
+    };
+    (Everywhere nonblocking $name:ident) => {
+        test_of!($name);
+    };
+    (Everywhere fuzzy $name:ident) => {
+        test_of!($name);
+    };
+    ($name:ident) => {
+        #[test]
+        fn $name() {
+            case_runner::on_offering_sim(stringify!($name), 0..1);
+        }
+    };
+    ($ways:ident $module:ident $name:ident) => {};
+}
+
+macro_rules! tests {
+    ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
+        mod sim_fabric_collectives {
+            use super::run;
+            $(test_of!($ways $module $name);)*
+        }
+    };
+}
+
+each_case!(tests);
+
+/// Rounds of broadcasts from each root, of lengths that have room and of those that have not, with barriers between
+/// that order what neighbours put. What was wrong.
+fn rounds(job: &Job, world: &Communicator) -> Result<usize> {
+    let (me, size) = (world.rank().0, world.size() as u32);
+    let told = job.alloc::<u64>(1)?;
+    let mut wrong = 0;
+    for round in 0..3 * size.max(4) {
+        let root = Rank(round % size);
+        let len = [0, 1, 7, 500, 60, 3, 2000][round as usize % 7];
+        let of = |rank: u32| (0..len).map(move |at| u64::from(round * 100 + rank) + at);
+        let mut values: Vec<u64> = of(me).collect();
+        world.bcast(&mut values, root)?;
+        wrong += usize::from(!values.into_iter().eq(of(root.0)));
+        if round % 3 != 0 {
+            let after = Rank((job.rank().0 + 1) % job.size() as u32);
+            job.put(told.on(after), &[u64::from(round)])?;
+            world.barrier()?;
+            wrong += usize::from(told.get(0)? != u64::from(round));
+            world.barrier()?;
+        }
+    }
+    job.barrier()?;
+    Ok(wrong)
+}
+
+#[test]
+fn broadcasts_and_barriers_in_turn() {
+    for (machine, ranks) in OFFERING.iter().flat_map(|machine| [1, 2, 3, 9].map(|ranks| (machine, ranks))) {
+        for seed in 0..4 {
+            let what = format!("{}, {ranks} ranks, seed {seed}", machine.name);
+            let _watched = Watchdog::over(what.clone());
+            let wrong =
+                tasuki::sim((machine.of)(Sim::seed(seed).ranks(ranks)), |job| rounds(job, job.world()));
+            assert_eq!(
+                wrong
+                    .unwrap_or_else(|error| panic!("{what}: {error}"))
+                    .values
+                    .iter()
+                    .flatten()
+                    .sum::<usize>(),
+                0
+            );
+        }
+    }
+}
+
+/// The same on machines that break what it rests on.
+fn notices(fault: fn(Sim) -> Sim) {
+    let fails = |seed| {
+        let sim = fault(offering(Sim::seed(seed).ranks(3))).time_max_ns(1_000_000_000);
+        tasuki::sim(sim, |job| rounds(job, job.world()))
+            .map_or(true, |run| run.values.iter().flatten().sum::<usize>() > 0)
+    };
+    assert!((0..30).any(fails));
+}
+
+#[test]
+fn meetings_that_end_too_early_are_noticed() {
+    notices(|sim| sim.early_barriers(true));
+}
+
+#[test]
+fn multicasts_whose_signals_come_first_are_noticed() {
+    notices(|sim| sim.unordered_signals(true));
+}
+
+/// Communicators come and go: what each had of the network is given back.
+#[test]
+fn communicators_of_parts_come_and_go() {
+    for seed in 0..4 {
+        let run = tasuki::sim(offering(Sim::seed(seed).ranks(5)), |job| {
+            let before = job.memory().local;
+            for round in 0..6 {
+                let part = job.world().split(Some(u64::from(job.rank().0 + round) % 2), 0)?;
+                let part = part.expect("it names a colour");
+                let mut values = [part.rank().0 + 7; 10];
+                part.bcast(&mut values, Rank(1))?;
+                assert_eq!(values, [8; 10]);
+                part.barrier()?;
+            }
+            assert_eq!(job.memory().local, before);
+            job.barrier()
+        });
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+/// A member that dies at any moment ends all calls of the others.
+#[test]
+fn deaths_end_all_calls() {
+    for machine in &OFFERING {
+        // Later where long messages are slow, by which members agree: their deaths are not the matter here.
+        let first_ns = if machine.name == "offering" { 5_000 } else { 5_000_000 };
+        for at in (0..40).map(|step| first_ns + step * 7_919) {
+            let what = format!("{}, a death at {at} ns", machine.name);
+            let _watched = Watchdog::over(what.clone());
+            let sim = (machine.of)(Sim::seed(at).ranks(4)).kill(Rank(2), at).time_max_ns(1_000_000_000);
+            let run = tasuki::sim(sim, |job| {
+                loop {
+                    job.world().bcast(&mut [0_u8; 50], Rank(1))?;
+                    job.world().barrier()?;
+                }
+            });
+            let error = run.map(|run: tasuki::Simulated<()>| run.values).expect_err(&what);
+            assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(2), .. }), "{what}: {error}");
+        }
+    }
+}
+
+/// What a member may do where others do something else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Deed {
+    Barrier,
+    Bcast(usize, u32),
+    Allreduce,
+    Gather,
+    Leave,
+}
+
+const DEEDS: [Deed; 8] = [
+    Deed::Barrier,
+    Deed::Bcast(4, 0),
+    Deed::Bcast(5, 0),
+    Deed::Bcast(4, 1),
+    Deed::Bcast(2000, 0),
+    Deed::Allreduce,
+    Deed::Gather,
+    Deed::Leave,
+];
+
+fn is_of_the_network(deed: Deed) -> bool {
+    matches!(deed, Deed::Barrier | Deed::Bcast(..1000, _))
+}
+
+fn act(world: &Communicator, deed: Deed) -> Result<()> {
+    match deed {
+        Deed::Barrier => world.barrier(),
+        Deed::Bcast(len, root) => world.bcast(&mut vec![0_u64; len], Rank(root)),
+        Deed::Allreduce => world.allreduce(&[1_u64; 3], Sum).map(drop),
+        Deed::Gather => world.gather(&[1_u64; 3], Rank(0)).map(drop),
+        Deed::Leave => Ok(()),
+    }
+}
+
+/// One member does something else than all others; then all go on, unless it leaves, whether that went well or not.
+/// What went wrong there.
+fn disagree(job: &Job, odd: Rank, deeds: [Deed; 2]) -> Result<Option<Cause>> {
+    let world = job.world();
+    world.bcast(&mut [0_u8; 3], Rank(0))?;
+    world.barrier()?;
+    let deed = deeds[usize::from(job.rank() != odd)];
+    let mut outcome = act(world, deed);
+    if deed != Deed::Leave && deeds.contains(&Deed::Leave) {
+        return Ok(outcome.err().map(|error| error.cause().clone()));
+    }
+    for _ in 0..2 {
+        outcome = if deed == Deed::Leave { outcome } else { outcome.and(world.barrier()) };
+    }
+    Ok(outcome.err().map(|error| error.cause().clone()))
+}
+
+#[test]
+fn members_in_different_calls_are_told() {
+    let pairs = DEEDS.into_iter().flat_map(|one| DEEDS.map(|other| [one, other]));
+    for deeds in pairs.filter(|[one, other]| one != other && *other != Deed::Leave) {
+        for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (11, 0), (11, 4)] {
+            let what = format!("{deeds:?}, rank {odd} of {ranks}");
+            let _watched = Watchdog::over(what.clone());
+            let sim = offering(Sim::seed(3).ranks(ranks)).time_max_ns(10_000_000_000);
+            let run = tasuki::sim(sim, |job| disagree(job, Rank(odd), deeds));
+            let told = run.unwrap_or_else(|error| panic!("{what}: {error}")).values;
+            let is_it = |cause: &Cause| {
+                matches!(cause, Cause::Disagree { .. } | Cause::Argument(_) | Cause::PeerLeft { .. })
+            };
+            let told: Vec<Option<Cause>> = told.into_iter().flatten().collect();
+            assert!(told.iter().flatten().all(is_it), "{what}: {told:?}");
+            // Messages may happen to fit, and a root need not hear of who has left.
+            let must_be = match deeds.contains(&Deed::Leave) {
+                true => deeds.contains(&Deed::Barrier),
+                false => deeds.into_iter().any(is_of_the_network),
+            };
+            let is_told = told.iter().any(Option::is_some) || !must_be;
+            assert!(is_told, "{what}: nobody was told");
+        }
+    }
+}

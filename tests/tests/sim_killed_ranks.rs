@@ -1,0 +1,155 @@
+//! A simulated rank that is killed, at any moment of its work: it unwinds to its end, whatever it had lent.
+//!
+//! Its destructors wait until nobody uses what was borrowed for a message. That has to come to an end though the rank
+//! makes no step of its own any more: a run that does not end is ended by the watchdog.
+
+use std::time::Duration;
+use tasuki::{Cause, Job, Rank, Result, Signal, Sim, Slot};
+use tasuki_tests::simulated_machines::MACHINES;
+use tasuki_tests::watchdog::Watchdog;
+
+/// Values of messages that fit into no line, are staged, and are registered where a machine does that.
+const LENGTHS: [usize; 3] = [9, 700, 5_000];
+
+const VICTIM: Rank = Rank(2);
+
+/// On every machine, the same program is run again and again, and one rank is killed later each time.
+fn killed_at_every_moment(program: fn(&Job) -> Result<()>) {
+    for machine in &MACHINES {
+        for at in (0..60).map(|step| 5_000 + step * 7_919) {
+            let what = format!("{}, a death at {at} ns", machine.name);
+            let _watched = Watchdog::over(what.clone());
+            let sim = (machine.of)(Sim::seed(at).ranks(4)).kill(VICTIM, at).time_max_ns(20_000_000);
+            let run = tasuki::sim(sim, |job| -> Result<()> {
+                loop {
+                    program(job)?;
+                }
+            });
+            let error = run.map(|run| run.values).expect_err(&what);
+            assert!(matches!(error.cause(), Cause::PeerDied { peer: VICTIM, .. }), "{what}: {error}");
+        }
+    }
+}
+
+/// To the next rank, from the one before.
+fn neighbours(job: &Job) -> [Rank; 2] {
+    [job.rank_after(1), job.rank_after(-1)]
+}
+
+#[test]
+fn in_collective_calls() {
+    killed_at_every_moment(|job| {
+        job.world().allgather(&[1_u64; 5])?;
+        job.world().allgather(&[1_u64; 9]).map(drop)
+    });
+}
+
+#[test]
+fn in_blocking_messages() {
+    killed_at_every_moment(|job| {
+        let ([next, before], is_first) = (neighbours(job), job.rank() == Rank(0));
+        for len in LENGTHS {
+            let (sent, mut got) = (vec![1_u64; len], vec![0_u64; len]);
+            if is_first {
+                job.world().send(&sent, next, Slot(1))?;
+            }
+            job.world().recv(&mut got, before, Slot(1))?;
+            if !is_first {
+                job.world().send(&sent, next, Slot(1))?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn in_a_scope() {
+    killed_at_every_moment(|job| {
+        let [next, before] = neighbours(job);
+        for len in LENGTHS {
+            let (sent, mut got) = (vec![1_u64; len], vec![0_u64; len]);
+            job.world().scope(|scope| {
+                scope.recv(&mut got, before, Slot(1))?;
+                scope.send(&sent, next, Slot(1))?;
+                scope.wait_all()
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn in_threads() {
+    killed_at_every_moment(|job| {
+        let [next, before] = neighbours(job);
+        let outcomes = job.threads(2, |thread| {
+            let (slot, len) = (Slot(thread as u32 + 1), LENGTHS[thread + 1]);
+            let (sent, mut got) = (vec![1_u64; len], vec![0_u64; len]);
+            job.world().scope(|scope| {
+                scope.send(&sent, next, slot)?;
+                job.world().recv(&mut got, before, slot)?;
+                scope.wait_all()
+            })
+        })?;
+        outcomes.into_iter().collect()
+    });
+}
+
+#[test]
+fn with_messages_that_go_on_by_themselves() {
+    killed_at_every_moment(|job| {
+        let [next, before] = neighbours(job);
+        for len in LENGTHS {
+            let mut receiving = job.world().irecv(vec![0_u64; len], before, Slot(1))?;
+            let mut sending = job.world().isend(vec![1_u64; len], next, Slot(1))?;
+            let vain = job.world().irecv(vec![0_u64; len], next, Slot(2))?;
+            receiving.wait()?;
+            drop(vain);
+            sending.wait()?;
+        }
+        Ok(())
+    });
+}
+
+/// A buffer that a scope borrows. When its rank unwinds, messages are moved on once more.
+struct Lent<'j> {
+    job: &'j Job,
+    signal: Signal<'j>,
+    buffer: Vec<u64>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let before = self.buffer.clone();
+            for _ in 0..5 {
+                assert!(self.signal.wait_at_least(1).is_err(), "rank {} is dead", self.job.rank());
+            }
+            assert_eq!(self.buffer, before, "a scope has ended");
+        }
+    }
+}
+
+#[test]
+fn a_scope_has_all_of_its_buffers_back_when_its_rank_was_killed() {
+    for seed in 0..20 {
+        let sim = Sim::seed(seed).kill(Rank(0), 500_000);
+        let run = tasuki::sim(sim, |job| {
+            let mut lent = Lent { job, signal: job.signal()?, buffer: vec![0; 200] };
+            if job.rank() == Rank(1) {
+                job.compute(Duration::from_micros(200));
+                job.world().send(&[7_u64], Rank(0), Slot(2))?;
+                return job.barrier();
+            }
+            let (first, second) = lent.buffer.split_at_mut(100);
+            job.world().scope(|scope| {
+                scope.recv(first, Rank(1), Slot(1))?;
+                scope.recv(second, Rank(1), Slot(2))?;
+                job.compute(Duration::from_millis(1)); // the second one comes meanwhile, and is not looked at
+                Ok(())
+            })
+        });
+        let error = run.map(|run| run.values).expect_err("rank 0 dies");
+        assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(0), .. }), "seed {seed}: {error}");
+    }
+}

@@ -1,0 +1,90 @@
+//! G16, step by step: a receive whose time runs out at every moment of its message's life, on the simulator.
+
+use std::time::Duration;
+use tasuki::{Job, Rank, Result, Sim, Slot};
+use tasuki_tests::simulated_machines::MACHINES;
+use tasuki_tests::watchdog::Watchdog;
+
+/// A short message, one that only just is none, and one of several pieces.
+const LENGTHS: [usize; 3] = [8, 49, 3000];
+/// What the receives have room for.
+const ROOMS: [usize; 4] = [8, 48, 100, 3000];
+
+/// One message, then another; the first receive has so much time and so much room, the ones after it, of `rest`, enough
+/// of both. A receive of any slot may get the second first.
+fn exchange(
+    job: &Job,
+    (len, room): (usize, usize),
+    (slot, rest): (Slot, Slot),
+    limit: Duration,
+) -> Result<bool> {
+    let (world, first, second) = (job.world(), vec![1_u8; len.min(room)], vec![2_u8; len]);
+    if job.rank() == Rank(0) {
+        world.send(&first, Rank(1), Slot(7))?;
+        world.send(&second, Rank(1), Slot(7))?;
+        job.barrier()?;
+        return Ok(false);
+    }
+    let (mut early, mut late) = (vec![9_u8; room], vec![9_u8; 3000]);
+    let outcome = world.recv_within(&mut early, Rank(0), slot, limit);
+    let mut missing = vec![&first, &second];
+    let timed_out = match &outcome {
+        Ok(got) => {
+            assert_eq!((got.count, got.slot, &early[..got.count]), (first.len(), Slot(7), &first[..]));
+            missing.remove(0);
+            false
+        }
+        Err(error) => {
+            assert!(error.is_timeout(), "{error}");
+            true
+        }
+    };
+    while !missing.is_empty() {
+        let got = world.recv(&mut late, Rank(0), rest)?;
+        let most = if rest == Slot::ANY { missing.len() } else { 1 };
+        let which = missing[..most].iter().position(|message| message[..] == late[..got.count]);
+        assert_eq!(got.slot, Slot(7));
+        missing.remove(which.expect("one of those that were sent"));
+    }
+    job.barrier()?;
+    assert!(!timed_out || early.iter().all(|&byte| byte == 9), "written after its time");
+    Ok(timed_out)
+}
+
+/// Every moment, in steps that no two events of a message share.
+fn at_every_moment(name: &str) {
+    let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
+    let _watched = Watchdog::over(format!("time-outs at every moment, {name}"));
+    for (len, room) in LENGTHS.into_iter().flat_map(|len| ROOMS.map(|room| (len, room))) {
+        let slots = [(Slot(7), Slot(7)), (Slot(7), Slot::ANY), (Slot::ANY, Slot(7))];
+        for slots in slots {
+            let (mut timed_out, mut in_time) = (0, 0);
+            for step in 0..120_u64 {
+                let sim = (machine.of)(Sim::seed(step).ranks(2));
+                let limit = Duration::from_nanos(step * 251);
+                let outcome = tasuki::sim(sim, |job| exchange(job, (len, room), slots, limit));
+                let outcome = outcome.unwrap_or_else(|error| {
+                    panic!("{len} bytes into {room}, {slots:?}, {limit:?}, seed {step}: {error}")
+                });
+                let late = outcome.values.into_iter().flatten().any(|late| late);
+                *(if late { &mut timed_out } else { &mut in_time }) += 1;
+            }
+            assert!(timed_out > 0 && in_time > 0, "{len} into {room}: {timed_out} late, {in_time} in time");
+        }
+    }
+}
+
+#[test]
+fn at_every_moment_on_a_plain_machine() {
+    at_every_moment("plain");
+}
+
+#[test]
+fn at_every_moment_where_memory_is_mapped() {
+    at_every_moment("mapped");
+}
+
+#[test]
+fn at_every_moment_on_a_bare_machine() {
+    at_every_moment("bare");
+}

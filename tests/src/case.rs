@@ -43,7 +43,7 @@ impl Case {
 
     /// The handlers that its job has.
     pub fn handlers(&self) -> Handlers {
-        if self.is_of("D19") { crate::cases::calls::handlers() } else { Handlers::new() }
+        if self.is_of("D19") { crate::cases::handlers::handlers() } else { Handlers::new() }
     }
 
     /// Whether it belongs to a family: an area such as `A`, or one behaviour such as `D1`.

@@ -26,7 +26,7 @@ pub struct Failing {
 impl Failing {
     /// The handlers that its job has.
     pub fn handlers(&self) -> Handlers {
-        let handlers = crate::cases::calls::handlers;
+        let handlers = crate::cases::handlers::handlers;
         if self.name.starts_with("calling_without_the_same") {
             handlers().add(&format!("of process {}", std::process::id()), |_, (): ()| ())
         } else if self.name.starts_with("calling") {

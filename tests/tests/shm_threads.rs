@@ -15,7 +15,7 @@ macro_rules! test_of {
 macro_rules! tests {
     ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
         mod shm_threads {
-            use super::run;
+            use super::case_runner;
             $(test_of!($ways $name);)*
         }
     };

@@ -90,7 +90,7 @@ macro_rules! test_in {
     ($switches:ident $name:ident) => {
         #[test]
         fn $name() {
-            super::run::on_switched_threads(super::PROGRAM, stringify!($name), super::$switches);
+            super::case_runner::on_switched_threads(super::PROGRAM, stringify!($name), super::$switches);
         }
     };
 }
@@ -107,7 +107,7 @@ macro_rules! tests_with {
                     return;
                 }
                 for failing in tasuki_tests::failing_jobs::everywhere() {
-                    super::run::failing_on_switched_threads(super::PROGRAM, failing.name, super::$switches);
+                    super::case_runner::failing_on_switched_threads(super::PROGRAM, failing.name, super::$switches);
                 }
             }
         }

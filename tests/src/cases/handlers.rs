@@ -272,7 +272,7 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     for number in 0..rounds {
         let call = Command::call(to, handler, &number);
         let call = call.when(go.reaches(number + 1)).then(done.on(me).add(1));
-        super::queues::post(&queue, &idle, &call)?;
+        super::command_queues::post(&queue, &idle, &call)?;
         if number % 8 == 7 {
             job.raise(go.on(me), 8)?;
         }

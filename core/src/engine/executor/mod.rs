@@ -66,7 +66,7 @@ struct ResolvedStep {
     wait: Option<ResolvedWait>,
     act: ResolvedAction,
     seal: Option<ResolvedFlag>,
-    raises: Box<[Raise]>,
+    raises: Box<[ResolvedRaise]>,
     /// The call ends with yield_hint something to others.
     ends_giving: bool,
 }
@@ -89,7 +89,7 @@ struct ResolvedFlag {
 }
 
 #[derive(Debug)]
-struct Raise {
+struct ResolvedRaise {
     cell: DirectCell,
     count: PerStart,
     rank: Rank,
@@ -289,7 +289,7 @@ impl Worker {
             let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };
             let stood = line.cell().counter().load(Ordering::Acquire); // SYNC signal-raise
             let count = PerStart { first: stood.wrapping_add(first), more };
-            raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
+            raises.push(ResolvedRaise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
         }
         let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
         let seal = self.find_seal(pace.seal)?;

@@ -152,7 +152,7 @@ impl FabricCollectives {
         let (me, key) = (members.rank().index(), members.messages().number());
         let ranks: Box<[Rank]> =
             (0..words.len() as u32).filter_map(|member| members.messages().rank_of(Rank(member))).collect();
-        let seats: Vec<FabricGroupMember> =
+        let group_members: Vec<FabricGroupMember> =
             words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
         let signals = [0, 1].map(|at| part.word.signals + at);
         let own = |signal: u32| Ok((fabric.own_signal(signal)?, worker.count_of_own(signal)));
@@ -165,7 +165,7 @@ impl FabricCollectives {
         let lines = [part.word.lines, part.word.lines + 1];
         let call_notices =
             Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
-        fabric.open_group(&FabricGroup { key, members: &seats, me, bytes: part.bytes })?;
+        fabric.open_group(&FabricGroup { key, members: &group_members, me, bytes: part.bytes })?;
         let watch = worker.add_wait_probe(call_notices.clone());
         let [gotten, broadcasts] = Default::default();
         Ok(FabricCollectives { part, key, met, brought, gotten, broadcasts, call_notices, watch })

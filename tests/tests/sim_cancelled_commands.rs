@@ -9,7 +9,7 @@ use tasuki_tests::watchdog::Watchdog;
 
 /// What the command does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Deed {
+enum TestAction {
     /// A word on the other rank is changed.
     Atomic,
     /// Bytes go to the other rank, in pieces where the machine has room for few.
@@ -33,22 +33,22 @@ const LEN: usize = 3_000;
 
 /// Rank 0 posts a command, and takes it back after `delay`; rank 1 raises its trigger meanwhile. Where the command was
 /// then, and whether it was taken back.
-fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<Option<(Moment, bool)>> {
+fn taken_back(job: &Job, action: TestAction, step: Duration, delay: Duration) -> Result<Option<(Moment, bool)>> {
     let (word, bytes) = (job.alloc::<u64>(1)?, job.alloc::<u8>(LEN)?);
     let (go, also, done, never) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
     let (me, other) = (job.rank(), Rank(1));
     let queue = job.queue(4)?;
-    let doing = match deed {
-        Deed::Atomic | Deed::Join => Command::atomic(word.on(other), AtomicOp::Add(1)),
-        Deed::Copy => Command::copy(bytes.on(me), bytes.on(other), LEN),
-        Deed::Call => Command::call(other, job.handler("count")?, &()),
+    let doing = match action {
+        TestAction::Atomic | TestAction::Join => Command::atomic(word.on(other), AtomicOp::Add(1)),
+        TestAction::Copy => Command::copy(bytes.on(me), bytes.on(other), LEN),
+        TestAction::Call => Command::call(other, job.handler("count")?, &()),
     };
     bytes.fill(if me == Rank(0) { 1 } else { 0 })?;
     job.barrier()?;
     if me == other {
         job.compute(RAISED * step);
         job.raise(go.on(Rank(0)), 1)?;
-        if deed == Deed::Join {
+        if action == TestAction::Join {
             job.compute(RAISED * step);
             job.raise(also.on(Rank(0)), 1)?;
         }
@@ -61,9 +61,9 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
         return Ok(None);
     }
     let waits = doing.when(go.reaches(1)).then(done.on(me).add(1));
-    let posted = queue.post(if deed == Deed::Join { waits.when(also.reaches(1)) } else { waits })?;
+    let posted = queue.post(if action == TestAction::Join { waits.when(also.reaches(1)) } else { waits })?;
     job.compute(delay);
-    let is_met = go.value() >= 1 && (deed != Deed::Join || also.value() >= 1);
+    let is_met = go.value() >= 1 && (action != TestAction::Join || also.value() >= 1);
     let (is_over, stats) = (done.value() == 1, queue.stats());
     let place = match (stats.unread, stats.waiting, stats.in_flight) {
         _ if is_over => "over",
@@ -89,7 +89,7 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
 }
 
 /// Every moment, in steps that no two events of a command share.
-fn at_every_moment(name: &str, deed: Deed, step: Duration) -> Met {
+fn at_every_moment(name: &str, action: TestAction, step: Duration) -> Met {
     let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
     let count = |cx: &HandlerCx<'_>, ()| {
         cx.local::<AtomicU64>().fetch_add(1, Ordering::Relaxed);
@@ -99,26 +99,26 @@ fn at_every_moment(name: &str, deed: Deed, step: Duration) -> Met {
     for at in 0..STEPS {
         let sim = (machine.of)(Sim::seed(u64::from(at)).ranks(2));
         let delay = step * at;
-        let outcome = tasuki::sim_with(sim, &handlers, |job| taken_back(job, deed, step, delay));
+        let outcome = tasuki::sim_with(sim, &handlers, |job| taken_back(job, action, step, delay));
         let outcome =
-            outcome.unwrap_or_else(|error| panic!("{deed:?} on {name}, {delay:?}, seed {at}: {error}"));
+            outcome.unwrap_or_else(|error| panic!("{action:?} on {name}, {delay:?}, seed {at}: {error}"));
         let (moment, cancelled) =
             outcome.values.into_iter().flatten().flatten().next().expect("rank 0 says so");
         met.entry(moment).or_default()[usize::from(!cancelled)] += 1;
     }
-    eprintln!("{deed:?} on {name}, taken back and fired: {met:?}");
+    eprintln!("{action:?} on {name}, taken back and fired: {met:?}");
     met
 }
 
-/// All deeds on a machine. What fires later can be taken back, what has fired cannot, and all those moments were met.
+/// All actions on a machine. What fires later can be taken back, what has fired cannot, and all those moments were met.
 fn on(name: &str, step: Duration, moments: &[Moment]) {
     let _watched = Watchdog::over(format!("commands taken back at every moment, {name}"));
     let mut all = Met::new();
-    for deed in [Deed::Atomic, Deed::Copy, Deed::Call, Deed::Join] {
-        for (moment, [cancelled, fired]) in at_every_moment(name, deed, step) {
+    for action in [TestAction::Atomic, TestAction::Copy, TestAction::Call, TestAction::Join] {
+        for (moment, [cancelled, fired]) in at_every_moment(name, action, step) {
             let may_wait =
-                matches!(moment, (_, "waits" | "not read")) || deed == Deed::Join && moment.1 == "in hand";
-            assert!(cancelled == 0 || may_wait, "{deed:?} taken back though {moment:?}");
+                matches!(moment, (_, "waits" | "not read")) || action == TestAction::Join && moment.1 == "in hand";
+            assert!(cancelled == 0 || may_wait, "{action:?} taken back though {moment:?}");
             let sum = all.entry(moment).or_default();
             *sum = [sum[0] + cancelled, sum[1] + fired];
         }

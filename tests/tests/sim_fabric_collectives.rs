@@ -13,13 +13,13 @@ macro_rules! test_of {
     (Everywhere plans $name:ident) => {
         test_of!($name);
     };
-    (Everywhere habits $name:ident) => {
+    (Everywhere cached_schedules $name:ident) => {
         test_of!($name);
     };
-    (Everywhere nonblocking $name:ident) => {
+    (Everywhere nonblocking_collectives $name:ident) => {
         test_of!($name);
     };
-    (Everywhere fuzzy $name:ident) => {
+    (Everywhere fuzzy_barriers $name:ident) => {
         test_of!($name);
     };
     ($name:ident) => {
@@ -153,7 +153,7 @@ fn deaths_end_all_calls() {
 
 /// What a member may do where others do something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Deed {
+enum TestAction {
     Barrier,
     Bcast(usize, u32),
     Allreduce,
@@ -161,44 +161,44 @@ enum Deed {
     Leave,
 }
 
-const DEEDS: [Deed; 8] = [
-    Deed::Barrier,
-    Deed::Bcast(4, 0),
-    Deed::Bcast(5, 0),
-    Deed::Bcast(4, 1),
-    Deed::Bcast(2000, 0),
-    Deed::Allreduce,
-    Deed::Gather,
-    Deed::Leave,
+const DEEDS: [TestAction; 8] = [
+    TestAction::Barrier,
+    TestAction::Bcast(4, 0),
+    TestAction::Bcast(5, 0),
+    TestAction::Bcast(4, 1),
+    TestAction::Bcast(2000, 0),
+    TestAction::Allreduce,
+    TestAction::Gather,
+    TestAction::Leave,
 ];
 
-fn is_of_the_network(deed: Deed) -> bool {
-    matches!(deed, Deed::Barrier | Deed::Bcast(..1000, _))
+fn is_of_the_network(action: TestAction) -> bool {
+    matches!(action, TestAction::Barrier | TestAction::Bcast(..1000, _))
 }
 
-fn act(world: &Communicator, deed: Deed) -> Result<()> {
-    match deed {
-        Deed::Barrier => world.barrier(),
-        Deed::Bcast(len, root) => world.bcast(&mut vec![0_u64; len], Rank(root)),
-        Deed::Allreduce => world.allreduce(&[1_u64; 3], Sum).map(drop),
-        Deed::Gather => world.gather(&[1_u64; 3], Rank(0)).map(drop),
-        Deed::Leave => Ok(()),
+fn act(world: &Communicator, action: TestAction) -> Result<()> {
+    match action {
+        TestAction::Barrier => world.barrier(),
+        TestAction::Bcast(len, root) => world.bcast(&mut vec![0_u64; len], Rank(root)),
+        TestAction::Allreduce => world.allreduce(&[1_u64; 3], Sum).map(drop),
+        TestAction::Gather => world.gather(&[1_u64; 3], Rank(0)).map(drop),
+        TestAction::Leave => Ok(()),
     }
 }
 
 /// One member does something else than all others; then all go on, unless it leaves, whether that went well or not.
 /// What went wrong there.
-fn disagree(job: &Job, odd: Rank, deeds: [Deed; 2]) -> Result<Option<Cause>> {
+fn disagree(job: &Job, odd: Rank, actions: [TestAction; 2]) -> Result<Option<Cause>> {
     let world = job.world();
     world.bcast(&mut [0_u8; 3], Rank(0))?;
     world.barrier()?;
-    let deed = deeds[usize::from(job.rank() != odd)];
-    let mut outcome = act(world, deed);
-    if deed != Deed::Leave && deeds.contains(&Deed::Leave) {
+    let action = actions[usize::from(job.rank() != odd)];
+    let mut outcome = act(world, action);
+    if action != TestAction::Leave && actions.contains(&TestAction::Leave) {
         return Ok(outcome.err().map(|error| error.cause().clone()));
     }
     for _ in 0..2 {
-        outcome = if deed == Deed::Leave { outcome } else { outcome.and(world.barrier()) };
+        outcome = if action == TestAction::Leave { outcome } else { outcome.and(world.barrier()) };
     }
     Ok(outcome.err().map(|error| error.cause().clone()))
 }
@@ -206,12 +206,12 @@ fn disagree(job: &Job, odd: Rank, deeds: [Deed; 2]) -> Result<Option<Cause>> {
 #[test]
 fn members_in_different_calls_are_told() {
     let pairs = DEEDS.into_iter().flat_map(|one| DEEDS.map(|other| [one, other]));
-    for deeds in pairs.filter(|[one, other]| one != other && *other != Deed::Leave) {
+    for actions in pairs.filter(|[one, other]| one != other && *other != TestAction::Leave) {
         for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (11, 0), (11, 4)] {
-            let what = format!("{deeds:?}, rank {odd} of {ranks}");
+            let what = format!("{actions:?}, rank {odd} of {ranks}");
             let _watched = Watchdog::over(what.clone());
             let sim = offering(Sim::seed(3).ranks(ranks)).time_max_ns(10_000_000_000);
-            let run = tasuki::sim(sim, |job| disagree(job, Rank(odd), deeds));
+            let run = tasuki::sim(sim, |job| disagree(job, Rank(odd), actions));
             let told = run.unwrap_or_else(|error| panic!("{what}: {error}")).values;
             let is_it = |cause: &Cause| {
                 matches!(cause, Cause::Disagree { .. } | Cause::Argument(_) | Cause::PeerLeft { .. })
@@ -219,9 +219,9 @@ fn members_in_different_calls_are_told() {
             let told: Vec<Option<Cause>> = told.into_iter().flatten().collect();
             assert!(told.iter().flatten().all(is_it), "{what}: {told:?}");
             // Messages may happen to fit, and a root need not hear of who has left.
-            let must_be = match deeds.contains(&Deed::Leave) {
-                true => deeds.contains(&Deed::Barrier),
-                false => deeds.into_iter().any(is_of_the_network),
+            let must_be = match actions.contains(&TestAction::Leave) {
+                true => actions.contains(&TestAction::Barrier),
+                false => actions.into_iter().any(is_of_the_network),
             };
             let is_told = told.iter().any(Option::is_some) || !must_be;
             assert!(is_told, "{what}: nobody was told");

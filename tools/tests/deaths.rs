@@ -34,7 +34,7 @@ fn with_the_lease_of_a_queue_that_its_owner_wants() {
 #[test]
 fn with_a_command_of_another_under_way() {
     dies(OFF, "flight", 1);
-    dies(OFF, "errand", 1);
+    dies(OFF, "remote_note", 1);
 }
 
 #[test]

@@ -70,8 +70,8 @@ fn chain() -> Value {
         |when: Value, then: Value| json!({ "queue": 0, "when": when, "do": "nothing", "then": then });
     let copy = |rank: u64, when: Value, offset: u64| {
         let place = |rank: u64| json!({ "rank": rank, "buffer": 0, "offset": offset });
-        let deed = json!({ "copy": { "from": place(rank), "to": place(rank + 1), "bytes": 32 } });
-        json!({ "queue": 1, "when": when, "do": deed, "then": [effect(rank + 1, 1), effect(rank, 3)] })
+        let action = json!({ "copy": { "from": place(rank), "to": place(rank + 1), "bytes": 32 } });
+        json!({ "queue": 1, "when": when, "do": action, "then": [effect(rank + 1, 1), effect(rank, 3)] })
     };
     let part = |rank: u64, [arrived, ready, sent]: [u64; 3], steps: Value, finish: Value| {
         let signal = |name: &str, per_start: u64| json!({ "name": name, "per_start": per_start });

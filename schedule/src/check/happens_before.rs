@@ -10,17 +10,17 @@
 //! The rules:
 //!
 //! 1. An event has begun when it begins. All facts known when the previous step in its queue began, or its rank's
-//! start, or (for a start) the end of the start before, hold.
+//!    start, or (for a start) the end of the start before, hold.
 //!
 //! 2. A reduction begins when the previous one in its queue has ended.
 //!
 //! 3. If an effect has arrived, so have those before it in its stream, and the facts known when its step began hold.
 //!
 //! 4. *Triggers.* Suppose event e of start k waits until a signal has counted w, and addition a of start k - lag has
-//! not arrived by then. Then additions known to come after a, or after the beginning of e, have not arrived; nor has
-//! what is behind a in its stream. So the number of starts in which addition m has arrived is at most k + x, or 0 if
-//! that is less, where x follows from lags alone. If all of them together make less than w, this is a contradiction,
-//! and a has arrived. If some m has no known bound, nothing follows: it may be any number of starts ahead.
+//!    not arrived by then. Then additions known to come after a, or after the beginning of e, have not arrived; nor has
+//!    what is behind a in its stream. So the number of starts in which addition m has arrived is at most k + x, or 0 if
+//!    that is less, where x follows from lags alone. If all of them together make less than w, this is a contradiction,
+//!    and a has arrived. If some m has no known bound, nothing follows: it may be any number of starts ahead.
 //!
 //! Two ranks often keep each other from getting ahead, and neither fact can be found before the other. So rule 4 is
 //! first applied as if there were no additions of starts after k. When nothing new is found, each of its results is

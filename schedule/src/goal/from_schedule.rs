@@ -120,7 +120,7 @@ type OpId = (usize, Option<usize>);
 
 /// An addition to a signal of the rank.
 #[derive(Clone, Copy)]
-struct Addition {
+struct SignalAddition {
     /// The sum of all additions before it in its stream.
     before: u64,
     amount: u64,
@@ -136,8 +136,8 @@ type Adder = (usize, Option<u16>);
 
 /// A signal: its sources with their additions, and the total.
 #[derive(Default)]
-struct SignalId {
-    streams: BTreeMap<Adder, Vec<Addition>>,
+struct RankSignal {
+    streams: BTreeMap<Adder, Vec<SignalAddition>>,
     sum: u64,
 }
 
@@ -148,7 +148,7 @@ struct FromSchedule {
     /// Number of messages sent to each rank, and received from it.
     sent: BTreeMap<usize, u32>,
     received: BTreeMap<usize, u32>,
-    signals: Vec<SignalId>,
+    signals: Vec<RankSignal>,
 }
 
 /// The first operation of an own step, and the last one that this rank sees: others may have to wait for them.
@@ -170,7 +170,7 @@ struct Line {
 impl FromSchedule {
     fn of(part: &RankPart, reaching: &[Reaching]) -> Result<Vec<GoalOp>, Error> {
         let rank = part.rank();
-        let signals = part.counters().iter().map(|_| SignalId::default()).collect();
+        let signals = part.counters().iter().map(|_| RankSignal::default()).collect();
         let (sent, received) = (BTreeMap::new(), BTreeMap::new());
         let mut making = FromSchedule { rank, operations: Vec::new(), sent, received, signals };
         let begin = making.push("begin".into(), OpKind::Calc { units: 0 });
@@ -316,7 +316,7 @@ impl FromSchedule {
         signal.sum = signal.sum.saturating_add(amount);
         let stream = signal.streams.entry(adder).or_default();
         let before = stream.last().map_or(0, |last| last.before.saturating_add(last.amount));
-        stream.push(Addition { before, amount, number, operation });
+        stream.push(SignalAddition { before, amount, number, operation });
         Ok(())
     }
 
@@ -393,13 +393,13 @@ impl FromSchedule {
             return Ok(Vec::new());
         }
         // Additions of the step itself, and of those behind it in its queue, come later.
-        let until = |adder: &Adder, stream: &[Addition]| match at {
+        let until = |adder: &Adder, stream: &[SignalAddition]| match at {
             Some((number, queue)) if *adder == (self.rank, Some(queue)) => {
                 stream.partition_point(|one| one.number < number)
             }
             _ => stream.len(),
         };
-        let sum_of = |stream: &[Addition]| stream.last().map_or(0, |last| last.before + last.amount);
+        let sum_of = |stream: &[SignalAddition]| stream.last().map_or(0, |last| last.before + last.amount);
         let own = at.and_then(|(_, queue)| signal.streams.get_key_value(&(self.rank, Some(queue))));
         let late = own.map_or(0, |(adder, stream)| sum_of(stream) - sum_of(&stream[..until(adder, stream)]));
         let all = signal.sum - late;

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum GoalEventKind {
     /// All its dependencies are met.
     Ready,
     /// The operation begins.
@@ -30,7 +30,7 @@ enum What {
 }
 
 /// Time, order among events at that time, event, and operation.
-type Event = Reverse<(Time, u64, What, usize)>;
+type GoalEvent = Reverse<(Time, u64, GoalEventKind, usize)>;
 
 /// The state of an operation.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ struct Run<'g> {
     engines: Vec<Time>,
     links: Links,
     ports: Ports,
-    events: BinaryHeap<Event>,
+    events: BinaryHeap<GoalEvent>,
     numbers: u64,
     now: Time,
     ends: Vec<Time>,
@@ -89,7 +89,7 @@ impl Goal {
         let mut run = Run::of(self, network)?;
         for operation in 0..run.states.len() {
             if run.states[operation].left == 0 {
-                run.settle(Time::ZERO, What::Ready, operation);
+                run.settle(Time::ZERO, GoalEventKind::Ready, operation);
             }
         }
         while let Some(Reverse((at, _, what, operation))) = run.events.pop() {
@@ -167,7 +167,7 @@ impl<'g> Run<'g> {
         goal.ranks.iter().scan(0, next).collect()
     }
 
-    fn settle(&mut self, at: Time, what: What, operation: usize) {
+    fn settle(&mut self, at: Time, what: GoalEventKind, operation: usize) {
         self.numbers += 1;
         self.events.push(Reverse((at, self.numbers, what, operation)));
     }
@@ -180,39 +180,39 @@ impl<'g> Run<'g> {
         from
     }
 
-    fn happen(&mut self, what: What, operation: usize) {
+    fn happen(&mut self, what: GoalEventKind, operation: usize) {
         let rank = self.states[operation].rank;
         let overhead = self.network.parameters.overhead;
         match (what, self.does[operation]) {
-            (What::Ready, OpKind::Calc { units }) => {
+            (GoalEventKind::Ready, OpKind::Calc { units }) => {
                 let lasts = Time::nanoseconds(units);
                 let from = self.compute(rank, lasts);
-                self.settle(from, What::Begun, operation);
-                self.settle(from + lasts, What::Over, operation);
+                self.settle(from, GoalEventKind::Begun, operation);
+                self.settle(from + lasts, GoalEventKind::Over, operation);
             }
-            (What::Ready, OpKind::Send { .. }) => {
+            (GoalEventKind::Ready, OpKind::Send { .. }) => {
                 let from = self.compute(rank, overhead);
-                self.settle(from, What::Begun, operation);
-                self.settle(from + overhead, What::Leaves, operation);
+                self.settle(from, GoalEventKind::Begun, operation);
+                self.settle(from + overhead, GoalEventKind::Leaves, operation);
             }
-            (What::Ready, OpKind::Recv { .. }) => {
+            (GoalEventKind::Ready, OpKind::Recv { .. }) => {
                 self.states[operation].is_posted = true;
-                self.settle(self.now, What::Begun, operation);
+                self.settle(self.now, GoalEventKind::Begun, operation);
                 self.receive(operation);
             }
-            (What::Leaves, OpKind::Send { bytes, to, .. }) => self.send(operation, bytes, to as u32),
-            (What::Arrived, _) => {
+            (GoalEventKind::Leaves, OpKind::Send { bytes, to, .. }) => self.send(operation, bytes, to as u32),
+            (GoalEventKind::Arrived, _) => {
                 self.states[operation].has_come = true;
                 self.receive(operation);
             }
-            (What::Begun, _) => self.let_go_on(operation, false),
-            (What::Over, _) => {
+            (GoalEventKind::Begun, _) => self.let_go_on(operation, false),
+            (GoalEventKind::Over, _) => {
                 self.states[operation].is_over = true;
                 let end = &mut self.ends[rank as usize];
                 *end = self.now.max(*end);
                 self.let_go_on(operation, true);
             }
-            (What::Leaves, _) => {}
+            (GoalEventKind::Leaves, _) => {}
         }
     }
 
@@ -222,7 +222,7 @@ impl<'g> Run<'g> {
         if is_posted && has_come {
             let overhead = self.network.parameters.overhead;
             let from = self.compute(rank, overhead);
-            self.settle(from + overhead, What::Over, operation);
+            self.settle(from + overhead, GoalEventKind::Over, operation);
         }
     }
 
@@ -237,7 +237,7 @@ impl<'g> Run<'g> {
         });
         let number = (node * engines + engine) as usize;
         if self.engines[number] > self.now {
-            return self.settle(self.engines[number], What::Leaves, operation);
+            return self.settle(self.engines[number], GoalEventKind::Leaves, operation);
         }
         let passage = self.links.carry(network, from.into(), to.into(), bytes, self.now);
         self.engines[number] = passage.leaves;
@@ -250,8 +250,8 @@ impl<'g> Run<'g> {
             let lasts = costs.occupied(1, bytes);
             arrives = self.ports.take(target, port, self.now, arrives - body, lasts) + body;
         }
-        self.settle(passage.leaves, What::Over, operation);
-        self.settle(arrives, What::Arrived, self.receives[operation] as usize);
+        self.settle(passage.leaves, GoalEventKind::Over, operation);
+        self.settle(arrives, GoalEventKind::Arrived, self.receives[operation] as usize);
     }
 
     /// Resolves the dependencies of those that waited for its beginning, or its end.
@@ -261,7 +261,7 @@ impl<'g> Run<'g> {
             let left = &mut self.states[next as usize].left;
             *left -= 1;
             if *left == 0 {
-                self.settle(self.now, What::Ready, next as usize);
+                self.settle(self.now, GoalEventKind::Ready, next as usize);
             }
         }
     }

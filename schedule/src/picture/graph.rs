@@ -17,7 +17,7 @@ const NAMES: i32 = 30;
 
 /// The sizes of steps in pixels.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct NodeSizes {
     /// Width of a column of steps, and distance of levels.
     lane: i32,
     level: i32,
@@ -26,12 +26,12 @@ struct Sizes {
     has_words: bool,
 }
 
-const LARGE: Sizes = Sizes { lane: 96, level: 64, half: (42, 17), has_words: true };
-const SMALL: Sizes = Sizes { lane: 34, level: 46, half: (12, 10), has_words: false };
+const LARGE: NodeSizes = NodeSizes { lane: 96, level: 64, half: (42, 17), has_words: true };
+const SMALL: NodeSizes = NodeSizes { lane: 34, level: 46, half: (12, 10), has_words: false };
 
 struct GraphPicture<'g> {
     graph: &'g Graph,
-    sizes: Sizes,
+    sizes: NodeSizes,
     /// The position of each event.
     places: BTreeMap<Event, Point>,
     /// The left and right edge of the column of each rank.
@@ -240,7 +240,7 @@ fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
 }
 
 /// A curve that leaves downwards and arrives from above; it bypasses the steps between if both ends are in one column.
-fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<(f64, f64)> {
+fn curve(from: Point, to: Point, sizes: NodeSizes) -> Vec<(f64, f64)> {
     const PIECES: i32 = 32;
     let is_far = from.0 == to.0 && to.1 - from.1 > sizes.level;
     if !is_far && from.0 == to.0 {

@@ -3,7 +3,7 @@
 use super::super::{FaultSite, RankPart, Schedule, SignalId, Step, StepKind};
 use super::deadlock::{BlockedStep, SimulationError};
 use super::engines::{Engines, QueueHead};
-use super::rank::{LiveRank, UnmetTrigger};
+use super::rank::{LiveRank, BlockedTrigger};
 use super::report::{SimulationReport, memory_bytes};
 use super::{HostModel, Simulation, SimulationProgress};
 use crate::network::{Links, Network, Ports, Time};
@@ -376,7 +376,7 @@ impl EventLoop<'_> {
             let steps = part.steps().iter().enumerate().filter(|(_, step)| step.queue.0 == queue);
             steps.map(|(number, _)| number).nth(place as usize)
         };
-        let named = |unmet: UnmetTrigger| {
+        let named = |unmet: BlockedTrigger| {
             let step = unmet.step.and_then(numbered);
             let at = FaultSite { rank, start: unmet.start as usize, step, is_end: step.is_none() };
             let signal = part.counters()[unmet.signal.index()].name.clone();

@@ -43,7 +43,7 @@ pub(crate) struct LiveRank {
 
 /// An unmet trigger.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnmetTrigger {
+pub(crate) struct BlockedTrigger {
     /// The queue, and the number of its steps before; `None` for the end of the start.
     pub(crate) step: Option<(u16, u32)>,
     pub(crate) start: u32,
@@ -176,19 +176,19 @@ impl LiveRank {
     }
 
     /// The unmet triggers of its queues and its program.
-    pub(crate) fn unmet(&self, starts: u32) -> Vec<UnmetTrigger> {
+    pub(crate) fn unmet(&self, starts: u32) -> Vec<BlockedTrigger> {
         let mut found = Vec::new();
         for lane in self.lanes.iter().filter(|lane| lane.start < starts) {
             let trigger = self.steps[lane.next as usize].trigger;
             if let Some((reached, wanted)) = self.missing(&trigger, lane.start) {
                 let (step, signal) = (Some((lane.queue, lane.next - lane.first)), trigger.signal);
-                found.push(UnmetTrigger { step, start: lane.start, signal, reached, wanted });
+                found.push(BlockedTrigger { step, start: lane.start, signal, reached, wanted });
             }
         }
         if self.ended < self.begun {
             let missing = |trigger: &StepTrigger| {
                 let (reached, wanted) = self.missing(trigger, self.ended)?;
-                Some(UnmetTrigger { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
+                Some(BlockedTrigger { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
             };
             found.extend(self.finish.iter().find_map(missing));
         }

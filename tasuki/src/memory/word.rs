@@ -3,11 +3,11 @@
 use tasuki_core::fabric::Width;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedWord {}
 }
 
 /// An integer of 4 or 8 bytes on which atomic operations work. Arithmetic wraps.
-pub trait Word: crate::Pod + PartialEq + sealed::Sealed {
+pub trait Word: crate::Pod + PartialEq + sealed::SealedWord {
     #[doc(hidden)]
     const WIDTH: Width;
     #[doc(hidden)]
@@ -18,7 +18,7 @@ pub trait Word: crate::Pod + PartialEq + sealed::Sealed {
 
 macro_rules! words {
     ($($type:ty, $width:ident, $unsigned:ty;)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::SealedWord for $type {}
         impl Word for $type {
             const WIDTH: Width = Width::$width;
             #[inline]

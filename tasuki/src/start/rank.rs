@@ -47,18 +47,18 @@ pub(super) fn print(error: Error) -> Error {
 
 thread_local! {
     /// The rank that runs its program in this thread.
-    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<RunningRank>> = const { RefCell::new(None) };
 }
 
 /// A rank that is a thread and has not ended. The C library drops it if the thread calls exit().
-struct Running {
+struct RunningRank {
     rank: Rank,
     node_state: Arc<NodeState>,
     /// The process in which dropping this value reports that the rank has ended the process; 0: in none.
     pid: u32,
 }
 
-impl Drop for Running {
+impl Drop for RunningRank {
     fn drop(&mut self) {
         // A forked child may end in any way.
         if std::process::id() == self.pid {
@@ -80,7 +80,7 @@ pub(super) fn as_thread<T>(rank: Rank, node_state: &Arc<NodeState>, body: impl F
             }
         }
     }
-    let running = Running { rank, node_state: node_state.clone(), pid: std::process::id() };
+    let running = RunningRank { rank, node_state: node_state.clone(), pid: std::process::id() };
     RUNNING.with_borrow_mut(|current| *current = Some(running));
     let _remove = RemoveOnDrop;
     body()

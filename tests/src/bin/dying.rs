@@ -104,7 +104,7 @@ fn work(job: &Job, way: &str, victim: Rank) -> Result<()> {
         "ahead" => with_a_lease_taken_ahead(job, &trap),
         "lease" => with_a_lease_that_is_wanted(job, &trap),
         "flight" => with_a_command_under_way(job, &trap),
-        "errand" => with_a_command_that_only_it_may_run(job, &trap),
+        "remote_note" => with_a_command_that_only_it_may_run(job, &trap),
         "chunk" => half_way_through_a_chunk(job, &trap),
         "handler" => in_a_handler(job),
         "helper" => by_its_helper(job, &trap),

@@ -70,7 +70,7 @@ fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
 
 /// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last
 /// is shorter.
-pub fn j_calls_become_habits(job: &Job) -> Result<()> {
+pub fn j_repeated_calls_get_cached_schedules(job: &Job) -> Result<()> {
     let world = job.world();
     let counts = [0, 1, 6, 7, 1000, 5001, effort(job, 70_001, 6000)];
     for count in counts {
@@ -114,7 +114,7 @@ fn after(one: u64, next: u64) -> u64 {
 
 /// Operations of one's own, which need not commute, on values of one's own: combined in the order of members, by
 /// messages and later, and to the same bits.
-pub fn j_habits_keep_the_order(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_keep_the_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let map =
         |rank: usize, call: usize| Affine { a: 2 * rank as u32 + 3, b: (call * 7 + rank) as u32 }.word();
@@ -164,7 +164,7 @@ fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, cou
 
 /// More kinds of calls than there is room for steps of, of values of many types; two communicators; and after
 /// `quiesce` all memory is there again.
-pub fn j_habits_give_way(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
     let world = job.world();
     let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("a member");
     let before = job.memory().plans;
@@ -188,9 +188,9 @@ pub fn j_habits_give_way(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Members that come with another length, or to another call, when both have become habits: all find out, and nobody
+/// Members that come with another length, or to another call, when both have a cached schedule: all find out, and nobody
 /// waits for ever.
-pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_that_disagree(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
@@ -219,7 +219,7 @@ pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
 }
 
 /// Two members that both are the root wait for nothing, and find out all the same.
-pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_with_two_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
@@ -307,7 +307,7 @@ pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
 }
 
 /// After an operation that panicked the next call says so, and nobody waits for what does not come.
-pub fn j_habits_that_panic(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_that_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
@@ -346,7 +346,7 @@ pub fn j_calls_that_panic(job: &Job) -> Result<()> {
 }
 
 /// A member that leaves: the others' calls end.
-pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
     let world = job.world();
     for call in 0..CALLS {
         calls(world, 500, call)?;

@@ -103,7 +103,7 @@ pub(super) struct Arrow {
     pub(super) kind: &'static str,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Whether it starts where its span ends: an effect comes after the deed.
+    /// Whether it starts where its span ends: an effect comes after the action.
     pub(super) at_end: bool,
 }
 

@@ -15,10 +15,11 @@ mod libc_home;
 mod lints;
 mod names;
 mod remark;
+mod retired_words;
 mod silenced;
 mod sync_names;
 mod tokens;
-
+mod type_names;
 mod unsafe_code;
 mod words;
 
@@ -55,6 +56,8 @@ const RULES: &[Rule] = &[
     Rule::new("heads", heads::check),
     Rule::new("names", names::check),
     Rule::new("words", words::check),
+    Rule::new("retired_words", retired_words::check),
+    Rule::new("type_names", type_names::check),
     Rule::new("commented_out", commented_out::check),
     Rule::new("sync_names", sync_names::check),
 ];

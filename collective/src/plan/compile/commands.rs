@@ -96,10 +96,10 @@ impl PlanCompiler<'_> {
         (start, turns): (u64, u64),
         commands: &mut Vec<EncodedCommand>,
     ) -> Result<(), Cause> {
-        let mut deeds = self.deeds(step.action, start)?;
-        let last = deeds.pop();
+        let mut actions = self.actions(step.action, start)?;
+        let last = actions.pop();
         let wait = |lines: &mut EncodedCommand| self.wait(part, step.trigger, (start, turns), lines);
-        for (at, action) in deeds.iter().enumerate() {
+        for (at, action) in actions.iter().enumerate() {
             let mut lines = self.lines(action)?;
             if at == 0 {
                 wait(&mut lines)?;
@@ -107,7 +107,7 @@ impl PlanCompiler<'_> {
             commands.push(lines);
         }
         let mut lines = self.lines(&last.unwrap_or(command::Action::Nothing))?;
-        if deeds.is_empty() {
+        if actions.is_empty() {
             wait(&mut lines)?;
         }
         for effect in step.effects() {
@@ -152,7 +152,7 @@ impl PlanCompiler<'_> {
         Ok(lines)
     }
 
-    fn deeds(&self, action: StepKind, start: u64) -> Result<Vec<command::Action>, Cause> {
+    fn actions(&self, action: StepKind, start: u64) -> Result<Vec<command::Action>, Cause> {
         match action {
             StepKind::Nothing => Ok(vec![command::Action::Nothing]),
             StepKind::Copy { from, to, bytes } => {

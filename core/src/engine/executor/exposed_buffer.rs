@@ -165,9 +165,9 @@ impl<'m> Exposure<'m> {
         way: u64,
         lent: &CallBuffers<'_>,
     ) -> Exposure<'m> {
-        let exhibit = Exposure { worker, showing, is_over: false };
-        exhibit.word().show(lent.buffers[0].part(0, 0) as u64, way);
-        exhibit
+        let exposure = Exposure { worker, showing, is_over: false };
+        exposure.word().show(lent.buffers[0].part(0, 0) as u64, way);
+        exposure
     }
 
     fn word(&self) -> &ExposedBuffer {

@@ -341,11 +341,11 @@ impl Worker {
         lent: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let exhibit = execution.shows.map(|showing| Exposure::of(self, showing, execution.way(), lent));
+        let exposure = execution.shows.map(|showing| Exposure::of(self, showing, execution.way(), lent));
         while !self.run_until_blocked(execution, lent) {
             self.wait_and_run(execution, call)?;
         }
-        exhibit.into_iter().for_each(Exposure::over);
+        exposure.into_iter().for_each(Exposure::over);
         Ok(())
     }
 

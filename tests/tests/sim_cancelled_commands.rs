@@ -33,7 +33,12 @@ const LEN: usize = 3_000;
 
 /// Rank 0 posts a command, and takes it back after `delay`; rank 1 raises its trigger meanwhile. Where the command was
 /// then, and whether it was taken back.
-fn taken_back(job: &Job, action: TestAction, step: Duration, delay: Duration) -> Result<Option<(Moment, bool)>> {
+fn taken_back(
+    job: &Job,
+    action: TestAction,
+    step: Duration,
+    delay: Duration,
+) -> Result<Option<(Moment, bool)>> {
     let (word, bytes) = (job.alloc::<u64>(1)?, job.alloc::<u8>(LEN)?);
     let (go, also, done, never) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
     let (me, other) = (job.rank(), Rank(1));
@@ -116,8 +121,8 @@ fn on(name: &str, step: Duration, moments: &[Moment]) {
     let mut all = Met::new();
     for action in [TestAction::Atomic, TestAction::Copy, TestAction::Call, TestAction::Join] {
         for (moment, [cancelled, fired]) in at_every_moment(name, action, step) {
-            let may_wait =
-                matches!(moment, (_, "waits" | "not read")) || action == TestAction::Join && moment.1 == "in hand";
+            let may_wait = matches!(moment, (_, "waits" | "not read"))
+                || action == TestAction::Join && moment.1 == "in hand";
             assert!(cancelled == 0 || may_wait, "{action:?} taken back though {moment:?}");
             let sum = all.entry(moment).or_default();
             *sum = [sum[0] + cancelled, sum[1] + fired];

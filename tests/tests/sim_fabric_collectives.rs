@@ -161,7 +161,7 @@ enum TestAction {
     Leave,
 }
 
-const DEEDS: [TestAction; 8] = [
+const ACTIONS: [TestAction; 8] = [
     TestAction::Barrier,
     TestAction::Bcast(4, 0),
     TestAction::Bcast(5, 0),
@@ -205,7 +205,7 @@ fn disagree(job: &Job, odd: Rank, actions: [TestAction; 2]) -> Result<Option<Cau
 
 #[test]
 fn members_in_different_calls_are_told() {
-    let pairs = DEEDS.into_iter().flat_map(|one| DEEDS.map(|other| [one, other]));
+    let pairs = ACTIONS.into_iter().flat_map(|one| ACTIONS.map(|other| [one, other]));
     for actions in pairs.filter(|[one, other]| one != other && *other != TestAction::Leave) {
         for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (11, 0), (11, 4)] {
             let what = format!("{actions:?}, rank {odd} of {ranks}");

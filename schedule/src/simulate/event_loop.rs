@@ -3,7 +3,7 @@
 use super::super::{FaultSite, RankPart, Schedule, SignalId, Step, StepKind};
 use super::deadlock::{BlockedStep, SimulationError};
 use super::engines::{Engines, QueueHead};
-use super::rank::{LiveRank, BlockedTrigger};
+use super::rank::{BlockedTrigger, LiveRank};
 use super::report::{SimulationReport, memory_bytes};
 use super::{HostModel, Simulation, SimulationProgress};
 use crate::network::{Links, Network, Ports, Time};

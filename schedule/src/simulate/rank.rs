@@ -188,7 +188,13 @@ impl LiveRank {
         if self.ended < self.begun {
             let missing = |trigger: &StepTrigger| {
                 let (reached, wanted) = self.missing(trigger, self.ended)?;
-                Some(BlockedTrigger { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
+                Some(BlockedTrigger {
+                    step: None,
+                    start: self.ended,
+                    signal: trigger.signal,
+                    reached,
+                    wanted,
+                })
             };
             found.extend(self.finish.iter().find_map(missing));
         }

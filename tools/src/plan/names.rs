@@ -151,7 +151,7 @@ pub(super) struct Pieces {
 const WIDTH: usize = 100;
 /// What columns take at most before a line is broken.
 const TRIGGER_MAX: usize = 28;
-const DEED_MAX: usize = 46;
+const ACTION_CHARS_MAX: usize = 46;
 
 /// Steps as lines of 100 letters at most, in columns where they are short enough for that.
 pub(super) fn lines(steps: &[Pieces]) -> String {
@@ -159,7 +159,7 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
         steps.iter().map(of).filter(|&width| width <= max).max().unwrap_or(0)
     };
     let trigger = width(&|step| step.trigger.chars().count(), TRIGGER_MAX);
-    let action = width(&|step| step.action.join(" ").chars().count(), DEED_MAX);
+    let action = width(&|step| step.action.join(" ").chars().count(), ACTION_CHARS_MAX);
     let mut text = String::new();
     for step in steps {
         let mut line = format!("  {:>4}  {:trigger$}", step.number, step.trigger);
@@ -177,7 +177,7 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
             line += &format!("{piece:pad$}");
         };
         let whole = step.action.join(" ");
-        let is_short = whole.chars().count() <= DEED_MAX;
+        let is_short = whole.chars().count() <= ACTION_CHARS_MAX;
         if is_short || 8 + step.trigger.chars().count().max(trigger) + 2 + whole.chars().count() <= WIDTH {
             add(&whole, action);
         } else {

@@ -21,7 +21,7 @@ const CASES: &[&str] = &[
 
 /// Broadcasts between two ranks, which copy from each other's own buffers where they can.
 const BROADCASTS: &[&str] = &["j_long_calls_of_two_try_other_ways", "j_long_calls_of_two_with_two_roots"];
-const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=halves")];
+const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=split-copy")];
 
 /// Starts a program as the first process of a new namespace.
 const EACH: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];

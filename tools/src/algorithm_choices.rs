@@ -118,7 +118,7 @@ impl Choices {
             table.add_row(std::iter::once(name.to_string()).chain(of_it.iter().map(cell)));
         }
         for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
+            column.set_padding((0, 1));
         }
         let lines = table.to_string();
         let lines = lines.lines().map(str::trim_end).filter(|line| !line.is_empty());

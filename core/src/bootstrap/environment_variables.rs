@@ -91,13 +91,13 @@ pub const VARIABLES: &[Variable] = &[
         TUNE_FILE,
         "",
         "a file",
-        "read by `tasuki run`: written by `tasuki bench --tune`, if not in $XDG_CONFIG_HOME/tasuki/tune.json",
+        "figures of this machine, as `tasuki bench --tune` wrote them",
     ),
     user(
         HELPER,
         "auto",
         "off, node, rank, auto; optionally :PROCESSOR",
-        "helper threads, which progress operations while ranks compute",
+        "helper threads",
     ),
     user(
         COLLECTIVES,
@@ -109,7 +109,7 @@ pub const VARIABLES: &[Variable] = &[
         TRACE,
         "",
         "a file",
-        "like `tasuki run --trace`; without `tasuki run` each rank writes a part beside it, for `tasuki trace join`",
+        "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`",
     ),
     user(
         TRACE_EVENTS,

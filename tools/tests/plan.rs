@@ -161,7 +161,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         let mut info = Command::new(TASUKI);
         info.args(["info", "--collectives", "--ranks", &ranks, "--json"]);
         let info = Running::start(info).wait().expect(0).out;
-        assert!(info.contains("\"laid\""), "{info}");
+        assert!(info.contains("\"copy-in-copy-out\""), "{info}");
     }
     let two = shown(&["bcast", "--ranks", "2", "--bytes", "1M"]);
     assert!(two.contains("repeated blocking calls try halves inline"), "{two}");
@@ -352,7 +352,7 @@ fn starts_that_share_a_copy_of_a_buffer_are_compared() {
             let fault =
                 format!("step 0 of rank 1 in start 0 and step 0 of rank 0 in start {turns} use byte 0");
             assert!(flat.contains(": wrong") && flat.contains(&fault), "{turns} turns, lag {lag:?}: {out}");
-            assert!(out.contains("copy data[0..24] to place[0..24] of rank 1"), "{out}");
+            assert!(out.contains("copy data[0..24] to rank 1 place[0..24]"), "{out}");
             assert!(out.contains("arrived >= 1  copy place[0..24] to data[0..24]"), "{out}");
         }
     }

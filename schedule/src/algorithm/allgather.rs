@@ -91,7 +91,7 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
     };
     part.buffer("data", shape.rooms(me)[0]);
     let blocks = part.scratch("row", shape.bytes_of_all(), 2);
-    let copied_in = part.signal("copied_in", 1);
+    let copied_in = part.signal("own", 1);
     let sent = part.signal("sent", rounds as u64);
     let placed = part.signal("placed", ranks as u64 - 1);
     let arrived: Vec<_> = (0..rounds).map(|_| part.signal("arrived", 1)).collect();

@@ -87,30 +87,15 @@ const fn launcher(name: &'static str, allowed: &'static str, meaning: &'static s
 /// Every variable that Tasuki reads.
 pub const VARIABLES: &[Variable] = &[
     user(LOG, "warn", "error, warn, info, debug", "log level on standard error"),
-    user(
-        TUNE_FILE,
-        "",
-        "a file",
-        "figures of this machine, as `tasuki bench --tune` wrote them",
-    ),
-    user(
-        HELPER,
-        "auto",
-        "off, node, rank, auto; optionally :PROCESSOR",
-        "helper threads",
-    ),
+    user(TUNE_FILE, "", "a file", "figures of this machine, as `tasuki bench --tune` wrote them"),
+    user(HELPER, "auto", "off, node, rank, auto; optionally :PROCESSOR", "helper threads"),
     user(
         COLLECTIVES,
         "",
         "OPERATION=ALGORITHM,.. as in bcast=binomial",
         "algorithms that plans use where they fit",
     ),
-    user(
-        TRACE,
-        "",
-        "a file",
-        "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`",
-    ),
+    user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(
         TRACE_EVENTS,
         "65536",

@@ -25,7 +25,9 @@ const MARK: &str = "LAUNCHER_TEST_MARK";
 /// The program whose ranks do what their arguments say: the core's example `rank`, built beside the command.
 pub(crate) fn rank_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--package", "tasuki-core", "--example", "scripted_rank"], "examples/scripted_rank"))
+    PATH.get_or_init(|| {
+        built(&["--package", "tasuki-core", "--example", "scripted_rank"], "examples/scripted_rank")
+    })
 }
 
 /// The program whose ranks exchange messages for ever: one of the conformance suite's.

@@ -159,8 +159,7 @@ fn ps_shows_who_waits_for_what() {
         let ours =
             table.split("\n\n").chain([table.as_str()]).find(|block| block.contains(&format!("job {job}:")));
         let Some(ours) = ours else { return false };
-        ours.matches("wait(signal 7 >= 4)").count() == 2
-            && (ours.contains("running") || ours.contains("sleeping"))
+        ours.matches("wait(signal 7 >= 4)").count() == 2 && ours.contains("sleeping")
     });
     let launcher = running.pid();
     let all: serde_json::Value = serde_json::from_str(&ps(&["--json"])).unwrap();

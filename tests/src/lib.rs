@@ -4,7 +4,7 @@
 //! The runners below `tests/` make a test of each: ranks as threads, the same with test switches thrown, ranks as
 //! processes, simulated ranks. A body that a fabric cannot hold to every assertion asks which fabric it runs on.
 //!
-//! Beside them stand [`failing`] jobs, which must end in a certain error on every rank. Each test has a
+//! Beside them stand [failing jobs](failing_jobs), which must end in a certain error on every rank. Each test has a
 //! [`Watchdog`](watchdog::Watchdog); none asserts that something is quick. README.md says how each case was seen to
 //! fail.
 

@@ -216,7 +216,7 @@ fn a_timeout_shows_what_all_wait_for() {
     let ended = Running::start(command).wait().expect(124);
     assert!(ended.err.starts_with("tasuki: the job has not ended within 1s (--timeout)\n"), "{}", ended.err);
     assert!(ended.err.contains("  ranks 0, 2: waiting for "), "{}", ended.err);
-    assert!(ended.err.contains("  rank 1: running\n"), "{}", ended.err);
+    assert!(ended.err.contains("  rank 1: sleeping\n"), "{}", ended.err);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn ctrl_z_stops_the_ranks_too() {
 #[test]
 fn sigquit_shows_the_waits_and_goes_on() {
     let mut running = start_ranks(3, "join meet @0:hold wait");
-    until_said(&mut running, "rank 0: running\n  ranks 1, 2: waiting for");
+    until_said(&mut running, "rank 0: sleeping\n  ranks 1, 2: waiting for");
     running.signal(Signal::TERM);
     running.wait().expect(143);
 }

@@ -55,7 +55,7 @@ fn ranks_killed_at_any_moment() {
             let ranks: Vec<u32> = running
                 .ranks()
                 .into_iter()
-                .filter(|pid| command_line(*pid).contains("examples/rank"))
+                .filter(|pid| command_line(*pid).contains("examples/scripted_rank"))
                 .collect();
             victim = (!ranks.is_empty()).then(|| ranks[dice.below(ranks.len() as u64) as usize]);
             victim.is_some()

@@ -359,7 +359,7 @@ impl Plan {
     fn check_place(&self, buffer: BufferId, at: u64, len: usize, call: &str) -> Result<()> {
         let fault = |text: String| Err(self.held.worker.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
-            return fault("a start is under way: its buffers are the plan's until it has ended".into());
+            return fault("a start is active: its buffers belong to the plan until it has ended".into());
         }
         let bytes = self.bytes(buffer);
         if at.checked_add(len as u64).is_none_or(|end| end > bytes) {

@@ -145,7 +145,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     refused(job, empty.chunked(), Blame::Misuse, &["not empty"]);
     let mut active = world.barrier_init()?;
     active.start()?;
-    refused(job, active.chunked(), Blame::Misuse, &["under way"]);
+    refused(job, active.chunked(), Blame::Misuse, &["a start is active"]);
     Ok(())
 }
 

@@ -139,8 +139,8 @@ pub fn no_room(job: &Job) -> Result<()> {
         refused(job, job.alloc_local::<u8>(count), Blame::System, &texts);
     }
     for count in [usize::MAX, usize::MAX / 8 + 1] {
-        misused(job, job.alloc::<u64>(count), &["more than an address space"]);
-        misused(job, job.alloc_local::<u64>(count), &["more than an address space"]);
+        misused(job, job.alloc::<u64>(count), &["exceed the address space"]);
+        misused(job, job.alloc_local::<u64>(count), &["exceed the address space"]);
     }
     let after = job.memory();
     assert_eq!((after.symmetric, after.local), (before.symmetric, before.local));

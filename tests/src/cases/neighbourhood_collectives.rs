@@ -192,7 +192,7 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
     let from = if me.index() == 1 % ranks { &[Rank(0)][..] } else { &[] };
     let one = world.graph(from, to)?;
     if to.is_empty() && !from.is_empty() {
-        misused(job, one.exchange::<u8>(&[]), &["cannot tell", "_v"]);
+        misused(job, one.exchange::<u8>(&[]), &["the length of a block is unknown", "_v"]);
     }
     job.barrier()
 }

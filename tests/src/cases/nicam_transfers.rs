@@ -228,7 +228,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         job.barrier()?;
         assert_eq!(data.to_vec()?, [u64::from(me.0) + 1; 4]);
         let foreign = transfers.copy_source(1, peer, data.on(peer), 1, flag(1), 1);
-        misused(job, foreign, &["of rank"]);
+        misused(job, foreign, &["belongs to rank"]);
         if first {
             for key in 0..16 {
                 transfers.copy_source(key, peer, data.pointer(), 1, flag(3 + key as usize), 1)?;

@@ -414,8 +414,8 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
         }
         plan.start()?;
         misused(job, plan.start(), &["has not ended", "wait"]);
-        misused(job, plan.write(0, &[1]), &["under way"]);
-        misused(job, plan.read(0, &mut [1]), &["under way"]);
+        misused(job, plan.write(0, &[1]), &["a start is active"]);
+        misused(job, plan.read(0, &mut [1]), &["a start is active"]);
         plan.wait()?;
         plan.wait()?; // nothing is under way
         assert!(plan.test()?);

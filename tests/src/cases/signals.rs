@@ -182,7 +182,7 @@ pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
     job.barrier()?;
     let mut reader = line.reader(Some(previous(job)));
     let lost = reader.receive::<[u64; 6]>();
-    crate::expected_error::misused(job, lost, &["wrote again before", "answer each value"]);
+    crate::expected_error::misused(job, lost, &["wrote again before", "reply to each value"]);
     job.barrier()
 }
 

@@ -2,8 +2,8 @@
 //! started.
 //!
 //! Without a name it lists all cases. `conformance --list A D1` prints a line `NAME LEAST MOST` for
-//! each case of the families A and D1: its name and its numbers of ranks. `cargo xtask test mpiexec`
-//! reads these lines.
+//! each case of the families A and D1: its name and its numbers of ranks. `cargo xtask test
+//! mpiexec` reads these lines.
 
 use std::process::ExitCode;
 use tasuki::{Error, Job, Result};

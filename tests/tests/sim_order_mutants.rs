@@ -71,7 +71,8 @@ fn notices(name: &str, ranks: usize, fault: fn(Sim) -> Sim) {
     let _watched = Watchdog::over(format!("{name} on a faulty machine"));
     let case = table::find(name).expect("the case is in the table");
     let fails = |seed| {
-        let sim = fault(Sim::seed(seed).ranks(ranks)).time_max_ns(2_000_000_000); // a lost lock would make the case run for ever
+        // A limit, because a lost lock would make the case run for ever.
+        let sim = fault(Sim::seed(seed).ranks(ranks)).time_max_ns(2_000_000_000);
         tasuki::sim(sim, case.body).is_err()
     };
     assert!((0..30).any(fails), "{name} does not notice the fault");

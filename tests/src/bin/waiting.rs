@@ -1,5 +1,5 @@
 //! Ranks that print a line once all ranks have met, and then wait for a signal that is never
-//! raised. Tests of deaths start them.
+//! raised. `shm_pmi.rs` starts them.
 //!
 //! With the argument `first-leaves` rank 0 leaves instead of waiting.
 

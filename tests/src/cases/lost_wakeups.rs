@@ -150,7 +150,8 @@ pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
 /// an error.
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
-    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?); // bootstrap memory exists as long as the job
+    // Bootstrap memory exists as long as the job, also that of a rank that has left.
+    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?);
     job.barrier()?;
     if me == gone {
         return Ok(());
@@ -200,7 +201,8 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     }
     let sent = pattern::bytes(1, 100_000);
     if job.rank() == sender {
-        (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?; // the helper moves to this rank meanwhile
+        // The helper moves to this rank meanwhile.
+        (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?;
         job.set_send_buffer(200_000, Some(Duration::ZERO))?;
         world.send(&sent, receiver, Slot(1))?; // buffered, because no receive is posted yet
         job.put(told.on(receiver), &[1_u64])?;

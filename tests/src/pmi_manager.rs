@@ -106,7 +106,7 @@ impl Manager {
 
     /// The number of ranks that have sent `finalize`.
     pub fn finalized(&self) -> usize {
-        self.shared.space.lock().expect("nobody panics with it").finalized
+        self.shared.space.lock().expect("no thread panicked while it held the lock").finalized
     }
 }
 
@@ -128,8 +128,8 @@ fn tell(command: &mut Command, rank: usize, size: usize) -> &mut Command {
 fn run(command: &mut Command) -> Running {
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be started");
-    let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
-    let mut err = child.stderr.take().expect("it is a pipe");
+    let out = BufReader::new(child.stdout.take().expect("the output is a pipe"));
+    let mut err = child.stderr.take().expect("the output is a pipe");
     let read = move || {
         let mut said = String::new();
         let _ = err.read_to_string(&mut said);
@@ -154,7 +154,7 @@ impl Shared {
         let fields: BTreeMap<&str, &str> =
             request.split_whitespace().filter_map(|word| word.split_once('=')).collect();
         let field = |name: &str| fields.get(name).copied().unwrap_or_default().to_string();
-        let mut space = self.space.lock().expect("nobody panics with it");
+        let mut space = self.space.lock().expect("no thread panicked while it held the lock");
         match field("cmd").as_str() {
             "init" => "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into(),
             "get_maxes" => "cmd=maxes rc=0 kvsname_max=64 keylen_max=64 vallen_max=1024\n".into(),

@@ -49,7 +49,7 @@ fn bytes_of_this_machine() -> usize {
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"))
         .expect("/proc/meminfo has a line MemTotal");
-    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("MemTotal is a number");
     kib << 10
 }
 

@@ -5,7 +5,7 @@
 //! `dying WAY [VICTIM]`: `WAY` names the work in which the victim dies. The moment is exact: part
 //! of the victim's own memory is made inaccessible, and the first access to it kills the victim.
 #![allow(unsafe_code)]
-//! Unsafe code: `mprotect` on pages of this rank to which no reference exists, and a signal handler
+//! Unsafe: `mprotect` on pages of this rank to which no reference exists, and a signal handler
 //! that makes one system call.
 
 use nix::sys::mman::{ProtFlags, mprotect};

@@ -6,7 +6,7 @@
 //! - `fork_returns`, `fork_fails`, `fork_panics`: each rank forks a child that returns from the
 //!   program, fails, or panics. The rank waits until the child has ended, and continues.
 #![allow(unsafe_code)]
-//! Unsafe code: a fork whose child returns from the program, which is what the test is about.
+//! Unsafe: a fork whose child returns from the program, which is what the test is about.
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

@@ -1,7 +1,7 @@
 //! Processes that a rank starts. Other programs run and inherit nothing of the job; a forked child
 //! of the rank is not the rank.
 #![allow(unsafe_code)]
-//! Unsafe code: a fork. The child makes calls of the library, which must refuse them, and ends
+//! Unsafe: a fork. The child makes calls of the library, which must refuse them, and ends
 //! without returning.
 
 use crate::exchange::next;

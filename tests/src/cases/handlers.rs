@@ -181,8 +181,8 @@ pub fn d19_calls_keep_their_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank that makes no waiting call accepts calls only until its line is full. The caller gets an
-/// error, and nothing is lost.
+/// A rank that makes no waiting call accepts calls only until its call queue is full. Then the
+/// caller gets an error, and nothing is lost.
 pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     const CALLS: u64 = 600;
     let (back, done, idle) = (job.signal()?, job.signal()?, Idle::new(job)?);
@@ -211,7 +211,7 @@ pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Handlers make calls whose handlers make calls, on all ranks at once, into full lines. All of
+/// Handlers make calls whose handlers make calls, on all ranks at once, into full queues. All of
 /// them run.
 pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
     let (done, idle, me) = (job.signal()?, Idle::new(job)?, job.rank());

@@ -1,6 +1,6 @@
 //! C8: the owner's processor atomics and remote atomics on one word.
 #![allow(unsafe_code)]
-//! Unsafe code: words of an array are used as atomics through its pointer, and only the fabric
+//! Unsafe: words of an array are used as atomics through its pointer, and only the fabric
 //! accesses them otherwise; a registered word is an atomic that outlives its registration.
 
 use crate::exchange::{effort, tell_all};

@@ -1,6 +1,6 @@
 //! A: registrations of the program's memory, raw and many.
 #![allow(unsafe_code)]
-//! Unsafe code: raw registrations of vectors that outlive them and are not accessed by reference
+//! Unsafe: raw registrations of vectors that outlive them and are not accessed by reference
 //! meanwhile, and calls with invalid ranges, which must be refused before anything accesses the
 //! range.
 

@@ -19,6 +19,7 @@ pub struct Case {
     pub ranks: RangeInclusive<usize>,
     /// The ways in which the case can be started.
     pub ways: Ways,
+    /// The function.
     pub body: Body,
 }
 
@@ -39,6 +40,7 @@ pub enum Ways {
 pub const COUNTS: [usize; 6] = [1, 2, 3, 4, 5, 8];
 
 impl Case {
+    /// Those of [`COUNTS`] that the case allows.
     pub fn counts(&self) -> impl Iterator<Item = usize> {
         COUNTS.into_iter().filter(|count| self.ranks.contains(count))
     }

@@ -9,15 +9,18 @@ use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
 
+/// A job that must fail, and how.
 #[derive(Clone, Debug)]
 pub struct Failing {
     /// Name of the function and the number of ranks, and of the tests that run the job.
     pub name: &'static str,
+    /// The number of ranks.
     pub ranks: usize,
     /// The ways in which the job can be started.
     pub ways: Ways,
     /// Texts that the job's error must contain.
     pub says: &'static [&'static str],
+    /// The function that every rank runs.
     pub body: Body,
 }
 

@@ -53,8 +53,10 @@ pub struct Manager {
     ranks: Vec<Running>,
 }
 
+/// The end of a rank.
 #[derive(Debug)]
 pub struct Ended {
+    /// The exit status of its process.
     pub status: ExitStatus,
     /// What it wrote to standard error.
     pub said: String,
@@ -96,6 +98,7 @@ impl Manager {
         self.ranks[rank].child.kill().expect("the rank is running");
     }
 
+    /// Waits until all ranks have ended.
     pub fn wait(&mut self) -> Vec<Ended> {
         let ended = |mut rank: Running| {
             let status = rank.child.wait().expect("a child can be waited for");

@@ -1,31 +1,31 @@
-//! An operation that stays unfinished for as long as the case wants it to.
+//! A gate: an operation that stays unfinished until the case opens it.
 //!
-//! It is an atomic on memory that its keeper merely owns. Only the keeper can carry it out, in a waiting call; and
-//! the keeper makes none until the gate is opened. So whatever is ordered after it can be watched not to start.
-//! On the simulator such an operation just takes its time.
+//! The operation is an atomic on registered memory of one rank, the keeper. Only the keeper can
+//! carry it out, and only in a call that waits. The keeper makes no such call before the gate is
+//! opened. So the case can check that nothing starts that is ordered after the operation. On the
+//! simulator a gate does not hold: the operation merely takes its time.
 
 use crate::exchange::{is_simulated, tell_all};
 use crate::wait_until::stay_away;
 use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Rank, Registered, Result};
 
-/// Who issues what a gate holds back.
+/// The rank that issues the blocked operation, and everything ordered after it.
 pub(crate) const ISSUER: Rank = Rank(0);
-/// Who keeps the gate. Makes no waiting call while it is closed.
+/// The rank that keeps the gate. It makes no waiting call while the gate is closed.
 pub(crate) const KEEPER: Rank = Rank(1);
 
-/// One gate of a job.
 #[derive(Debug)]
 pub(crate) struct Gate {
     word: GlobalPtr<u64>,
-    /// At every rank: whether the keeper has made its last waiting call.
+    /// At every rank: 1 once the keeper has made its last waiting call.
     away: Array<u64>,
-    /// At the keeper: whether it may make the next one.
+    /// At the keeper: 1 once the keeper may make its next waiting call.
     opened: Array<u64>,
     kept: Option<Registered<u64>>,
 }
 
 impl Gate {
-    /// A gate that is open. Collective; at least two ranks.
+    /// Makes a gate that is open. Collective; needs at least two ranks.
     pub(crate) fn new(job: &Job) -> Result<Gate> {
         let (away, opened) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?);
         let kept = (job.rank() == KEEPER).then(|| job.register(vec![0_u64])).transpose()?;
@@ -34,7 +34,8 @@ impl Gate {
         Ok(Gate { word, away, opened, kept })
     }
 
-    /// The issuer closes the gate, once the keeper is away: the operation that ends when it is opened again.
+    /// Called by the issuer: waits until the keeper makes no more waiting calls, then issues the
+    /// blocked operation and returns its handle. The operation ends after the gate is opened.
     pub(crate) fn close(&self, job: &Job) -> Result<Handle> {
         while job.load(self.away.pointer())? == 0 {
             stay_away(job);
@@ -42,22 +43,23 @@ impl Gate {
         job.iatomic(self.word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)
     }
 
-    /// The issuer opens the gate.
+    /// Called by the issuer: opens the gate.
     pub(crate) fn open(&self, job: &Job) -> Result<()> {
         job.store(self.opened.on(KEEPER), 1)
     }
 
-    /// The keeper itself decides that the gate is to open.
+    /// Called by the keeper: opens the gate.
     pub(crate) fn open_own(&self) -> Result<()> {
         self.opened.set(0, 1)
     }
 
-    /// The keeper promises to make no waiting call until the gate is opened.
+    /// Called by the keeper: promises to make no waiting call until the gate is opened.
     pub(crate) fn go_away(&self, job: &Job) -> Result<()> {
         job.ranks().try_for_each(|rank| job.store(self.away.on(rank), 1))
     }
 
-    /// The keeper stays away until the gate is opened; its next waiting call lets the operation end.
+    /// Called by the keeper: makes no waiting call until the gate is opened. Its next waiting call
+    /// lets the operation end.
     pub(crate) fn keep(&self, job: &Job) -> Result<()> {
         self.go_away(job)?;
         while job.load(self.opened.pointer())? == 0 {
@@ -66,18 +68,20 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether a closed gate holds until it is opened.
+    /// Returns true if a closed gate really holds until it is opened, which it does not on the
+    /// simulator.
     pub(crate) fn is_tight(&self, job: &Job) -> bool {
         !is_simulated(job)
     }
 
-    /// How many operations have passed the gate, seen by the keeper.
+    /// Returns the number of operations that have passed the gate, or `None` on ranks other than
+    /// the keeper.
     pub(crate) fn passed(&self) -> Option<u64> {
         self.kept.as_ref().map(|kept| kept.to_vec()[0])
     }
 
-    /// Runs `issuer` at the issuer, which closes and opens the gate, while the keeper keeps it and the others wait.
-    /// Collective.
+    /// Collective: the issuer runs `issuer`, which closes and opens the gate; the keeper keeps the
+    /// gate meanwhile, and all other ranks wait in a barrier.
     pub(crate) fn held(&self, job: &Job, issuer: impl FnOnce(&Gate) -> Result<()>) -> Result<()> {
         if job.rank() == ISSUER {
             issuer(self)?;

@@ -1,52 +1,57 @@
-//! What a case is: a body, the ranks it needs, and the ways in which it can run.
+//! A case: a function, the numbers of ranks it runs on, and the ways in which it can be started.
 
 use std::ops::RangeInclusive;
 use tasuki::{Handlers, Job, Result};
 
-/// What every rank of a case's job runs. It asserts: a rank that panics ends the job with an error that names it.
+/// The function that every rank of a case's job runs. It asserts: if a rank panics, the job ends
+/// with an error that names that rank.
 pub type Body = fn(&Job) -> Result<()>;
 
-/// One property, as a program.
+/// One promise of the library, checked by one function.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Name of the body, and of the tests that run it.
+    /// Name of the function, and of the tests that run it.
     pub name: &'static str,
-    /// What it is about: a letter for the area, a number for the behaviour, e.g. `A4`.
+    /// Families of the case, separated by spaces: an area's letter with the number of a promise,
+    /// such as `A4`, or a word.
     pub id: &'static str,
-    /// How few ranks it needs, and how many make sense.
+    /// The fewest ranks the case needs, and the most it is run on.
     pub ranks: RangeInclusive<usize>,
-    /// In which ways it can run.
+    /// The ways in which the case can be started.
     pub ways: Ways,
-    /// The body.
+    /// The function.
     pub body: Body,
 }
 
-/// In which ways of starting a job a case makes sense.
+/// The ways of starting a job in which a case makes sense.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ways {
     /// Threads, processes, simulated ranks.
     Everywhere,
-    /// Threads and processes: it needs real time, real threads, or memory of real size.
+    /// Threads and processes, because the case needs real time, real threads or memory of real
+    /// size.
     Real,
-    /// A process for each rank: what it does to its process would hit the other ranks.
+    /// Only one process for each rank, because the case changes state of its whole process, which
+    /// would affect ranks in other threads of that process.
     Processes,
 }
 
-/// How many ranks the cases run on, as far as they can.
+/// The numbers of ranks on which cases run, if the case allows them.
 pub const COUNTS: [usize; 6] = [1, 2, 3, 4, 5, 8];
 
 impl Case {
-    /// The numbers of ranks to run it on.
+    /// Those of [`COUNTS`] that the case allows.
     pub fn counts(&self) -> impl Iterator<Item = usize> {
         COUNTS.into_iter().filter(|count| self.ranks.contains(count))
     }
 
-    /// The handlers that its job has.
+    /// The handlers with which the case's job is started.
     pub fn handlers(&self) -> Handlers {
         if self.is_of("D19") { crate::cases::handlers::handlers() } else { Handlers::new() }
     }
 
-    /// Whether it belongs to a family: an area such as `A`, or one behaviour such as `D1`.
+    /// Returns true if the case belongs to `family`: an area such as `A`, or one promise such as
+    /// `D1`.
     pub fn is_of(&self, family: &str) -> bool {
         let is_area = family.len() == 1;
         self.id.split(' ').any(|id| id == family || (is_area && id.starts_with(family)))

@@ -1,4 +1,4 @@
-//! How a case becomes a test.
+//! Runs cases and failing jobs on threads, in other processes and on the simulator.
 
 use crate::failing_jobs::Failing;
 use crate::simulated_machines::{MACHINES, Machine, OFFERING};
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tasuki::{Sim, Simulated};
 
-/// What the program of all cases is asked to do without, or to do instead.
+/// Environment variables of the library's test switches, with their values.
 pub type Switches = &'static [(&'static str, &'static str)];
 
-/// Runs a case on threads of this process, on every number of ranks it is for.
+/// Runs a case on threads of this process, once for each number of ranks of the case.
 pub fn on_threads(name: &str) {
     let case = the_case(name);
     for ranks in case.counts() {
@@ -32,16 +32,18 @@ pub fn failing_on_threads(name: &str) {
     says_what_it_should(failing, &error.to_string());
 }
 
-/// Virtual time that no case needs: one that goes on for ever ends here, with what each rank waits for, long before
-/// the watchdog would end it without a word.
+/// The virtual time after which the simulator gives up; no case needs as much. A case that never
+/// ends stops here with an error that says what each rank waits for, long before the watchdog would
+/// abort the process without that information.
 const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
 
-/// Runs a case on simulated ranks: on every number of ranks it is for, on every kind of machine, with each seed.
+/// Runs a case on simulated ranks: each number of ranks of the case, on each machine of `MACHINES`,
+/// with each seed.
 pub fn on_sim(name: &str, seeds: Range<u64>) {
     on_machines(&MACHINES, name, seeds);
 }
 
-/// The same on networks with a barrier and a multicast of their own.
+/// Runs a case as `on_sim` does, on the networks that have a barrier and a multicast of their own.
 pub fn on_offering_sim(name: &str, seeds: Range<u64>) {
     on_machines(&OFFERING, name, seeds);
 }
@@ -55,7 +57,7 @@ fn on_machines(machines: &[Machine], name: &str, seeds: Range<u64>) {
     }
 }
 
-/// Runs a case twice with the same seed on each kind of machine: all that happens must be the same.
+/// Runs a case twice with one seed on each machine. Both runs must have exactly the same events.
 pub fn the_same_again_on_sim(name: &str) {
     let case = the_case(name);
     let ranks = case.counts().max().unwrap_or(1);
@@ -64,7 +66,11 @@ pub fn the_same_again_on_sim(name: &str) {
         let again = simulated(case, machine, ranks, seed);
         assert_eq!(once, again, "{name} on {} differs from run to run, seed {seed}", machine.name);
         let other = simulated(case, machine, ranks, seed + 1000);
-        assert_ne!(once.trace_hash, other.trace_hash, "{name} on {}: no seed matters", machine.name);
+        assert_ne!(
+            once.trace_hash, other.trace_hash,
+            "{name} on {}: another seed changes nothing",
+            machine.name
+        );
     }
 }
 
@@ -88,7 +94,7 @@ pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
     }
 }
 
-/// Runs a case in a process of its own with switches thrown, on few threads and on many.
+/// Runs a case with switches set, in a process of its own, on few threads and on more.
 pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
     let case = the_case(name);
     let few = (*case.ranks.start()).max(2).min(*case.ranks.end());
@@ -104,7 +110,7 @@ pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
     }
 }
 
-/// Runs a failing job in a process of its own with switches thrown.
+/// Runs a failing job with switches set, in a process of its own.
 pub fn failing_on_switched_threads(program: &str, name: &str, switches: Switches) {
     let failing = the_failing(name);
     let output = start(program, name, failing.ranks, switches);
@@ -113,14 +119,15 @@ pub fn failing_on_switched_threads(program: &str, name: &str, switches: Switches
     says_what_it_should(failing, &said);
 }
 
-/// Runs a case in a process that nobody launched: a job of one.
+/// Runs a case in a process that no launcher started: a job of one rank.
 pub fn alone(program: &str, name: &str) {
     let output = start(program, name, 0, &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name} alone: {}\n{said}", output.status);
 }
 
-/// The program with none of our variables but those. No ranks means: not told how many.
+/// Runs `program` with the given `TASUKI_` variables and no others. With `ranks` 0 nothing tells
+/// the program how many ranks to have.
 fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output {
     let mut command = without_variables(Path::new(program));
     if ranks > 0 {
@@ -133,7 +140,7 @@ fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output 
         .expect("the program of all cases can be started")
 }
 
-/// A program that finds none of our variables in its environment.
+/// A command for `program` without the `TASUKI_` variables of this process.
 pub(crate) fn without_variables(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TASUKI_"))

@@ -1,13 +1,15 @@
-//! How the ranks of a case tell each other where their memory is.
+//! How the ranks of a case exchange addresses and other values, and how a case finds its
+//! neighbours.
 
 use tasuki::{GlobalPtr, Job, Pod, Rank, Result};
 
-/// Tells every rank a value; what each of them told, by rank. Collective.
+/// Sends `value` to every rank, and returns the values of all ranks, by rank. Collective.
 pub(crate) fn tell_all<T: Pod>(job: &Job, value: T) -> Result<Vec<T>> {
     tell_all_of(job, &[value]).map(|told| told.into_iter().flatten().collect())
 }
 
-/// Tells every rank a list; what each of them told, by rank. Collective; the lists must have the same length.
+/// Sends a list to every rank, and returns the lists of all ranks, by rank. Collective; all lists
+/// must have one length.
 pub(crate) fn tell_all_of<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<T>>> {
     let node_state = job.alloc::<T>(values.len() * job.size())?;
     for rank in job.ranks() {
@@ -18,28 +20,29 @@ pub(crate) fn tell_all_of<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<T>>
     Ok(all.chunks(values.len()).map(<[T]>::to_vec).collect())
 }
 
-/// The rank after this one, round the job.
+/// The rank after this one; after the last rank comes rank 0.
 pub(crate) fn next(job: &Job) -> Rank {
     Rank((job.rank().0 + 1) % job.size() as u32)
 }
 
-/// The rank before this one, round the job.
+/// The rank before this one; before rank 0 comes the last rank.
 pub(crate) fn previous(job: &Job) -> Rank {
     Rank((job.rank().0 + job.size() as u32 - 1) % job.size() as u32)
 }
 
-/// The last rank.
 pub(crate) fn last(job: &Job) -> Rank {
     Rank(job.size() as u32 - 1)
 }
 
-/// Whether the job is simulated, where a case does less of the same and does not count on real time.
+/// Returns true if the job is simulated. There a case does less work and does not rely on real
+/// time.
 pub(crate) fn is_simulated(job: &Job) -> bool {
     job.fabric() == "sim"
 }
 
-/// How often to do something: `real` on real processors, `simulated` where each step costs a switch. A sanitizer that
-/// looks at each access sees what is wrong with one the first time that it comes.
+/// Returns how often a case should do something: `real` times on real processors, `simulated` times
+/// on the simulator, where each step costs a thread switch. Under AddressSanitizer the number is
+/// smaller, because the sanitizer sees a wrong access the first time it happens.
 pub(crate) fn effort(job: &Job, real: usize, simulated: usize) -> usize {
     let is_watched = std::env::var_os("ASAN_OPTIONS").is_some();
     match is_simulated(job) {
@@ -49,7 +52,7 @@ pub(crate) fn effort(job: &Job, real: usize, simulated: usize) -> usize {
     }
 }
 
-/// The same place, named as bytes.
+/// The place `offset` bytes behind `pointer`, as a pointer to bytes.
 pub(crate) fn bytes_at<T>(pointer: GlobalPtr<T>, offset: usize) -> GlobalPtr<u8> {
     pointer.cast::<u8>().at(offset)
 }

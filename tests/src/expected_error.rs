@@ -1,17 +1,20 @@
-//! What an error must tell: who, in which call, whose doing, and the way out.
+//! Assertions on errors. An error must name the rank and the call, say whose fault it is, and tell
+//! the remedy.
 
 use tasuki::{Blame, Error, Handle, Job, Pod, Request, Result};
 
-/// Asserts that a call was refused as it should be: the error names this rank and a call, blames rightly, and its
-/// text has all of `texts` in it, of which one is the remedy.
+/// Asserts that a call failed as expected: the error names this rank and a call, has the expected
+/// `blame`, and contains all of `texts`. One of the texts should be the remedy.
 #[track_caller]
 pub(crate) fn refused<T>(job: &Job, outcome: Result<T>, blame: Blame, texts: &[&str]) -> Error {
-    let Err(error) = outcome else { panic!("the call went well; expected was {blame:?} with {texts:?}") };
+    let Err(error) = outcome else {
+        panic!("the call succeeded, but should fail with {blame:?} and {texts:?}")
+    };
     told(job, &error, blame, texts);
     error
 }
 
-/// The same of an error at hand.
+/// Asserts that `error` is as [`refused`] expects it.
 #[track_caller]
 pub(crate) fn told(job: &Job, error: &Error, blame: Blame, texts: &[&str]) {
     let text = error.to_string();
@@ -23,13 +26,13 @@ pub(crate) fn told(job: &Job, error: &Error, blame: Blame, texts: &[&str]) {
     }
 }
 
-/// Misuse, by far the commonest.
+/// Asserts that a call was refused as misuse, which is the most frequent reason.
 #[track_caller]
 pub(crate) fn misused<T>(job: &Job, outcome: Result<T>, texts: &[&str]) -> Error {
     refused(job, outcome, Blame::Misuse, texts)
 }
 
-/// What a call that does not wait gives, to be waited for.
+/// The result of a call that does not wait; `end` waits for the operation.
 pub(crate) trait Unfinished {
     fn end(self, job: &Job) -> Result<()>;
 }
@@ -46,7 +49,8 @@ impl<T: Pod> Unfinished for Request<T> {
     }
 }
 
-/// The outcome of a call that does not wait: a fabric may find out what is wrong only when it has begun.
+/// Waits for the outcome of a call that does not wait. A fabric may detect an error only after the
+/// call has returned.
 pub(crate) fn ended(job: &Job, issued: Result<impl Unfinished>) -> Result<()> {
     issued.and_then(|unfinished| unfinished.end(job))
 }

@@ -1,4 +1,5 @@
-//! Jobs that must fail: in every way of starting them, on every rank that waits, with an error that names the cause.
+//! Jobs that must fail. In every way of starting them, every rank that waits must get an error that
+//! names the cause.
 
 use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::tell_all;
@@ -8,23 +9,23 @@ use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
 
-/// A job that fails.
+/// A job that must fail, and how.
 #[derive(Clone, Debug)]
 pub struct Failing {
-    /// Name of the body, and of the tests that run it.
+    /// Name of the function and the number of ranks, and of the tests that run the job.
     pub name: &'static str,
-    /// How many ranks it has.
+    /// The number of ranks.
     pub ranks: usize,
-    /// In which ways it can run.
+    /// The ways in which the job can be started.
     pub ways: Ways,
-    /// What the error of the job says.
+    /// Texts that the job's error must contain.
     pub says: &'static [&'static str],
-    /// The body.
+    /// The function that every rank runs.
     pub body: Body,
 }
 
 impl Failing {
-    /// The handlers that its job has.
+    /// The handlers with which the job is started.
     pub fn handlers(&self) -> Handlers {
         let handlers = crate::cases::handlers::handlers;
         if self.name.starts_with("calling_without_the_same") {
@@ -83,7 +84,7 @@ macro_rules! as_table {
 
 each_failing_job!(as_table);
 
-/// Those that can run in every way.
+/// The failing jobs that can be started in every way.
 pub fn everywhere() -> impl Iterator<Item = &'static Failing> {
     FAILING.iter().filter(|failing| failing.ways == Ways::Everywhere)
 }
@@ -97,10 +98,10 @@ fn last(job: &Job) -> Rank {
     Rank(job.size() as u32 - 1)
 }
 
-/// A call that must end because `peer` died says so; the error is passed on.
+/// Asserts that a call failed because `peer` died, and returns its error.
 #[track_caller]
 fn ended_by<T>(job: &Job, peer: Rank, outcome: Result<T>) -> Result<()> {
-    let Err(error) = outcome else { panic!("a call went well though rank {peer} died") };
+    let Err(error) = outcome else { panic!("a call succeeded although rank {peer} died") };
     let text = error.to_string();
     assert_eq!(error.blame(), tasuki::Blame::Peer, "{text}");
     assert!(error.rank() == Some(job.rank()) && !error.call().is_empty(), "{text}");
@@ -127,7 +128,8 @@ fn an_error_ends_all(job: &Job) -> Result<()> {
     ended_by(job, last(job), job.barrier())
 }
 
-/// The keeper of a gate dies. Every other rank is in another kind of wait by then, and each ends.
+/// The keeper of a gate dies while each of the other ranks is in a different kind of wait. Every
+/// wait must end with an error.
 fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     let (gate, ready, never) = (Gate::new(job)?, job.signal()?, job.signal()?);
     let line = job.payload_signal()?;
@@ -150,8 +152,8 @@ fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     }
 }
 
-/// Completes what a closed gate holds. Where gates do not hold, it is issued again and again, until the death comes
-/// while it is under way.
+/// Completes an operation that a closed gate holds. On the simulator gates do not hold; there this
+/// function issues the operation again and again until one is under way when the keeper dies.
 fn complete_until_death(
     job: &Job,
     gate: &Gate,
@@ -167,7 +169,8 @@ fn complete_until_death(
     }
 }
 
-/// The same with a request that is ordered after a closed gate.
+/// Waits for a request that is ordered after a closed gate, and reissues it as
+/// [`complete_until_death`] does.
 fn request_until_death(job: &Job, gate: &Gate, waits: impl Fn() -> Result<()>) -> Result<()> {
     let near = job.alloc_local::<u64>(1)?;
     let issue = || {
@@ -183,13 +186,14 @@ fn request_until_death(job: &Job, gate: &Gate, waits: impl Fn() -> Result<()>) -
             put = issue()?;
             continue;
         }
-        let error = outcome.expect_err("a request went well though it was ordered after one that cannot end");
+        let error =
+            outcome.expect_err("a request succeeded although it was ordered after one that cannot end");
         assert_eq!(near.get(0)?, 0);
         return Err(error);
     }
 }
 
-/// The keeper dies when all others are about to wait.
+/// The keeper dies when all other ranks are about to wait.
 fn keeper_dies(job: &Job, gate: &Gate, ready: Signal<'_>) -> Result<()> {
     gate.go_away(job)?;
     while ready.value() < job.size() as u64 - 1 {
@@ -199,7 +203,8 @@ fn keeper_dies(job: &Job, gate: &Gate, ready: Signal<'_>) -> Result<()> {
     panic!("the keeper is gone");
 }
 
-/// A rank with a chain of operations that cannot start any more does not blame their order, but the death.
+/// A rank has a chain of operations that cannot start any more. Its error names the death, not the
+/// order of the operations.
 fn held_operations_do_not_hide_the_cause(job: &Job) -> Result<()> {
     let (gate, ready) = (Gate::new(job)?, job.signal()?);
     if job.rank() == KEEPER {
@@ -216,7 +221,7 @@ fn held_operations_do_not_hide_the_cause(job: &Job) -> Result<()> {
     ended_by(job, KEEPER, complete_until_death(job, &gate, end, chain))
 }
 
-/// The last rank leaves while the others come to a barrier.
+/// The last rank leaves while the others enter a barrier.
 fn who_leaves_a_barrier_is_named(job: &Job) -> Result<()> {
     job.barrier()?;
     if job.rank() == last(job) {
@@ -225,7 +230,7 @@ fn who_leaves_a_barrier_is_named(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// All others leave while rank 0 waits for a signal.
+/// All other ranks leave while rank 0 waits for a signal.
 fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     if job.rank() != Rank(0) {
@@ -235,7 +240,7 @@ fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
     signal.wait_at_least(3)
 }
 
-/// The one writer of a line leaves, the others stay.
+/// The only writer of a payload signal leaves while the other ranks stay.
 fn a_line_whose_writer_left(job: &Job) -> Result<()> {
     let (line, end) = (job.payload_signal()?, job.signal()?);
     if job.rank() == last(job) {
@@ -245,13 +250,14 @@ fn a_line_whose_writer_left(job: &Job) -> Result<()> {
         return end.wait_at_least(1);
     }
     let mut reader = line.reader(Some(last(job)));
-    assert_eq!(reader.receive::<u64>()?, 5, "what was written before it left is there");
+    assert_eq!(reader.receive::<u64>()?, 5, "what the writer wrote before it left is there");
     let left = reader.receive::<u64>().map(drop);
     job.ranks().filter(|&rank| rank != last(job)).try_for_each(|rank| job.raise(end.on(rank), 1))?;
     left
 }
 
-/// A rank leaves whose memory is still registered; the other one asks it for something that only it can do.
+/// A rank leaves whose memory is still registered. Another rank then asks it for an atomic that
+/// only the owner can carry out.
 fn asking_a_rank_that_left(job: &Job) -> Result<()> {
     let word = forgotten_word(job)?;
     if job.rank() == KEEPER {
@@ -261,7 +267,7 @@ fn asking_a_rank_that_left(job: &Job) -> Result<()> {
     job.fetch_add(word, 1).map(drop)
 }
 
-/// A rank that has left takes no calls: who calls is told at once, however many it calls.
+/// A rank that has left takes no calls. The caller gets an error at once, even after many calls.
 fn calling_a_rank_that_left(job: &Job) -> Result<()> {
     job.barrier()?;
     if job.rank() == KEEPER {
@@ -273,8 +279,9 @@ fn calling_a_rank_that_left(job: &Job) -> Result<()> {
     }
 }
 
-/// A handler's panic is caught, but what it leaves behind panics where it is dropped: in the rank's helper, if it has
-/// one that looks, else in a wait of the rank's. Both are the rank's death.
+/// A handler panics, and the panic is caught. But the value of that panic panics again when it is
+/// dropped: in the rank's helper if the helper runs the handler, otherwise in a waiting call of the
+/// rank. In both cases the rank dies.
 fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
     let (never, queue) = (job.signal()?, job.queue(1)?);
     job.barrier()?;
@@ -287,12 +294,12 @@ fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
     ended_by(job, KEEPER, outcome)
 }
 
-/// Each rank has a handler of its own: they do not start.
+/// Each rank registers a different handler, so the job does not start.
 fn calling_without_the_same_handlers(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank leaves that had been asked for something and never looked before.
+/// A rank leaves that was asked for an atomic and never made a waiting call.
 fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
     let (word, asked) = (forgotten_word(job)?, job.signal()?);
     if job.rank() == KEEPER {
@@ -304,14 +311,15 @@ fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
     let request = job.iatomic(word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
     job.raise(asked.on(KEEPER), 1)?;
     let outcome = job.complete(request);
-    // It may have been answered after all, at the latest when the keeper left; then others are not.
+    // The keeper may have carried it out after all, at the latest when it left. Then a later one
+    // must fail.
     outcome?;
     loop {
         job.fetch_add(word, 1)?;
     }
 }
 
-/// A word of the keeper's own that stays registered for ever.
+/// A word in the keeper's memory that stays registered for ever.
 fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
     let own = job.register(vec![0_u64])?;
     let word = tell_all(job, own.pointer())?[KEEPER.index()];
@@ -319,7 +327,7 @@ fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
     Ok(word)
 }
 
-/// An operation that nobody waited for failed: its rank's end tells it.
+/// An operation failed, and nobody waited for it. The end of its rank reports the failure.
 fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
     let (gate, table, idle) = (Gate::new(job)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     gate.held(job, |gate| {
@@ -330,32 +338,32 @@ fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
     })
 }
 
-/// A rank waits for a short message, another for a long one; their sender leaves.
+/// Rank 0 waits for a long message, then for a short one. The sender has left.
 fn a_message_that_nobody_sends(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() != Rank(0) {
         return world.send(&[7_u64; 100], Rank(0), Slot(2));
     }
     let mut got = [0_u64; 100];
-    world.recv(&mut got, KEEPER, Slot(2))?; // what it had sent is there
+    world.recv(&mut got, KEEPER, Slot(2))?; // it was sent before the sender left
     assert_eq!(got, [7; 100]);
-    let long = world.recv(&mut got, KEEPER, Slot(2)).expect_err("its sender has left");
+    let long = world.recv(&mut got, KEEPER, Slot(2)).expect_err("the sender has left");
     assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
     world.recv(&mut got[..1], KEEPER, Slot(3)).map(drop)
 }
 
-/// A send without a spool, whose receiver leaves.
+/// Rank 0 sends without buffering, and its receiver leaves.
 fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() != Rank(0) {
         return Ok(());
     }
-    let long = world.send(&[7_u64; 100], KEEPER, Slot(2)).expect_err("its receiver has left");
+    let long = world.send(&[7_u64; 100], KEEPER, Slot(2)).expect_err("the receiver has left");
     assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
     world.send(&[7_u64], KEEPER, Slot(3))
 }
 
-/// Messages in the spool, one of which is taken and two are not, though their receiver has left.
+/// A rank has three buffered sends. The receiver takes one message and leaves.
 fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == Rank(0) {
@@ -381,10 +389,10 @@ fn a_message_to_itself_is_not_taken(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Every other rank is in another kind of wait for a message when one dies.
+/// One rank dies while each of the other ranks is in a different kind of wait for a message.
 fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
-    let half = world.split(Some(0), 0)?.expect("everybody is in it");
+    let half = world.split(Some(0), 0)?.expect("every rank is a member");
     let waits = || job.raise(ready.on(KEEPER), 1);
     let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
     let mut long = vec![0_u8; 100_000];

@@ -1,12 +1,13 @@
-//! The conformance suite: what Tasuki promises, as cases that run in every way a job can be started.
+//! The conformance suite: cases that check what Tasuki promises, in every way a job can be started.
 //!
-//! A [`Case`] is one body, `fn(&Job) -> Result<()>`, which asserts; all of them stand in one table ([`each_case`]).
-//! The runners below `tests/` make a test of each: ranks as threads, the same with test switches thrown, ranks as
-//! processes, simulated ranks. A body that a fabric cannot hold to every assertion asks which fabric it runs on.
+//! A [`Case`] is one function, `fn(&Job) -> Result<()>`, that asserts. One table ([`each_case`])
+//! lists all cases. The runners in `tests/` make tests of each case: with ranks as threads, as
+//! threads with test switches set, as processes, and as simulated ranks. If a fabric cannot keep
+//! every assertion of a case, the case asks which fabric it runs on.
 //!
-//! Beside them stand [failing jobs](failing_jobs), which must end in a certain error on every rank. Each test has a
-//! [`Watchdog`](watchdog::Watchdog); none asserts that something is quick. README.md says how each case was seen to
-//! fail.
+//! The suite also has [failing jobs](failing_jobs), which must end with a certain error on every
+//! rank. A [`Watchdog`](watchdog::Watchdog) ends each test that hangs. No test asserts that
+//! something is fast. README.md lists the families of cases and says where a new case goes.
 
 pub mod case;
 pub mod case_runner;

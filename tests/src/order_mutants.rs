@@ -1,7 +1,9 @@
-//! Twins: programs that differ from what the cases claim in one thing, the order that the claim rests on.
+//! Order mutants: programs that rely on one claim about order, each in a form that keeps the order
+//! and a form without it.
 //!
-//! Each counts how often it found something stale. With its order it must find nothing, whatever the seed; without,
-//! some seed must show a stale value, or the simulator reorders too little for the claim to mean anything.
+//! Each program counts how often it found stale data. The form with the order must find none, under
+//! any seed. The form without it must find stale data under some seed; otherwise the simulator
+//! reorders too little, and the case that checks the claim proves nothing.
 
 use crate::blocked_operation::{ISSUER, KEEPER};
 use crate::exchange::last;
@@ -13,15 +15,15 @@ use std::time::Duration;
 use tasuki::schedule::{BufferId, BufferSpan, Contract, Origin, RankPart, Schedule, started};
 use tasuki::{After, Array, AtomicOp, Command, Handle, Job, Request, Result, Sim};
 
-/// A program in two forms: in the order that makes it right, and without. How often it found something stale.
+/// A program in both forms. Returns how often it found stale data.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
 
-/// Whether what should be ordered is.
+/// Selects the form of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// As the claim says.
+    /// Operations are ordered as the claim says.
     Kept,
-    /// Issued at once.
+    /// Operations are issued without the order.
     Dropped,
 }
 
@@ -37,7 +39,8 @@ impl Order {
 const ROUNDS: u64 = 5;
 const LEN: usize = 700;
 
-/// Runs both forms under the same seeds: the right one finds nothing stale, the other one does on some seed.
+/// Runs both forms under the same seeds. The form with the order must find nothing stale; the form
+/// without it must find something stale under at least one seed.
 pub fn needs_its_order(name: &str, twin: Twin, ranks: usize, seeds: Range<u64>) {
     let _watched = Watchdog::over(format!("twins of {name}"));
     let stale = |seed: u64, order: Order| -> usize {
@@ -48,14 +51,14 @@ pub fn needs_its_order(name: &str, twin: Twin, ranks: usize, seeds: Range<u64>) 
         simulated.values.into_iter().flatten().sum()
     };
     for seed in seeds.clone() {
-        assert_eq!(stale(seed, Order::Kept), 0, "{name}: a stale value in spite of its order, seed {seed}");
+        assert_eq!(stale(seed, Order::Kept), 0, "{name}: stale data in spite of the order, seed {seed}");
     }
     let shown = seeds.clone().filter(|&seed| stale(seed, Order::Dropped) > 0).count();
-    assert!(shown > 0, "{name}: no seed of {seeds:?} shows that its order matters");
-    eprintln!("{name}: {shown} of {} seeds show a stale value without its order", seeds.count());
+    assert!(shown > 0, "{name}: no seed of {seeds:?} shows stale data without the order");
+    eprintln!("{name}: {shown} of {} seeds show stale data without the order", seeds.count());
 }
 
-/// D1: a signal raised with its bytes, or by a call of its own beside them.
+/// D1: a signal that the put itself raises, or a signal raised by a separate call.
 pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
     let (inbox, arrived, taken) = (job.alloc::<u8>(LEN)?, job.signal()?, job.signal()?);
     let mut stale = 0;
@@ -80,7 +83,7 @@ pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
     Ok(stale)
 }
 
-/// D2: a store after the copy that it tells of, or beside it.
+/// D2: a flag stored after the copy that it announces, or beside it.
 pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
     let (inbox, outbox) = (job.alloc::<u8>(LEN)?, job.alloc_local::<u8>(LEN)?);
     let (flag, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
@@ -100,7 +103,7 @@ pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
     Ok(stale)
 }
 
-/// B4: remote to a, to b, to c, each after the one before, or all at once.
+/// B4: three copies in a row, each after the one before, or all at once.
 pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
     let areas = job.alloc::<u8>(3 * LEN)?;
     let mut stale = 0;
@@ -121,8 +124,8 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
     Ok(stale)
 }
 
-/// The issuer brings bytes from far, then puts one; `end` is to take the bytes on when both have ended. How often it
-/// took others.
+/// The issuer starts a copy from the last rank and then a put. `end` should move the copied bytes
+/// on after both operations have ended. Returns how often it moved other bytes.
 fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>) -> Result<usize> {
     let areas = job.alloc::<u8>(2 * LEN)?;
     let mut stale = 0;
@@ -143,7 +146,7 @@ fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>)
     Ok(stale)
 }
 
-/// B5: a copy after all up to the second operation, or after the second alone.
+/// B5: a copy ordered after all operations up to the second, or after the second alone.
 pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
     two_under_way(job, |areas, near| {
         let second = near.handle();
@@ -154,7 +157,7 @@ pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
     })
 }
 
-/// B6: a copy after everything, or beside it.
+/// B6: a copy ordered after all operations, or after none.
 pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
     two_under_way(job, |areas, near| {
         let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, order.after(After::All))?;
@@ -163,7 +166,8 @@ pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
     })
 }
 
-/// B8: completing the second operation completes the first; waiting for the second alone does not.
+/// B8: completing the second operation also completes the first; waiting only for the second does
+/// not.
 pub fn b8_completion(job: &Job, order: Order) -> Result<usize> {
     two_under_way(job, |areas, near| {
         if order == Order::Kept {
@@ -175,7 +179,7 @@ pub fn b8_completion(job: &Job, order: Order) -> Result<usize> {
     })
 }
 
-/// B7: of many copies to one place the last one stays, if they continue each other.
+/// B7: of many copies to one place the last one must remain, if each continues the one before.
 pub fn b7_last_of_many(job: &Job, order: Order) -> Result<usize> {
     let (inbox, outbox) = (job.alloc::<u64>(1)?, job.alloc_local::<u64>(20)?);
     outbox.write(0, &(1..=20).collect::<Vec<u64>>())?;
@@ -191,7 +195,7 @@ pub fn b7_last_of_many(job: &Job, order: Order) -> Result<usize> {
     Ok(usize::from(job.rank() == KEEPER && inbox.get(0)? != 20))
 }
 
-/// C10: the copy of an atomic's result, after the atomic or beside it.
+/// C10: a copy of an atomic's result, ordered after the atomic or not.
 pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize> {
     let word = job.alloc::<u64>(1)?;
     let mut stale = 0;
@@ -207,8 +211,8 @@ pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize
     Ok(stale)
 }
 
-/// G11b: a slot whose sender goes by the number of the posting, or, as in the paper's drawing, resets the slot after it
-/// has sent. Counts the postings that were lost.
+/// G11b: a sender that compares the number of the posting, or one that resets the slot after it has
+/// sent, as the drawing in the FMPL paper does. Counts lost postings.
 pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
     const POLLS_MAX: usize = 5000;
     let (slot, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
@@ -235,8 +239,9 @@ pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
     Ok(lost)
 }
 
-/// D16: segments long and short by turns, of which the count that has arrived says which: commands of one queue, whose
-/// effects happen in the order in which they fire, or of two. Counts the segments that were not there.
+/// D16: long and short segments by turns. The count of arrived segments says which of them are
+/// there. The copies are commands of one queue, whose effects happen in the order in which the
+/// commands fire, or of two queues. Counts segments that were announced but not there.
 pub fn d16_one_stream(job: &Job, order: Order) -> Result<usize> {
     const SEGMENTS: usize = 6;
     let (inbox, arrived) = (job.alloc::<u8>(SEGMENTS * LEN)?, job.signal()?);
@@ -264,10 +269,11 @@ pub fn d16_one_stream(job: &Job, order: Order) -> Result<usize> {
     Ok(stale)
 }
 
-/// Segments of the chain of J1.
+/// Segments of the chain in the programs of J1.
 const SEGMENTS: u64 = 4;
 
-/// A broadcast along a chain, in segments. `ready`: how a member says that its buffer is free.
+/// A broadcast along a chain, in segments. `ready` says how a member announces that its buffer is
+/// free.
 fn chain(ranks: usize, ready: Ready) -> Schedule {
     let part = move |part: &mut RankPart| {
         let (me, last) = (part.rank(), part.rank() + 1 == ranks);
@@ -309,18 +315,18 @@ fn chain(ranks: usize, ready: Ready) -> Schedule {
     Schedule::new("chain", ranks, part, contract)
 }
 
-/// How a member of a chain says that its buffer may be written.
+/// How a member of a chain announces that its buffer may be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ready {
-    /// When all behind it have said so, by a signal of its own.
+    /// By a separate signal, once all members behind it have done so.
     Climbs,
     /// Not at all.
     Never,
-    /// By the signal that its segments raise, too.
+    /// By the signal that the segments raise.
     AddedToData,
 }
 
-/// Starts of such a chain, with members that look late at what they got.
+/// Starts the chain many times. Some members look at the received data late.
 fn starts(job: &Job, ready: Ready) -> Result<usize> {
     let mut plan = job.world().plan_unchecked(&chain(job.size(), ready))?;
     let mut stale = 0;
@@ -339,12 +345,13 @@ fn starts(job: &Job, ready: Ready) -> Result<usize> {
     Ok(stale)
 }
 
-/// J1: a member says that its buffer is free before a start may write there.
+/// J1: a member announces that its buffer is free before a start may write there.
 pub fn j1_readiness(job: &Job, order: Order) -> Result<usize> {
     starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::Never })
 }
 
-/// J1: by a signal of its own: added to that of the data, one stands for the other.
+/// J1: the announcement has a signal of its own. If it shares the signal of the data, an
+/// announcement can be taken for a segment.
 pub fn j1_readiness_apart(job: &Job, order: Order) -> Result<usize> {
     starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::AddedToData })
 }

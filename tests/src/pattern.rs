@@ -1,9 +1,10 @@
-//! Bytes whose value tells where and when they were written.
+//! Byte patterns: each byte's value tells where and in which round it was written.
 
-/// What surrounds a range that may be written.
+/// Fills the surroundings of a range that may be written.
 pub(crate) const GUARD: u8 = 0xa5;
 
-/// The byte at `index` of round `round`. Neighbours differ, and so does every byte of neighbouring rounds.
+/// The byte at `index` in round `round`. Neighbouring bytes differ, and so do bytes of neighbouring
+/// rounds.
 pub(crate) fn byte(round: u64, index: usize) -> u8 {
     let index = index as u64;
     (round.wrapping_mul(37) ^ index.wrapping_mul(7) ^ (index >> 8).wrapping_mul(11) ^ (index >> 16)) as u8
@@ -14,7 +15,7 @@ pub(crate) fn bytes(round: u64, len: usize) -> Vec<u8> {
     (0..len).map(|index| byte(round, index)).collect()
 }
 
-/// Asserts that `found` are the bytes of `round`, and says which are not.
+/// Asserts that `found` has the bytes of `round`; the message names the first and last wrong byte.
 #[track_caller]
 pub(crate) fn check(found: &[u8], round: u64, what: &str) {
     let wrong = (0..found.len()).filter(|&index| found[index] != byte(round, index));
@@ -25,7 +26,7 @@ pub(crate) fn check(found: &[u8], round: u64, what: &str) {
     }
 }
 
-/// Asserts that two images are equal, and says where they are not.
+/// Asserts that two memory images are equal; the message names the first difference.
 #[track_caller]
 pub(crate) fn check_image(found: &[u8], expected: &[u8], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");

@@ -1,5 +1,6 @@
-//! A process manager that speaks PMI-1, as the `mpiexec` of MPICH and Intel MPI do: it starts ranks, each with a socket
-//! of its own as standard input, and answers them. It can be told to answer otherwise than it should.
+//! A process manager for tests that speaks PMI-1, like `mpiexec` of MPICH and Intel MPI. It starts
+//! ranks, gives each one end of a socket pair as standard input, and answers their requests. A test
+//! can make it answer wrongly.
 
 use crate::case_runner::without_variables;
 use std::collections::BTreeMap;
@@ -11,15 +12,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// What is answered to a rank's request, given the answer that would be right; `None` hangs up.
+/// Returns the answer to a request of a rank, given the correct answer; `None` closes the
+/// connection.
 pub type Manners = fn(usize, &str, String) -> Option<String>;
 
-/// Answers as it should.
+/// Gives the correct answer.
 pub fn orderly(_rank: usize, _request: &str, answer: String) -> Option<String> {
     Some(answer)
 }
 
-/// What the ranks have told, and who waits in the barrier.
+/// The values that ranks have put, and the state of the barrier.
 #[derive(Debug, Default)]
 struct Space {
     values: BTreeMap<String, String>,
@@ -28,7 +30,7 @@ struct Space {
     finalized: usize,
 }
 
-/// What all connections share.
+/// State that the threads of all connections share.
 #[derive(Debug)]
 struct Shared {
     size: usize,
@@ -36,7 +38,7 @@ struct Shared {
     met: Condvar,
 }
 
-/// A rank that is running, with what is heard of it.
+/// A running rank and its output.
 #[derive(Debug)]
 struct Running {
     child: Child,
@@ -44,24 +46,24 @@ struct Running {
     err: JoinHandle<String>,
 }
 
-/// A job under this manager.
+/// A job that this manager started.
 #[derive(Debug)]
 pub struct Manager {
     shared: Arc<Shared>,
     ranks: Vec<Running>,
 }
 
-/// How a rank ended.
+/// The end of a rank.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its status.
+    /// The exit status of its process.
     pub status: ExitStatus,
     /// What it wrote to standard error.
     pub said: String,
 }
 
 impl Manager {
-    /// Starts `size` ranks of a program, with these variables beside the protocol's own.
+    /// Starts `size` ranks of a program, with `variables` in addition to those of PMI.
     pub fn start(
         program: &str,
         arguments: &[&str],
@@ -82,32 +84,32 @@ impl Manager {
         Manager { shared, ranks }
     }
 
-    /// Waits until each rank has written a line, and forgets it.
+    /// Waits until each rank has written a line to standard output.
     pub fn hear_all(&mut self) {
         for rank in &mut self.ranks {
             let mut line = String::new();
-            let heard = rank.out.read_line(&mut line).expect("what a rank writes is text");
-            assert!(heard > 0, "a rank ended before it said anything");
+            let heard = rank.out.read_line(&mut line).expect("the output of a rank is text");
+            assert!(heard > 0, "a rank ended before it wrote a line");
         }
     }
 
-    /// Kills a rank as `kill -9` does.
+    /// Sends SIGKILL to a rank.
     pub fn kill(&mut self, rank: usize) {
         self.ranks[rank].child.kill().expect("the rank is running");
     }
 
-    /// Waits for all ranks to end.
+    /// Waits until all ranks have ended.
     pub fn wait(&mut self) -> Vec<Ended> {
         let ended = |mut rank: Running| {
             let status = rank.child.wait().expect("a child can be waited for");
-            Ended { status, said: rank.err.join().expect("what a rank writes can be read") }
+            Ended { status, said: rank.err.join().expect("the output of a rank can be read") }
         };
         std::mem::take(&mut self.ranks).into_iter().map(ended).collect()
     }
 
-    /// How many ranks have taken leave of the manager.
+    /// The number of ranks that have sent `finalize`.
     pub fn finalized(&self) -> usize {
-        self.shared.space.lock().expect("nobody panics with it").finalized
+        self.shared.space.lock().expect("no thread panicked while it held the lock").finalized
     }
 }
 
@@ -120,7 +122,7 @@ impl Drop for Manager {
     }
 }
 
-/// Tells a program that it is a rank, with its standard input as the way to the manager.
+/// Sets the variables of PMI; the rank reaches the manager by its standard input.
 fn tell(command: &mut Command, rank: usize, size: usize) -> &mut Command {
     let [rank, size] = [rank, size].map(|number| number.to_string());
     command.env("PMI_FD", "0").env("PMI_RANK", rank).env("PMI_SIZE", size)
@@ -129,8 +131,8 @@ fn tell(command: &mut Command, rank: usize, size: usize) -> &mut Command {
 fn run(command: &mut Command) -> Running {
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be started");
-    let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
-    let mut err = child.stderr.take().expect("it is a pipe");
+    let out = BufReader::new(child.stdout.take().expect("the output is a pipe"));
+    let mut err = child.stderr.take().expect("the output is a pipe");
     let read = move || {
         let mut said = String::new();
         let _ = err.read_to_string(&mut said);
@@ -140,7 +142,7 @@ fn run(command: &mut Command) -> Running {
 }
 
 impl Shared {
-    /// Answers one rank until it goes.
+    /// Answers the requests of one rank until it closes the connection.
     fn serve(&self, rank: usize, stream: &UnixStream, manners: Manners) {
         let mut writer = stream;
         for request in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -155,7 +157,7 @@ impl Shared {
         let fields: BTreeMap<&str, &str> =
             request.split_whitespace().filter_map(|word| word.split_once('=')).collect();
         let field = |name: &str| fields.get(name).copied().unwrap_or_default().to_string();
-        let mut space = self.space.lock().expect("nobody panics with it");
+        let mut space = self.space.lock().expect("no thread panicked while it held the lock");
         match field("cmd").as_str() {
             "init" => "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into(),
             "get_maxes" => "cmd=maxes rc=0 kvsname_max=64 keylen_max=64 vallen_max=1024\n".into(),
@@ -184,7 +186,7 @@ impl Shared {
                 space.finalized += 1;
                 "cmd=finalize_ack\n".into()
             }
-            other => panic!("{other} is no request of PMI-1 that Tasuki needs"),
+            other => panic!("{other} is not a request of PMI-1 that Tasuki needs"),
         }
     }
 }

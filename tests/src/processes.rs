@@ -1,4 +1,5 @@
-//! Cases on ranks that are processes, started by the `tasuki` command that was built of these sources.
+//! Runs cases on ranks that are processes, with the `tasuki` command built from the current
+//! sources.
 
 use crate::case_runner::{Switches, says_what_it_should, the_case, the_failing, without_variables};
 use crate::watchdog::Watchdog;
@@ -6,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Runs a case of the program of all cases on processes, on each of `counts` that it is for.
+/// Runs a case as processes of `program`, on each of `counts` that the case allows.
 pub fn on_processes(program: &str, name: &str, counts: &[usize], switches: Switches) {
     on_processes_within(&[], program, name, counts, switches);
 }
 
-/// The same with each rank started by `wrapper`, a program with its arguments, to which the rank's are appended.
+/// Runs a case as `on_processes` does. Each rank is started by `wrapper`: a program and its
+/// arguments, to which the command of the rank is appended.
 pub fn on_processes_within(
     wrapper: &[&str],
     program: &str,
@@ -20,18 +22,19 @@ pub fn on_processes_within(
     switches: Switches,
 ) {
     let case = the_case(name);
-    launcher(Path::new(program)); // before the watch begins: building may take a minute
+    launcher(Path::new(program)); // before the watchdog starts: the build may take a minute
     for &ranks in counts.iter().filter(|ranks| case.ranks.contains(ranks)) {
         let what = format!("{name} on {ranks} processes, {wrapper:?} {switches:?}");
         let _watched = Watchdog::over(what.clone());
         let (output, said) = launch(wrapper, program, name, ranks, switches);
         assert!(output.status.success(), "{what}: {}\n{said}", output.status);
-        // What a case skipped for lack of means is to be seen.
+        // Show it if a case skipped something because the machine lacks something.
         said.lines().filter(|line| line.contains(": skipped ")).for_each(|line| eprintln!("{line}"));
     }
 }
 
-/// Runs a failing job on processes: it ends with code 1, and says once what it should.
+/// Runs a failing job on processes. The launcher must end with code 1 and report the expected error
+/// once.
 pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
     let failing = the_failing(name);
     launcher(Path::new(program));
@@ -41,10 +44,10 @@ pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
     assert_eq!(output.status.code(), Some(1), "{what}: {said}");
     says_what_it_should(failing, &said);
     let told = said.lines().filter(|line| line.starts_with("tasuki: ")).count();
-    assert!(told <= 1, "{what}: the launcher told it {told} times: {said}");
+    assert!(told <= 1, "{what}: the launcher reported the error {told} times: {said}");
 }
 
-/// Runs the program under `tasuki run`; what it wrote to standard error as text.
+/// Runs the program under `tasuki run`; also returns its standard error as text.
 fn launch(wrapper: &[&str], program: &str, name: &str, ranks: usize, switches: Switches) -> (Output, String) {
     let mut command = without_variables(launcher(Path::new(program)));
     command.args(["run", "-n", &ranks.to_string()]).args(wrapper).args([program, name]).stdin(Stdio::null());
@@ -53,8 +56,9 @@ fn launch(wrapper: &[&str], program: &str, name: &str, ranks: usize, switches: S
     (output, said)
 }
 
-/// The `tasuki` command beside the program. Cargo builds binaries only of the package that is tested; this one is
-/// another's, so it is built here, once for each process.
+/// The `tasuki` command in the folder of the program. Cargo builds only the binaries of the package
+/// under test, and `tasuki` belongs to another package. So this function builds it, once in each
+/// process.
 fn launcher(program: &Path) -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -66,7 +70,8 @@ fn launcher(program: &Path) -> &'static Path {
     })
 }
 
-/// By the features of the whole workspace, as all its tests are built: otherwise everything would be compiled again.
+/// Builds with `--workspace`, like all tests of the workspace: with other features Cargo would
+/// compile everything again.
 fn build(profile: &Path) {
     let Ok(cargo) = std::env::var("CARGO") else { return };
     let folder = profile.parent().expect("the profile's folder lies in the target's");

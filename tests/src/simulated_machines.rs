@@ -1,47 +1,51 @@
-//! The simulated machines on which every case runs: what a fabric may lack, and how badly it may order things.
+//! The simulated machines on which every case runs. They differ in the capabilities of their
+//! network and in how much it reorders operations.
 //!
-//! Each stands for a way through the library that others do not take, so a case that holds on one may fail on the
-//! next; README.md says which case was seen to fail on which.
+//! Each machine makes the library take code paths that the other machines do not use. So a case
+//! that passes on one machine may fail on the next.
 
 use tasuki::Sim;
 
-/// A kind of simulated machine.
+/// A configuration of the simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// What a failing test calls it.
+    /// Its name in messages of failing tests.
     pub name: &'static str,
-    /// Makes it of the simulator's defaults.
+    /// Changes the simulator's default settings to those of this machine.
     pub of: fn(Sim) -> Sim,
 }
 
-/// All kinds, the plain one first.
+/// All machines, the plain one first.
 pub const MACHINES: [Machine; 7] = [
-    // Like a good network card, with operations that overtake each other.
+    // Like a good network card; operations overtake each other.
     Machine { name: "plain", of: |sim| sim },
-    // No capability at all: requests to owners, signals that their target raises, flushes.
+    // No optional capability: the owner of memory carries out atomics, the target raises signals,
+    // and flushes are needed.
     Machine { name: "bare", of: Sim::bare },
-    // Job memory is mapped, as on one node: copies are done before their call returns, signals are not.
-    // Long receives are registered there, short ones staged.
+    // Job memory is mapped, as on one node: copies are done before their call returns, signals are
+    // not. Long receives are registered on this machine, and short ones are staged.
     Machine { name: "mapped", of: |sim| sim.map(true).direct_from(20_000) },
-    // A copy between two other ranks does not come by here.
+    // The network copies between two other ranks without moving the bytes through the issuer.
     Machine { name: "third party", of: |sim| sim.third_party(true) },
-    // Delays that differ more than any operation takes: whatever can overtake, does.
+    // Delays vary by more than any operation takes, so everything that may overtake does.
     Machine { name: "far", of: |sim| sim.third_party(true).latency_ns(20_000).jitter_ns(200_000) },
-    // Room for few and short operations, and refusals: most operations are in pieces and wait to be posted.
+    // Few and short operations fit, and posting is sometimes refused: most operations are split and
+    // wait to be posted.
     Machine {
         name: "narrow",
         of: |sim| sim.outstanding_max(3).transfer_bytes_max(1_000).again_storm(0.02).connect_ns(30_000),
     },
-    // What has ended need not have arrived, and nothing overtakes: order by chance must not hide a missing flush.
+    // An operation that has ended may not have arrived yet. Nothing overtakes, so accidental order
+    // must not hide a missing flush.
     Machine { name: "early", of: |sim| sim.remote_completion(false).native_put_signal(false) },
 ];
 
-/// Networks with a barrier and a multicast of their own, for the cases that could use them.
+/// Networks with a barrier and a multicast of their own, for cases that could use them.
 pub const OFFERING: [Machine; 4] = [
     Machine { name: "offering", of: offering },
     Machine { name: "offering, bare", of: |sim| offering(sim.bare()) },
     Machine { name: "offering, far", of: |sim| offering(sim).latency_ns(20_000).jitter_ns(200_000) },
-    // Short broadcasts only, and refusals.
+    // Only short broadcasts, and refused posts.
     Machine {
         name: "offering, narrow",
         of: |sim| {
@@ -51,7 +55,7 @@ pub const OFFERING: [Machine; 4] = [
     },
 ];
 
-/// A network with both.
+/// Gives the network a barrier and a multicast.
 pub fn offering(sim: Sim) -> Sim {
     sim.barrier(true).multicast_bytes_max(4_096)
 }

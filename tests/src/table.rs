@@ -1,9 +1,9 @@
-//! The one list of all cases.
+//! The table of all cases.
 
 use crate::cases::*;
 use crate::{Case, Ways};
 
-/// Hands the list to the macro `$with`, as lines `ways "id" least..=most module::name;`.
+/// Calls the macro `$with` with the table, as lines `ways "id" least..=most module::name;`.
 #[macro_export]
 macro_rules! each_case {
     ($with:ident) => {

@@ -1,31 +1,32 @@
-//! Waiting for something that no call waits for, in two ways: serving peers meanwhile, or making no call at all.
+//! Waiting for a condition for which no call of the library waits, in two ways: with calls that
+//! serve peers, or without any call.
 
 use crate::exchange::is_simulated;
 use std::thread;
 use std::time::Duration;
 use tasuki::{Job, Result, Signal};
 
-/// One step of a wait that makes no call which could serve a peer or move an operation on.
+/// One step of a wait without any call that could serve a peer or make progress.
 pub(crate) fn stay_away(job: &Job) {
     job.compute(Duration::from_micros(5));
 }
 
-/// Whether a helper, or a card, may do something for this rank at any moment.
+/// Returns true if a helper thread or a simulated network card may act for this rank at any moment.
 pub(crate) fn may_be_helped(job: &Job) -> bool {
     let is_wanted = match std::env::var("TASUKI_HELPER") {
         Ok(helper) => helper != "off",
-        // By itself one comes where there are more processors than ranks.
+        // Without the variable, a helper starts if there are more processors than ranks.
         Err(_) => thread::available_parallelism().is_ok_and(|processors| job.size() < processors.get()),
     };
     is_simulated(job) || is_wanted
 }
 
-/// A signal that nobody raises: waiting for it for a moment serves whoever asks.
+/// A signal that nobody raises. A short wait for it serves the requests of peers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle<'job>(Signal<'job>);
 
 impl<'job> Idle<'job> {
-    /// CollectiveRequest, like all signals.
+    /// Collective, like all allocations of signals.
     pub(crate) fn new(job: &'job Job) -> Result<Idle<'job>> {
         job.signal().map(Idle)
     }
@@ -39,7 +40,7 @@ impl<'job> Idle<'job> {
         }
     }
 
-    /// Serves peers until `done` says so.
+    /// Serves peers until `done` returns true.
     pub(crate) fn until(&self, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
         while !done()? {
             self.serve(Duration::from_micros(10))?;

@@ -1,13 +1,16 @@
-//! The end of a test that hangs: after a generous time the test's process is aborted with a message that names it.
+//! Ends a test that hangs: after a generous time it aborts the process with a message that names
+//! the test.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Longer than any case needs on a busy machine with a sanitizer; shorter than what ends a test without a word.
+/// Longer than any case needs on a busy machine under a sanitizer; shorter than the limit at which
+/// a test runner kills the test without a message.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// For cases that move gigabytes: a virtual machine may need minutes for memory that it touches for the first time.
+/// For cases that move gigabytes: a virtual machine may need minutes to provide memory that is
+/// touched for the first time.
 const LIMIT_OF_LARGE: Duration = Duration::from_secs(540);
 
 /// Aborts the process if it is not dropped in time.
@@ -18,7 +21,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches what `name` says, from now on.
+    /// Starts to watch; `name` appears in the message.
     pub fn over(name: impl Into<String>) -> Watchdog {
         let (name, (over, end)) = (name.into(), channel());
         let limit = if name.starts_with("a8_") { LIMIT_OF_LARGE } else { LIMIT };

@@ -1,5 +1,6 @@
-//! More members than the other cases have. From nine on a member counts whom it has told of a fuzzy barrier, and an
-//! allgather has more than one round, or none where blocks are long.
+//! Cases with more members than elsewhere. From nine members on, a fuzzy barrier counts the members
+//! that it has notified, and an allgather takes several rounds, or writes long blocks directly to
+//! their places.
 
 use tasuki::{Job, Result, Sim, local, sim};
 use tasuki_tests::table;
@@ -12,7 +13,7 @@ const NAMES: [&str; 4] =
 fn on_threads() {
     for (name, ranks) in NAMES.iter().flat_map(|name| [7, 9, 17].map(|ranks| (name, ranks))) {
         let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
-        let case = table::find(name).expect("it is in the table");
+        let case = table::find(name).expect("the case is in the table");
         local(ranks, case.body).unwrap_or_else(|error| panic!("{name} on {ranks} threads: {error}"));
     }
 }
@@ -23,14 +24,15 @@ fn simulated() {
         for seed in 0..2 {
             let what = format!("{name} on {ranks} simulated ranks, seed {seed}");
             let _watched = Watchdog::over(what.clone());
-            let case = table::find(name).expect("it is in the table");
+            let case = table::find(name).expect("the case is in the table");
             let machine = Sim::seed(seed).ranks(ranks).third_party(true).jitter_ns(50_000);
             sim(machine, case.body).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
     }
 }
 
-/// By messages, of blocks shorter and longer than those that go straight to their places.
+/// Allgathers by messages, of blocks below and above the length from which blocks are written
+/// directly to their places.
 fn blocks_of_all(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());
     for bytes in [1, 48, 100, (4 << 10) - 1, 4 << 10, 10_000] {

@@ -1,5 +1,5 @@
-//! Members of a collective call who disagree about how much there is: the call ends with an error that says so, and
-//! nobody waits for ever, whichever way their parts would have gone.
+//! Members of a collective call that give different lengths. The call must end with an error that
+//! says so, and no member may wait for ever, whatever algorithm the call takes.
 
 use tasuki::{Cause, Job, Rank, Result, Sim, Sum};
 

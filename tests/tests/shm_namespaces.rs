@@ -1,5 +1,6 @@
-//! Cases on processes in PID namespaces of their own, as containers have them. There a rank's process number means
-//! another process to its peers, so the kernel must not be asked to copy by it.
+//! Cases on processes in PID namespaces of their own, as in containers. There the process id of a
+//! rank names a different process for its peers, so the library must not use it to copy through the
+//! kernel.
 
 use std::process::{Command, Stdio};
 use tasuki_tests::case_runner::Switches;
@@ -7,10 +8,11 @@ use tasuki_tests::processes::on_processes_within;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
-/// One rank a namespace, and ranks that share one with some of their peers.
+/// With 2 ranks each has a namespace of its own; with 4, some wrappers let ranks share one.
 const COUNTS: [usize; 2] = [2, 4];
 
-/// What would go by a copy of the kernel's: transfers of each kind, messages, a registration that ends meanwhile.
+/// Cases that would otherwise copy through the kernel: transfers of each kind, messages, and a
+/// registration that ends during a transfer.
 const CASES: &[&str] = &[
     "puts_and_gets_of_every_size",
     "addresses_travel",
@@ -19,17 +21,18 @@ const CASES: &[&str] = &[
     "b1_any_rank_to_any_rank",
 ];
 
-/// Broadcasts between two ranks, which copy from each other's own buffers where they can.
+/// Broadcasts between two ranks, which copy from each other's own buffers if they can.
 const BROADCASTS: &[&str] = &["j_long_calls_of_two_try_other_ways", "j_long_calls_of_two_with_two_roots"];
 const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=split-copy")];
 
 /// Starts a program as the first process of a new namespace.
 const EACH: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];
 
-/// The same, without a /proc of its own: there a rank finds its namespace by the old one.
+/// Like `EACH`, but without mounting a new /proc. There a rank can find its namespace only in the
+/// old /proc.
 const WITHOUT_PROC: &[&str] = &["unshare", "--pid", "--fork"];
 
-/// The same from rank 2 on: ranks 0 and 1 are in one namespace, and their peers in others.
+/// Like `EACH`, but only from rank 2 on. Ranks 0 and 1 stay in one namespace.
 const SOME: &[&str] = &[
     "sh",
     "-c",
@@ -37,7 +40,7 @@ const SOME: &[&str] = &[
     "sh",
 ];
 
-/// Whether this user may make namespaces here; says so if not.
+/// Returns true if this user may create PID namespaces here; otherwise says why not.
 fn may_make_namespaces() -> bool {
     let tried = Command::new(EACH[0]).args(&EACH[1..]).arg("true").stdin(Stdio::null()).output();
     let why = match tried {

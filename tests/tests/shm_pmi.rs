@@ -1,5 +1,6 @@
-//! Ranks that another launcher started, and that find each other by PMI-1: they run the cases as ranks of our own
-//! launcher do, a death among them is told by themselves, and a process manager that is wrong is an error.
+//! Ranks that another launcher starts and that find each other by PMI-1. They must run cases as
+//! ranks of `tasuki run` do, detect a death without that launcher, and report an error if the
+//! process manager is wrong.
 
 use tasuki_tests::failing_jobs;
 use tasuki_tests::pmi_manager::{Ended, Manager, Manners, orderly};
@@ -16,7 +17,7 @@ fn runs(name: &str) {
         for (rank, Ended { status, said }) in manager.wait().into_iter().enumerate() {
             assert!(status.success() && said.is_empty(), "{name}, rank {rank} of {size}: {status}\n{said}");
         }
-        assert_eq!(manager.finalized(), size, "all take leave");
+        assert_eq!(manager.finalized(), size, "every rank has sent finalize");
     }
 }
 
@@ -50,14 +51,14 @@ fn jobs_fail_as_they_should() {
     }
 }
 
-/// Kills a rank of four that wait; how the others ended.
+/// Kills one of four ranks that wait, and returns how the others ended.
 fn kill(victim: usize, variables: &[(&str, &str)]) -> Vec<Ended> {
     let _watched = Watchdog::over(format!("rank {victim} is killed under PMI, {variables:?}"));
     let mut manager = Manager::start(WAITING, &[], 4, variables, orderly);
     manager.hear_all();
     manager.kill(victim);
     let mut ended = manager.wait();
-    assert_eq!(ended.remove(victim).status.code(), None, "it was killed");
+    assert_eq!(ended.remove(victim).status.code(), None, "the victim was killed");
     ended
 }
 
@@ -80,11 +81,12 @@ fn a_death_is_noticed_after_rank_0_has_left() {
     manager.hear_all();
     manager.kill(2);
     let ended = manager.wait();
-    assert_eq!((ended[0].status.code(), ended[0].said.as_str()), (Some(0), ""), "it left in order");
+    assert_eq!((ended[0].status.code(), ended[0].said.as_str()), (Some(0), ""), "rank 0 left in order");
     assert!(ended[1].said.contains("rank 2 died (process "), "{}", ended[1].said);
 }
 
-/// Ranks of a job whose manager has such manners all end with an error that says this.
+/// Asserts that with this manager all ranks fail to join the job, with an error that contains
+/// `wanted`.
 fn refused(manners: Manners, wanted: &[&str]) {
     let _watched = Watchdog::over(format!("a manager that leads to {wanted:?}"));
     let ended = Manager::start(WAITING, &[], 3, &[], manners).wait();
@@ -126,11 +128,12 @@ fn a_manager_that_goes_away_is_an_error() {
 
 #[test]
 fn ranks_on_two_hosts_are_told_where_they_are() {
-    /// What a card of rank 2 would say on another host.
+    /// Makes the card of rank 2 say that it runs on another host.
     fn elsewhere(_: usize, request: &str, answer: String) -> Option<String> {
         let card = request.contains("cmd=get ") && request.ends_with("key=tasuki-2");
         let moved = || answer.replacen("tasuki-card-1,", "tasuki-card-1,1,far-away,", 1);
-        // What is left over of the real card makes the parts too many: they are cut.
+        // The new fields push the rest of the real card behind; cut it off, or the card would have
+        // too many fields.
         let cut = |card: String| card.trim_end().split(',').take(5).collect::<Vec<_>>().join(",") + "\n";
         Some(if card { cut(moved()) } else { answer })
     }

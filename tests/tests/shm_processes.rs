@@ -1,5 +1,4 @@
-//! Every case on ranks that are processes, as `tasuki run` starts them; those whose path a test switch changes between
-//! processes also with it thrown.
+//! Every case, and every failing job, on ranks that are processes, started by `tasuki run`.
 
 use tasuki_tests::failing_jobs::FAILING;
 use tasuki_tests::processes::{failing_on_processes, on_processes};

@@ -1,5 +1,6 @@
-//! Cases on processes with test switches thrown, where processes differ from threads: own memory lies in another
-//! address space, and sleepers are found by means of all processes together.
+//! Cases on processes with test switches set, where processes differ from threads. A rank's own
+//! memory is in another address space, and sleeping ranks are found with the help of all processes
+//! of the node.
 
 use tasuki_tests::case_runner::Switches;
 use tasuki_tests::failing_jobs::FAILING;
@@ -7,7 +8,7 @@ use tasuki_tests::processes::{failing_on_processes, on_processes};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
-/// One number of ranks that fits the processors, and one that does not.
+/// One number of ranks that fits the processors of a small machine, and one that does not.
 const COUNTS: [usize; 2] = [2, 4];
 
 const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
@@ -18,14 +19,14 @@ const DENIED: Switches = &[("TASUKI_DISABLE", "membarrier,pidfd,process_vm")];
 const HELPER_NODE: Switches = &[("TASUKI_HELPER", "node")];
 const HELPER_RANK: Switches = &[("TASUKI_HELPER", "rank")];
 
-/// Everything that sleeps and is woken.
+/// Cases in which ranks sleep and are woken.
 const SLEEP: &[&str] = &[
     "d20_random_sleeps_and_wakes",
     "d20_all_are_woken_at_once",
     "d20_every_wait_is_woken",
     "d20_threads_of_a_rank_are_woken",
 ];
-/// Everything that reaches memory which its owner merely owns.
+/// Cases that access registered memory of other ranks.
 const OWN: &[&str] = &[
     "puts_and_gets_of_every_size",
     "many_requests_at_one_owner",
@@ -39,11 +40,11 @@ const OWN: &[&str] = &[
     "b4_chain_by_handles",
     "d1_bytes_are_there_when_the_signal_is_seen",
 ];
-/// Signals and lines.
+/// Cases of signals and payload signals.
 const SIGNALS: &[&str] =
     &["signals_count", "signals_wrap", "lines_carry_their_payload", "lines_tell_an_overrun"];
 
-/// Commands, and messages that a rank moves on though its threads do not.
+/// Cases of commands, and of messages that make progress while the threads of their rank do not.
 const COMMANDS: &[&str] = &[
     "b3_between_two_who_compute",
     "b5_after_a_stream_or_after_one",

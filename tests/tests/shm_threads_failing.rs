@@ -2,7 +2,8 @@
 
 use tasuki_tests::{case_runner, failing_jobs};
 
-/// One test for all, since several of them share a name: each says which one it is when it fails.
+/// One test for all jobs, because several of them have one function. The message of a failure names
+/// the job.
 #[test]
 fn shm_threads_fail_as_they_should() {
     for failing in failing_jobs::everywhere() {

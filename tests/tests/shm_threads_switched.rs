@@ -1,7 +1,9 @@
-//! The cases with test switches thrown, which walk the paths for poorer systems.
+//! The cases with test switches set, which make the library take the code paths for systems that
+//! lack something.
 //!
-//! Switches are variables of the environment, so each case runs in a process of its own, with ranks as threads. With
-//! all switches thrown at once every case runs; with a single one those whose path it changes, chosen by their files.
+//! Switches are environment variables, so each case runs in a process of its own, with ranks as
+//! threads. `POOREST` sets several switches, and every case runs with it. With one switch only
+//! those cases run whose code path the switch changes; they are selected by the file of the case.
 
 use tasuki_tests::case_runner::Switches;
 use tasuki_tests::{case_runner, each_case};
@@ -22,23 +24,26 @@ const POOREST: Switches = &[
     ("TASUKI_DISABLE", "membarrier,pidfd,process_vm"),
 ];
 
-/// A test of a case in a set of switches, if the set is thrown for the case's file.
+/// Makes a test of a case under one set of switches, if the set is used for the file of the case.
 macro_rules! test_in {
     ($switches:ident $module:ident Processes $name:ident) => {};
-    // Who sleeps and who wakes whom: not the mode that the library chooses by itself for that many ranks.
+    // Which ranks sleep, and who wakes them: the library would choose another mode for so few
+    // ranks.
     (FENCE sleeping_ranks $ways:ident $name:ident) => { test_in!(FENCE $name); };
     (BARRIER sleeping_ranks $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (BARRIER signals $ways:ident $name:ident) => { test_in!(BARRIER $name); };
-    // Memory that is a rank's own: what the kernel copies otherwise becomes a request to the owner.
+    // A rank's registered memory: accesses become requests to the owner instead of copies through
+    // the kernel.
     (ASKED registered_memory $ways:ident $name:ident) => { test_in!(ASKED $name); };
     (ASKED transfer_requests $ways:ident $name:ident) => { test_in!(ASKED $name); };
     (ASKED copies $ways:ident $name:ident) => { test_in!(ASKED $name); };
     (ASKED freed_memory $ways:ident $name:ident) => { test_in!(ASKED $name); };
     (ASKED operation_order $ways:ident $name:ident) => { test_in!(ASKED $name); };
-    // Lines pass through the fabric.
+    // Payload signals are sent through the fabric.
     (VIA signals $ways:ident $name:ident) => { test_in!(VIA $name); };
     (VIA sleeping_ranks $ways:ident $name:ident) => { test_in!(VIA $name); };
-    // Command queues: other posters and readers than the ranks' threads, other ways to find who looks.
+    // Command queues: threads other than the ranks' own post and run commands, and waiting ranks
+    // are found in other ways.
     (BARRIER command_queues $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (BARRIER command_actions $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA command_queues $ways:ident $name:ident) => { test_in!(VIA $name); };
@@ -63,7 +68,7 @@ macro_rules! test_in {
     (VIA command_order $ways:ident $name:ident) => { test_in!(VIA $name); };
     (HELPER_NODE command_order $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK command_order $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
-    // Fuzzy barriers and counted transfers are made of commands.
+    // Fuzzy barriers and counted transfers consist of commands.
     (FENCE fuzzy_barriers $ways:ident $name:ident) => { test_in!(FENCE $name); };
     (BARRIER fuzzy_barriers $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA fuzzy_barriers $ways:ident $name:ident) => { test_in!(VIA $name); };
@@ -74,14 +79,14 @@ macro_rules! test_in {
     (VIA nicam_transfers $ways:ident $name:ident) => { test_in!(VIA $name); };
     (HELPER_NODE nicam_transfers $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK nicam_transfers $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
-    // Without a helper each rank runs its plans alone.
+    // The helper runs commands of plans; without it each rank runs only its own.
     (HELPER_NODE plans $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_NODE plan_lifetime $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK chunked_plans $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (BARRIER handlers $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA handlers $ways:ident $name:ident) => { test_in!(VIA $name); };
     (HELPER_RANK handlers $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
-    // What the kernel refuses.
+    // The kernel refuses what the library asks for.
     (DENIED registered_memory $ways:ident $name:ident) => { test_in!(DENIED $name); };
     (DENIED sleeping_ranks $ways:ident $name:ident) => { test_in!(DENIED $name); };
     (DENIED several_jobs $ways:ident $name:ident) => { test_in!(DENIED $name); };
@@ -102,7 +107,8 @@ macro_rules! tests_with {
 
             #[test]
             fn fail_as_they_should() {
-                // Some hold an operation back by an owner that makes no call; its helper would carry it out.
+                // Some jobs need an operation that stays unfinished while its owner makes no call.
+                // The owner's helper would carry it out.
                 if super::$switches == super::HELPER_RANK {
                     return;
                 }

@@ -1,9 +1,10 @@
-//! Every case on simulated ranks: several seeds on every kind of machine, with its capabilities, delays and refusals.
+//! Every case on simulated ranks: on every machine, with one or three seeds.
 
 use tasuki_tests::{case_runner, each_case, failing_jobs};
 
-/// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 2 s a run:
-/// those that move megabytes or have many threads go over the machines once, the quick ones more often.
+/// Returns the number of seeds for each machine and number of ranks. One run takes from 2 ms to 2
+/// s, so cases that move megabytes or have many threads run with one seed, and fast cases with
+/// more.
 fn seeds(name: &str) -> u64 {
     const ONCE: &[&str] = &[
         "a4_meeting_gives_addresses_back",
@@ -95,7 +96,8 @@ macro_rules! tests {
 
 each_case!(tests);
 
-/// One test for all, since several of them share a name: each says which one it is when it fails.
+/// One test for all jobs, because several of them have one function. The message of a failure names
+/// the job.
 #[test]
 fn sim_fails_as_it_should() {
     for failing in failing_jobs::everywhere() {
@@ -103,8 +105,8 @@ fn sim_fails_as_it_should() {
     }
 }
 
-/// What a seed found is found again: by a case that rests on order, one with sleepers, one with requests, one with
-/// several threads of a rank, one with commands that travel.
+/// A seed must reproduce its run. The cases rest on order, have ranks that sleep, requests, several
+/// threads of a rank, and commands that other ranks run.
 #[test]
 fn sim_repeats_itself() {
     for name in [

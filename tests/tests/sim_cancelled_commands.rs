@@ -1,4 +1,4 @@
-//! D8, step by step: a command is taken back at every moment of its life, on the simulator.
+//! D8, step by step: on the simulator a command is cancelled at every moment of its life.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,32 +7,32 @@ use tasuki::{AtomicOp, Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
-/// What the command does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TestAction {
-    /// A word on the other rank is changed.
+    /// Changes a word on the other rank.
     Atomic,
-    /// Bytes go to the other rank, in pieces where the machine has room for few.
+    /// Copies bytes to the other rank, in pieces on machines with short transfers.
     Copy,
-    /// A handler of the other rank is called.
+    /// Calls a handler on the other rank.
     Call,
-    /// The same as the first, with two triggers, which are met one after the other.
+    /// Like `Atomic`, but with two triggers, which are met one after the other.
     Join,
 }
 
-/// How the command's trigger stands, and how the command does, when it is taken back.
+/// The states of the trigger and of the command at the moment of the cancellation.
 type Moment = (&'static str, &'static str);
 
-/// What a moment brought about: how often the command was taken back, and how often it fired.
+/// For each moment, how often the command was cancelled and how often it fired.
 type Met = BTreeMap<Moment, [u32; 2]>;
 
-/// After how many steps the trigger is raised, and after how many more the second one.
+/// The number of steps after which the trigger is raised; the second trigger is raised as many
+/// steps later.
 const RAISED: u32 = 32;
 const STEPS: u32 = 150;
 const LEN: usize = 3_000;
 
-/// Rank 0 posts a command, and takes it back after `delay`; rank 1 raises its trigger meanwhile. Where the command was
-/// then, and whether it was taken back.
+/// Rank 0 posts a command and cancels it after `delay`. Rank 1 raises the trigger meanwhile. Rank 0
+/// returns the moment that the cancellation met, and whether the command was cancelled.
 fn taken_back(
     job: &Job,
     action: TestAction,
@@ -60,7 +60,7 @@ fn taken_back(
         job.barrier()?;
         let called = job.local::<AtomicU64>().map_or(0, |count| count.load(Ordering::Relaxed));
         let happened = [word.get(0)?, u64::from(bytes.to_vec()?.iter().all(|&byte| byte == 1)), called];
-        assert!(bytes.get(0)? == bytes.get(LEN - 1)?, "half of the bytes");
+        assert!(bytes.get(0)? == bytes.get(LEN - 1)?, "either all bytes or none were copied");
         job.put(word.on(Rank(0)), &[happened.iter().sum()])?;
         job.barrier()?;
         return Ok(None);
@@ -75,25 +75,26 @@ fn taken_back(
         (1.., _, _) => "not read",
         (_, 1.., _) => "waits",
         (_, _, 1..) => "under way",
-        // In no list: somebody looks at its next trigger, or its effect is on its way.
+        // The command is in no list: some thread is checking its next trigger, or its effect is
+        // under way.
         _ => "in hand",
     };
     let cancelled = queue.cancel(posted)?;
-    assert!(!queue.cancel(posted)?, "taken back twice");
+    assert!(!queue.cancel(posted)?, "a command was cancelled twice");
     if !cancelled {
         done.wait_at_least(1)?;
     }
-    job.barrier()?; // the trigger has been raised
+    job.barrier()?; // the trigger is raised by now
     let late = never.wait_timeout(1, Duration::from_millis(2));
     assert!(late.is_err_and(|error| error.is_timeout()));
     job.barrier()?;
     let fired = u64::from(!cancelled);
-    assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, taken back: {cancelled}");
+    assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, cancelled: {cancelled}");
     assert_eq!(queue.stats(), tasuki::QueueStats::default());
     Ok(Some(((if is_met { "met" } else { "not met" }, place), cancelled)))
 }
 
-/// Every moment, in steps that no two events of a command share.
+/// Cancels the command after each number of steps. A step is too short for two events of a command.
 fn at_every_moment(name: &str, action: TestAction, step: Duration) -> Met {
     let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
     let count = |cx: &HandlerCx<'_>, ()| {
@@ -108,14 +109,15 @@ fn at_every_moment(name: &str, action: TestAction, step: Duration) -> Met {
         let outcome =
             outcome.unwrap_or_else(|error| panic!("{action:?} on {name}, {delay:?}, seed {at}: {error}"));
         let (moment, cancelled) =
-            outcome.values.into_iter().flatten().flatten().next().expect("rank 0 says so");
+            outcome.values.into_iter().flatten().flatten().next().expect("rank 0 returns the moment");
         met.entry(moment).or_default()[usize::from(!cancelled)] += 1;
     }
-    eprintln!("{action:?} on {name}, taken back and fired: {met:?}");
+    eprintln!("{action:?} on {name}, cancelled and fired: {met:?}");
     met
 }
 
-/// All actions on a machine. What fires later can be taken back, what has fired cannot, and all those moments were met.
+/// Tries all actions on one machine. A command may be cancelled only before it has fired, and all
+/// of `moments` must have occurred.
 fn on(name: &str, step: Duration, moments: &[Moment]) {
     let _watched = Watchdog::over(format!("commands taken back at every moment, {name}"));
     let mut all = Met::new();
@@ -123,7 +125,7 @@ fn on(name: &str, step: Duration, moments: &[Moment]) {
         for (moment, [cancelled, fired]) in at_every_moment(name, action, step) {
             let may_wait = matches!(moment, (_, "waits" | "not read"))
                 || action == TestAction::Join && moment.1 == "in hand";
-            assert!(cancelled == 0 || may_wait, "{action:?} taken back though {moment:?}");
+            assert!(cancelled == 0 || may_wait, "{action:?} was cancelled at {moment:?}");
             let sum = all.entry(moment).or_default();
             *sum = [sum[0] + cancelled, sum[1] + fired];
         }
@@ -140,7 +142,7 @@ const ALWAYS: [Moment; 5] = [
     ("met", "in hand"),
     ("met", "over"),
 ];
-/// The trigger has been raised, and nobody has looked yet.
+/// The trigger has been raised, and no thread has looked at it yet.
 const UNSEEN: Moment = ("met", "waits");
 
 #[test]

@@ -1,5 +1,5 @@
-//! Networks with a barrier and a multicast of their own: the cases that could use them, what they bring, and that every
-//! call ends, whatever other members do.
+//! Networks with a barrier and a multicast of their own: the cases that could use them, what those
+//! operations promise, and that every call ends, whatever other members do.
 
 use tasuki::{Cause, Communicator, Job, Rank, Result, Sim, Sum};
 use tasuki_tests::simulated_machines::{OFFERING, offering};
@@ -42,8 +42,8 @@ macro_rules! tests {
 
 each_case!(tests);
 
-/// Rounds of broadcasts from each root, of lengths that have room and of those that have not, with barriers between
-/// that order what neighbours put. What was wrong.
+/// Broadcasts from each root, some short enough for the multicast and some too long. Barriers
+/// between them order puts of neighbours. Returns the number of wrong results.
 fn rounds(job: &Job, world: &Communicator) -> Result<usize> {
     let (me, size) = (world.rank().0, world.size() as u32);
     let told = job.alloc::<u64>(1)?;
@@ -88,7 +88,7 @@ fn broadcasts_and_barriers_in_turn() {
     }
 }
 
-/// The same on machines that break what it rests on.
+/// Asserts that `rounds` notices a machine that breaks what the library relies on.
 fn notices(fault: fn(Sim) -> Sim) {
     let fails = |seed| {
         let sim = fault(offering(Sim::seed(seed).ranks(3))).time_max_ns(1_000_000_000);
@@ -108,7 +108,8 @@ fn multicasts_whose_signals_come_first_are_noticed() {
     notices(|sim| sim.unordered_signals(true));
 }
 
-/// Communicators come and go: what each had of the network is given back.
+/// Communicators are created and dropped; each returns the memory that it used for the network's
+/// operations.
 #[test]
 fn communicators_of_parts_come_and_go() {
     for seed in 0..4 {
@@ -116,7 +117,7 @@ fn communicators_of_parts_come_and_go() {
             let before = job.memory().local;
             for round in 0..6 {
                 let part = job.world().split(Some(u64::from(job.rank().0 + round) % 2), 0)?;
-                let part = part.expect("it names a colour");
+                let part = part.expect("a rank with a colour is a member");
                 let mut values = [part.rank().0 + 7; 10];
                 part.bcast(&mut values, Rank(1))?;
                 assert_eq!(values, [8; 10]);
@@ -129,11 +130,12 @@ fn communicators_of_parts_come_and_go() {
     }
 }
 
-/// A member that dies at any moment ends all calls of the others.
+/// A member dies at any moment; all calls of the others must end.
 #[test]
 fn deaths_end_all_calls() {
     for machine in &OFFERING {
-        // Later where long messages are slow, by which members agree: their deaths are not the matter here.
+        // On the other machines the setup takes longer, and it exchanges messages; deaths during
+        // the setup are not tested here.
         let first_ns = if machine.name == "offering" { 5_000 } else { 5_000_000 };
         for at in (0..40).map(|step| first_ns + step * 7_919) {
             let what = format!("{}, a death at {at} ns", machine.name);
@@ -151,7 +153,7 @@ fn deaths_end_all_calls() {
     }
 }
 
-/// What a member may do where others do something else.
+/// A call that one member makes while the others make another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TestAction {
     Barrier,
@@ -186,8 +188,8 @@ fn act(world: &Communicator, action: TestAction) -> Result<()> {
     }
 }
 
-/// One member does something else than all others; then all go on, unless it leaves, whether that went well or not.
-/// What went wrong there.
+/// One member makes a different call than the others. Then all make further calls, unless a member
+/// leaves. Returns what failed.
 fn disagree(job: &Job, odd: Rank, actions: [TestAction; 2]) -> Result<Option<Cause>> {
     let world = job.world();
     world.bcast(&mut [0_u8; 3], Rank(0))?;
@@ -218,13 +220,13 @@ fn members_in_different_calls_are_told() {
             };
             let told: Vec<Option<Cause>> = told.into_iter().flatten().collect();
             assert!(told.iter().flatten().all(is_it), "{what}: {told:?}");
-            // Messages may happen to fit, and a root need not hear of who has left.
+            // Messages may happen to fit, and a root need not notice that another member has left.
             let must_be = match actions.contains(&TestAction::Leave) {
                 true => actions.contains(&TestAction::Barrier),
                 false => actions.into_iter().any(is_of_the_network),
             };
             let is_told = told.iter().any(Option::is_some) || !must_be;
-            assert!(is_told, "{what}: nobody was told");
+            assert!(is_told, "{what}: no member got an error");
         }
     }
 }

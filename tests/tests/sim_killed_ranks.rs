@@ -1,19 +1,22 @@
-//! A simulated rank that is killed, at any moment of its work: it unwinds to its end, whatever it had lent.
+//! A simulated rank is killed at any moment of its work. It must unwind to its end, whatever
+//! buffers it has lent.
 //!
-//! Its destructors wait until nobody uses what was borrowed for a message. That has to come to an end though the rank
-//! makes no step of its own any more: a run that does not end is ended by the watchdog.
+//! Its destructors wait until nobody uses the buffers that messages borrowed. That wait must end
+//! although the killed rank makes no further progress. If it does not end, the watchdog ends the
+//! test.
 
 use std::time::Duration;
 use tasuki::{Cause, Job, Rank, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
-/// Values of messages that fit into no line, are staged, and are registered where a machine does that.
+/// Lengths in values: messages too long for one line, staged messages, and messages whose buffers
+/// are registered on machines that do so.
 const LENGTHS: [usize; 3] = [9, 700, 5_000];
 
 const VICTIM: Rank = Rank(2);
 
-/// On every machine, the same program is run again and again, and one rank is killed later each time.
+/// Runs the program again and again on every machine, and kills the victim later in each run.
 fn killed_at_every_moment(program: fn(&Job) -> Result<()>) {
     for machine in &MACHINES {
         for at in (0..60).map(|step| 5_000 + step * 7_919) {
@@ -31,7 +34,7 @@ fn killed_at_every_moment(program: fn(&Job) -> Result<()>) {
     }
 }
 
-/// To the next rank, from the one before.
+/// The next rank, and the one before.
 fn neighbours(job: &Job) -> [Rank; 2] {
     [job.rank_after(1), job.rank_after(-1)]
 }
@@ -111,7 +114,8 @@ fn with_messages_that_go_on_by_themselves() {
     });
 }
 
-/// A buffer that a scope borrows. When its rank unwinds, messages are moved on once more.
+/// A buffer that a scope borrows. When its rank unwinds, `drop` makes progress once more and checks
+/// that no message is written into the buffer.
 struct Lent<'j> {
     job: &'j Job,
     signal: Signal<'j>,
@@ -123,9 +127,9 @@ impl Drop for Lent<'_> {
         if std::thread::panicking() {
             let before = self.buffer.clone();
             for _ in 0..5 {
-                assert!(self.signal.wait_at_least(1).is_err(), "rank {} is dead", self.job.rank());
+                assert!(self.signal.wait_at_least(1).is_err(), "the job of rank {} is over", self.job.rank());
             }
-            assert_eq!(self.buffer, before, "a scope has ended");
+            assert_eq!(self.buffer, before, "nothing is written after the scope has ended");
         }
     }
 }
@@ -145,7 +149,7 @@ fn a_scope_has_all_of_its_buffers_back_when_its_rank_was_killed() {
             job.world().scope(|scope| {
                 scope.recv(first, Rank(1), Slot(1))?;
                 scope.recv(second, Rank(1), Slot(2))?;
-                job.compute(Duration::from_millis(1)); // the second one comes meanwhile, and is not looked at
+                job.compute(Duration::from_millis(1)); // the second message arrives meanwhile
                 Ok(())
             })
         });

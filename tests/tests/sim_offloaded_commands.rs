@@ -1,5 +1,5 @@
-//! D18 on the simulator: who runs a copy between two others, what that costs, and what becomes of commands for a rank
-//! that is full, leaves, or has left.
+//! D18 on the simulator: which rank runs a copy between two others, what that costs, and what
+//! happens to commands for a rank whose inbox is full, or that leaves or has left.
 
 use std::time::Duration;
 use tasuki::{Cause, Command, Job, Rank, Result, Sim, Slot};
@@ -15,13 +15,14 @@ fn run(what: &str, seeds: u64, of: impl Fn(Sim) -> Sim, app: impl Fn(&Job) -> Re
     }
 }
 
-/// Rank 1, which alone has a queue, copies from rank 2 to rank 0, which make no call meanwhile: the bytes take the way
-/// between those two once, and who copied is the owner of the source.
+/// Only rank 1 has a queue. It copies from rank 2 to rank 0, which make no call meanwhile. The
+/// bytes must go directly from rank 2 to rank 0, and the owner of the source must carry out the
+/// copy.
 #[test]
 fn a_copy_between_two_others_takes_its_way_once() {
     const LEN: usize = 64_000;
     const COPIES: u64 = 16;
-    let slow = |sim: Sim| sim.bandwidth(100_000_000); // 0.64 to 1.28 ms for that many bytes
+    let slow = |sim: Sim| sim.bandwidth(100_000_000); // 0.64 to 1.28 ms for LEN bytes
     run("a copy between two others", 8, slow, |job| {
         let (data, told) = (job.alloc::<u8>(LEN)?, job.alloc::<u64>(1)?);
         let (done, failed) = (job.signal()?, job.signal()?);
@@ -45,18 +46,21 @@ fn a_copy_between_two_others_takes_its_way_once() {
             done.wait_at_least(round)?;
         }
         let took = job.clock() - began;
-        assert!(took < once + once / 2, "{took:?}, and once {once:?}: through this rank's memory");
+        assert!(
+            took < once + once / 2,
+            "the copies took {took:?}, gets {once:?}: the bytes went through this rank"
+        );
         let outside = data.on(Rank(0)).at(1 << 30);
         queue.post(Command::copy(data.on(Rank(2)), outside, 1).then(failed.on(Rank(1)).add(1)))?;
-        let error = failed.wait_at_least(1).expect_err("its destination is outside");
+        let error = failed.wait_at_least(1).expect_err("the destination is outside of the memory");
         assert!(matches!(error.cause(), Cause::Poisoned { origin: Rank(2), .. }), "{error}");
         [0, 2].iter().try_for_each(|&rank| job.put(told.on(Rank(rank)), &[1]))?;
         job.barrier()
     });
 }
 
-/// Many commands for one rank, on a slow network: its inbox and what it may have under way at a time are full, and what
-/// is left waits for room.
+/// Many commands for one rank on a slow network. The rank's inbox is full, and it has as many
+/// operations under way as it may; all further commands wait for room.
 #[test]
 fn a_full_inbox_takes_more_when_there_is_room() {
     const QUEUES: usize = 4;
@@ -71,7 +75,7 @@ fn a_full_inbox_takes_more_when_there_is_room() {
         data.fill(1 + me.0 as u8)?;
         job.barrier()?;
         if me == Rank(1) {
-            job.put(long.on(Rank(2)), &[0; LONG])?; // what is fetched from here comes after it
+            job.put(long.on(Rank(2)), &[0; LONG])?; // copies from this rank must wait for it
         }
         if me != Rank(0) && me != Rank(1) {
             job.compute(Duration::from_micros(100));
@@ -88,8 +92,8 @@ fn a_full_inbox_takes_more_when_there_is_room() {
     });
 }
 
-/// A rank that leaves takes nothing any more, and stays while a message that it owes is not taken: who has a command
-/// for it runs that itself, also when it is gone, and nobody waits for ever.
+/// A rank that leaves accepts no commands. It stays until a message that it has sent is received. A
+/// rank with commands for it runs them itself, also after it is gone, and no rank waits for ever.
 #[test]
 fn commands_for_a_rank_that_leaves_are_run_from_here() {
     run(
@@ -119,10 +123,10 @@ fn commands_for_a_rank_that_leaves_are_run_from_here() {
                 done.wait_at_least(2)?;
                 let mut got = [0_u64; 100];
                 job.world().recv(&mut got, leaver, Slot(1))?;
-                job.compute(Duration::from_millis(1)); // until it is gone
+                job.compute(Duration::from_millis(1)); // until the leaver is gone
                 let outside = Command::copy(source.at(1 << 30), data.on(me), 32);
                 queue.post(outside.by_source().then(failed.on(me).add(1)))?;
-                let error = failed.wait_at_least(1).expect_err("nothing is there");
+                let error = failed.wait_at_least(1).expect_err("the source is outside of the memory");
                 assert!(matches!(error.cause(), Cause::Poisoned { origin: Rank(1), .. }), "{error}");
                 return job.raise(done.on(Rank(0)), 1);
             }

@@ -1,5 +1,6 @@
-//! Every claim of order has a twin that must fail: the same program without the order, and the same case on a machine
-//! that breaks the promise which the case rests on.
+//! Checks that the cases of order can fail. Each claim has an order mutant, which is the same
+//! program without the order, or its case runs on a machine that breaks the promise on which the
+//! case rests. Both must fail.
 
 use tasuki::Sim;
 use tasuki_tests::order_mutants::{self, needs_its_order};
@@ -65,12 +66,13 @@ fn j1_readiness_counted_with_the_data_is_none() {
     needs_its_order("J1, ready with data", order_mutants::j1_readiness_apart, 4, 0..60);
 }
 
-/// The case must fail on a machine with that fault, for one of a few seeds.
+/// Asserts that the case fails on a machine with that fault, under at least one seed.
 fn notices(name: &str, ranks: usize, fault: fn(Sim) -> Sim) {
     let _watched = Watchdog::over(format!("{name} on a faulty machine"));
     let case = table::find(name).expect("the case is in the table");
     let fails = |seed| {
-        let sim = fault(Sim::seed(seed).ranks(ranks)).time_max_ns(2_000_000_000); // a lock may be lost for good
+        // A limit, because a lost lock would make the case run for ever.
+        let sim = fault(Sim::seed(seed).ranks(ranks)).time_max_ns(2_000_000_000);
         tasuki::sim(sim, case.body).is_err()
     };
     assert!((0..30).any(fails), "{name} does not notice the fault");

@@ -1,17 +1,19 @@
-//! G16, step by step: a receive whose time runs out at every moment of its message's life, on the simulator.
+//! G16, step by step: on the simulator a receive times out at every moment of its message's life.
 
 use std::time::Duration;
 use tasuki::{Job, Rank, Result, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
-/// A short message, one that only just is none, and one of several pieces.
+/// A short message, one just too long to be short, and one of several pieces.
 const LENGTHS: [usize; 3] = [8, 49, 3000];
-/// What the receives have room for.
+/// Lengths of the receive buffers.
 const ROOMS: [usize; 4] = [8, 48, 100, 3000];
 
-/// One message, then another; the first receive has so much time and so much room, the ones after it, of `rest`, enough
-/// of both. A receive of any slot may get the second first.
+/// Rank 0 sends two messages. The first receive of rank 1 names `slot`, has a buffer of `room`
+/// bytes and times out after `limit`. The later receives name `rest` and have enough room and time.
+/// If they are of any slot, they may get the second message first. Returns true if the first
+/// receive timed out.
 fn exchange(
     job: &Job,
     (len, room): (usize, usize),
@@ -44,14 +46,18 @@ fn exchange(
         let most = if rest == Slot::ANY { missing.len() } else { 1 };
         let which = missing[..most].iter().position(|message| message[..] == late[..got.count]);
         assert_eq!(got.slot, Slot(7));
-        missing.remove(which.expect("one of those that were sent"));
+        missing.remove(which.expect("the received message is one of those that were sent"));
     }
     job.barrier()?;
-    assert!(!timed_out || early.iter().all(|&byte| byte == 9), "written after its time");
+    assert!(
+        !timed_out || early.iter().all(|&byte| byte == 9),
+        "the buffer was written after the receive had timed out"
+    );
     Ok(timed_out)
 }
 
-/// Every moment, in steps that no two events of a message share.
+/// Lets the receive time out after each number of steps. A step is too short for two events of a
+/// message.
 fn at_every_moment(name: &str) {
     let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
     let _watched = Watchdog::over(format!("time-outs at every moment, {name}"));

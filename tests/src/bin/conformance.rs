@@ -1,7 +1,9 @@
-//! Runs one case as a program: `conformance NAME`, started in any way that Tasuki programs are started.
+//! Runs one case as a program: `conformance NAME`, started in any way in which Tasuki programs are
+//! started.
 //!
-//! Without a name it lists all cases. `conformance --list A D1` writes a line `NAME LEAST MOST` for each case of these
-//! families, for programs to read: its name and its numbers of ranks.
+//! Without a name it lists all cases. `conformance --list A D1` prints a line `NAME LEAST MOST` for
+//! each case of the families A and D1: its name and its numbers of ranks. `cargo xtask test
+//! mpiexec` reads these lines.
 
 use std::process::ExitCode;
 use tasuki::{Error, Job, Result};

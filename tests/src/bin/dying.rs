@@ -1,11 +1,12 @@
-//! Three ranks of which one is killed in the middle of what it does for the others: what the tests of deaths at work
-//! start. Each other rank says on standard error by which error it ended.
+//! Three ranks, one of which is killed in the middle of work for the others.
+//! `tools/tests/deaths.rs` starts them. Every other rank writes to standard error with which error
+//! it ended.
 //!
-//! `dying WAY [VICTIM]` says in the middle of what. Moments are met exactly: the victim cannot touch a part of its own
-//! memory any more, and is killed by what it does there.
+//! `dying WAY [VICTIM]`: `WAY` names the work in which the victim dies. The moment is exact: part
+//! of the victim's own memory is made inaccessible, and the first access to it kills the victim.
 #![allow(unsafe_code)]
-//! Unsafe: pages of one's own that nobody has a reference to are made unreachable, and a signal's handler makes one
-//! system call.
+//! Unsafe: `mprotect` on pages of this rank to which no reference exists, and a signal handler
+//! that makes one system call.
 
 use nix::sys::mman::{ProtFlags, mprotect};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal as KernelSignal, kill, sigaction};
@@ -18,7 +19,7 @@ use tasuki::{Array, Cause, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, R
 use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;
-/// Bytes of which one rank copies at a time when several share a copy.
+/// The size of the chunks in which ranks share a copy.
 const CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 64;
 const OWNER: Rank = Rank(0);
@@ -31,51 +32,55 @@ fn die() {
     let _ = kill(getpid(), KernelSignal::SIGKILL);
 }
 
-/// Memory of the victim's that kills it when it touches it; others may.
+/// Job memory. An access by the victim to the protected parts of its own copy kills the victim;
+/// other ranks may access them.
 struct Trap {
     memory: Array<u8>,
     victim: Rank,
-    /// Where in it the first page begins: the same on all ranks.
+    /// Offset of the first page in the memory; equal on all ranks.
     first: usize,
 }
 
 impl Trap {
     fn new(job: &Job, victim: Rank) -> Result<Trap> {
         let memory = job.alloc::<u8>((CHUNKS + 1) * CHUNK)?;
-        // Pages of the ranges of all ranks lie alike.
+        // The memory of each rank has the same alignment to pages, so one offset serves all ranks.
         let first = (memory.pointer().address().offset() as usize).next_multiple_of(PAGE)
             - memory.pointer().address().offset() as usize;
-        // What is not mapped yet would go another way.
+        // Map the memory of all ranks now: an access to memory that is not mapped yet takes another
+        // code path.
         job.ranks().try_for_each(|rank| job.get(memory.on(rank), &mut [0_u8]))?;
         Ok(Trap { memory, victim, first })
     }
 
-    /// The place of the victim's from where on the second half of each chunk is deadly.
+    /// The first page in the victim's memory. From there on, the second half of each chunk is
+    /// protected.
     fn place(&self) -> GlobalPtr<u8> {
         self.memory.on(self.victim).at(self.first)
     }
 
-    /// A copy that kills the victim if it carries it out.
+    /// A copy that kills the victim if the victim carries it out.
     fn copy(&self, len: usize) -> Command {
-        // From another's: a copy of a place to itself touches nothing.
+        // The source is another rank, because a copy of a place onto itself accesses nothing.
         let from = Rank(if self.victim == OWNER { 2 } else { 0 });
         Command::copy(self.memory.on(from), self.place().at(if len < CHUNK { CHUNK / 2 } else { 0 }), len)
     }
 
-    /// From now on.
+    /// Protects the memory; the victim calls it.
     fn set(&self) {
         let action = SigAction::new(SigHandler::Handler(die_of_it), SaFlags::empty(), SigSet::empty());
         for signal in [KernelSignal::SIGSEGV, KernelSignal::SIGBUS] {
             // SAFETY: the handler makes one system call, which handlers may make.
             unsafe { sigaction(signal, &action) }.expect("a handler");
         }
-        // SAFETY: only its address is used.
+        // SAFETY: only the address of the slice is used.
         let start = unsafe { self.memory.as_slice() }.as_ptr();
         for chunk in 0..CHUNKS {
             let half = start.wrapping_add(self.first + chunk * CHUNK + CHUNK / 2);
-            let half = NonNull::new(half.cast_mut().cast()).expect("it is somewhere");
-            // SAFETY: whole pages of job memory to which there are no references.
-            unsafe { mprotect(half, CHUNK / 2, ProtFlags::PROT_NONE) }.expect("its own memory");
+            let half = NonNull::new(half.cast_mut().cast()).expect("it is not null");
+            // SAFETY: these are whole pages of job memory, and no references to them exist.
+            unsafe { mprotect(half, CHUNK / 2, ProtFlags::PROT_NONE) }
+                .expect("this rank may protect its own memory");
         }
     }
 }
@@ -108,11 +113,11 @@ fn work(job: &Job, way: &str, victim: Rank) -> Result<()> {
         "chunk" => half_way_through_a_chunk(job, &trap),
         "handler" => in_a_handler(job),
         "helper" => by_its_helper(job, &trap),
-        other => panic!("{other} is no way"),
+        other => panic!("there is no way {other}"),
     }
 }
 
-/// Each rank's queue, as all know it.
+/// Tells every rank the queue of each rank.
 fn queues(job: &Job, own: RemoteQueue) -> Result<Vec<RemoteQueue>> {
     let names = job.alloc::<RemoteQueue>(job.size())?;
     job.ranks().try_for_each(|rank| job.put(names.on(rank).at(job.rank().index()), &[own]))?;
@@ -120,8 +125,9 @@ fn queues(job: &Job, own: RemoteQueue) -> Result<Vec<RemoteQueue>> {
     names.to_vec()
 }
 
-/// The victim raises a signal for which a command of the owner's waits, and runs that with the owner's lease, which it
-/// took before. The owner waits and looks at its queue all the time.
+/// The victim raises a signal that triggers a command in the owner's queue. The victim has the
+/// lease of that queue already, so it runs the command. Meanwhile the owner waits and keeps looking
+/// at its queue.
 fn with_a_lease_taken_ahead(job: &Job, trap: &Trap) -> Result<()> {
     let (go, done, never) = (job.signal()?, job.signal()?, job.signal()?);
     let queue = job.queue(8)?;
@@ -130,19 +136,19 @@ fn with_a_lease_taken_ahead(job: &Job, trap: &Trap) -> Result<()> {
         queue.post(trap.copy(PAGE).when(go.reaches(1)).then(done.on(Rank(2)).add(1)))?;
         job.barrier()?;
         let heard = never.wait_at_least(1);
-        assert!(queue.cancel(kept).is_err(), "nobody had the lease");
+        assert!(queue.cancel(kept).is_err(), "the victim died without the lease");
         assert!(queue.post(Command::nothing()).is_err(), "the job is over");
         return heard;
     }
     job.barrier()?;
     if job.rank() == trap.victim {
         queue.post(Command::nothing().then(go.on(OWNER).add(1)))?;
-        panic!("somebody else ran it");
+        panic!("another rank ran the command");
     }
     done.wait_at_least(1)
 }
 
-/// The victim runs a queue whose owner wants it at the same time: one that waits for the lease, not for a signal.
+/// The victim runs a queue with a lease that the owner is waiting for.
 fn with_a_lease_that_is_wanted(job: &Job, trap: &Trap) -> Result<()> {
     let (done, never) = (job.signal()?, job.signal()?);
     let queue = job.queue(8)?;
@@ -165,7 +171,8 @@ fn with_a_lease_that_is_wanted(job: &Job, trap: &Trap) -> Result<()> {
     done.wait_at_least(u64::MAX / 4)
 }
 
-/// The victim has taken a command of the owner's, who computed, and given the lease back.
+/// The victim has taken a command from the queue of the owner, who was computing, and has released
+/// the lease.
 fn with_a_command_under_way(job: &Job, trap: &Trap) -> Result<()> {
     let (done, never) = (job.signal()?, job.signal()?);
     let queue = job.queue(8)?;
@@ -176,20 +183,21 @@ fn with_a_command_under_way(job: &Job, trap: &Trap) -> Result<()> {
         while queue.stats().in_flight == 0 {
             job.compute(Duration::from_micros(5));
         }
-        assert!(queue.cancel(kept)?, "it waits");
-        // Its effect comes after that of the command which never ends.
+        assert!(queue.cancel(kept)?, "the command still waits");
+        // Its effect must come after the effect of the command that never ends.
         queue.post(Command::nothing().then(done.on(Rank(2)).add(1)))?;
         return never.wait_at_least(1);
     }
     if job.rank() == trap.victim {
         done.wait_at_least(1)?;
         job.post(names[OWNER.index()], trap.copy(2 * CHUNK).then(done.on(Rank(2)).add(1)))?;
-        panic!("somebody else ran it");
+        panic!("another rank ran the command");
     }
     done.wait_at_least(1)
 }
 
-/// The owner has handed the victim a command, and waits with another that has ended and whose effect comes after that.
+/// The owner has offloaded a command to the victim. A second command of the owner has ended, but
+/// its effect must wait for the first.
 fn with_a_command_that_only_it_may_run(job: &Job, trap: &Trap) -> Result<()> {
     let (done, never) = (job.signal()?, job.signal()?);
     let queue = job.queue(8)?;
@@ -199,12 +207,12 @@ fn with_a_command_that_only_it_may_run(job: &Job, trap: &Trap) -> Result<()> {
         queue.post(Command::nothing().then(effect))?;
     }
     if job.rank() == trap.victim {
-        job.compute(Duration::from_millis(1)); // the others wait by then
+        job.compute(Duration::from_millis(1)); // until the other ranks wait
     }
     if job.rank() == Rank(2) { done.wait_at_least(1) } else { never.wait_at_least(1) }
 }
 
-/// All ranks share a copy of the owner's, again and again, until the victim takes part.
+/// All ranks share a copy of the owner, again and again, until the victim takes part.
 fn half_way_through_a_chunk(job: &Job, trap: &Trap) -> Result<()> {
     let (done, never) = (job.signal()?, job.signal()?);
     let queue = job.queue(8)?;
@@ -218,7 +226,8 @@ fn half_way_through_a_chunk(job: &Job, trap: &Trap) -> Result<()> {
     Ok(())
 }
 
-/// One waits for the answer of the handler that kills, another for its turn.
+/// One rank waits for the reply of the handler that kills the victim; another rank waits for its
+/// call to be run.
 fn in_a_handler(job: &Job) -> Result<()> {
     let (never, ready) = (job.signal()?, job.signal()?);
     match job.rank().0 {
@@ -234,7 +243,7 @@ fn in_a_handler(job: &Job) -> Result<()> {
     }
 }
 
-/// The victim computes, and its helper carries out what only it may.
+/// The victim computes while its helper carries out a command that only the victim may run.
 fn by_its_helper(job: &Job, trap: &Trap) -> Result<()> {
     let (done, never) = (job.signal()?, job.signal()?);
     let queue = job.queue(8)?;

@@ -1,11 +1,12 @@
-//! Ranks that end in ways in which no rank should: `ending WHAT`, for `tools/tests/ends.rs`.
+//! Ranks that end in ways in which no rank should end: `ending WHAT`, started by
+//! `tools/tests/ends.rs`.
 //!
-//! `exit`: rank 1 ends the process, with code 0, while others wait; `exit_1` with code 1. `exit_from_a_thread`: a thread of
-//! its own does, with code 0.
-//! `fork_returns`, `fork_fails`, `fork_panics`: each rank forks a child that returns from the program, fails, or
-//! panics; the rank waits for the child's end and goes on.
+//! - `exit`, `exit_1`: rank 1 ends its process with code 0 or 1 while the others wait.
+//! - `exit_from_a_thread`: a thread of rank 1 ends the process with code 0.
+//! - `fork_returns`, `fork_fails`, `fork_panics`: each rank forks a child that returns from the
+//!   program, fails, or panics. The rank waits until the child has ended, and continues.
 #![allow(unsafe_code)]
-//! Unsafe: a fork whose child returns from the program, which is what is tested.
+//! Unsafe: a fork whose child returns from the program, which is what the test is about.
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tasuki::{Error, Job, Rank, Result, Slot};
 
-/// After this long a child never ends.
+/// A child that runs longer than this is taken to be hung.
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 fn main() -> ExitCode {
@@ -32,12 +33,12 @@ fn main() -> ExitCode {
     })
 }
 
-#[allow(clippy::exit)] // what a program should not do
+#[allow(clippy::exit)] // the test is about exactly this
 fn end_process(code: i32) {
     std::process::exit(code);
 }
 
-/// Rank 1 ends the process while all others wait for it.
+/// Rank 1 ends its process while all other ranks wait for it.
 fn exit(job: &Job, end: impl Fn()) -> Result<()> {
     let never = job.signal()?;
     job.barrier()?;
@@ -47,7 +48,8 @@ fn exit(job: &Job, end: impl Fn()) -> Result<()> {
     never.wait_at_least(1)
 }
 
-/// What the child has of the rank's job, it drops; the rank finds it as it was.
+/// The child drops everything of the rank's job that it has. The job of the parent must not be
+/// affected.
 fn fork_a_child(job: &Job, child_ends: impl Fn() -> Result<()>) -> Result<()> {
     const LONG: usize = 10_000;
     let world = job.world();
@@ -58,8 +60,8 @@ fn fork_a_child(job: &Job, child_ends: impl Fn() -> Result<()>) -> Result<()> {
     let receives = [receive(1, Slot(1))?, receive(LONG, Slot(2))?];
     let mut send = world.isend(vec![7_u64; LONG], next, Slot(3))?;
     job.barrier()?;
-    // SAFETY: the child makes no call of the library but to drop what it has, and uses the allocator, which the C
-    // library keeps usable.
+    // SAFETY: the child calls the library only to drop what it has. It also uses the allocator,
+    // which the C library keeps usable after a fork.
     match unsafe { fork() }.expect("fork works") {
         ForkResult::Child => return child_ends(),
         ForkResult::Parent { child } => see_to_its_end(child),
@@ -69,10 +71,13 @@ fn fork_a_child(job: &Job, child_ends: impl Fn() -> Result<()>) -> Result<()> {
     world.send(&vec![6_u64; LONG], next, Slot(2))?;
     let mut values = vec![0_u64; LONG];
     world.recv(&mut values, previous, Slot(3))?;
-    assert!(values.iter().all(|&value| value == 7), "a send that was under way");
+    assert!(values.iter().all(|&value| value == 7), "the send under way during the fork is right");
     send.wait()?;
     for (mut receive, expected) in receives.into_iter().zip([5, 6]) {
-        assert!(receive.wait()?.0.iter().all(|&value| value == expected), "a receive that was under way");
+        assert!(
+            receive.wait()?.0.iter().all(|&value| value == expected),
+            "the receive under way during the fork is right"
+        );
     }
     job.put_signal(table.on(next), &[9], signal.on(next), 1)?;
     signal.wait_at_least(1)?;
@@ -80,7 +85,7 @@ fn fork_a_child(job: &Job, child_ends: impl Fn() -> Result<()>) -> Result<()> {
     job.barrier()
 }
 
-/// Waits for the end of a child; one that never ends fails the rank.
+/// Waits for the end of a child; panics if the child hangs.
 fn see_to_its_end(child: Pid) {
     let start = Instant::now();
     while matches!(waitpid(child, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive)) {

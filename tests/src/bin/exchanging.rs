@@ -1,7 +1,9 @@
-//! Ranks that exchange messages until one of them dies: what the tests of deaths start. Each says a line when all have
-//! met, and, on standard error, by which error its exchange ended.
+//! Ranks that exchange messages until one of them dies. `tools/tests/kills.rs` starts them. Each
+//! rank prints a line once all ranks have met. It writes to standard error with which error its
+//! exchange ended.
 //!
-//! `exchanging ROUND` begins with that kind of exchange; all ranks are told the same.
+//! `exchanging ROUND` starts with that round, which selects the kind of exchange; all ranks get the
+//! same argument.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,15 +11,15 @@ use std::time::Duration;
 use tasuki::{Array, Job, Rank, Result, Slot, Sum};
 use tasuki_tests::watchdog::Watchdog;
 
-/// Bytes that go through a ring in many pieces.
+/// A length that takes many pieces of a ring.
 const LONG: usize = 400_000;
 
-/// One rank's part of the ring of ranks.
+/// A rank and its neighbours in the ring of ranks.
 struct Ring<'job> {
     job: &'job Job,
     next: Rank,
     previous: Rank,
-    /// What is sent from job memory, and received into it.
+    /// The job memory that messages are sent from, and the one they are received into.
     shared: [Array<u8>; 2],
 }
 
@@ -38,7 +40,7 @@ fn exchange(job: &Job, first: usize) -> Result<()> {
     job.barrier()?;
     println!("met");
     for round in first.. {
-        // Now and then one rank lets the others wait, until they sleep.
+        // Now and then one rank makes the others wait until they sleep.
         if round % 8 == 0 && (round / 8) % job.size() == job.rank().index() {
             job.compute(Duration::from_millis(3));
         }
@@ -60,7 +62,7 @@ impl Ring<'_> {
         }
     }
 
-    /// Calls that wait for each other: every other rank sends first.
+    /// Blocking calls would deadlock if all ranks sent first, so only every other rank does.
     fn in_turn(&self, send: impl FnOnce() -> Result<()>, recv: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.job.rank().0.is_multiple_of(2) {
             send().and_then(|()| recv())
@@ -112,7 +114,7 @@ impl Ring<'_> {
         })
     }
 
-    /// A send that nobody waits for, and receives of any slot.
+    /// A send that nobody waits for, and a receive of any slot.
     fn dropped(&self) -> Result<()> {
         let world = self.job.world();
         drop(world.isend(vec![1_u8; LONG], self.next, Slot(7))?);

@@ -1,8 +1,8 @@
-//! Ranks of which one fails while the others wait for it: what the tests of error messages start.
+//! Ranks one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
 //!
-//! `failing WAY`: rank 1 returns an error of its own (`error`), returns that of a call (`call`), panics (`panic`), ends its
-//! process (`exit`, `abort`, `kill`), or leaves without meeting the others (`leave`). With `both` rank 2 returns an error,
-//! too.
+//! `failing WAY` says what rank 1 does: it returns an error of its own (`error`), returns the error
+//! of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), or leaves
+//! without meeting the others (`leave`). With `both`, rank 2 returns an error, too.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     })
 }
 
-#[expect(clippy::exit, reason = "what a program does that ends its process is what is tested")]
+#[expect(clippy::exit, reason = "the test is about programs that end their process")]
 fn fail(job: &Job, way: &str) -> Result<()> {
     std::thread::sleep(Duration::from_millis(20)); // until the others wait
     match way {

@@ -1,5 +1,5 @@
-//! Ranks that tell what their launcher handed on to them: arguments, environment, and rank 0 its standard input. The
-//! last rank ends with code 7 when the job has ended in order.
+//! Ranks that print what their launcher passed to them: arguments, environment, and on rank 0 the
+//! standard input. The last rank ends with code 7 after the job has ended in order.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tasuki::{Error, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
-/// Lines of each rank: so many that they would mix if anybody on their way mixed them, but no 16 KiB of one rank, for
-/// Intel MPI hands on that much at once, and cuts lines there.
+/// Lines of each rank. There are enough of them to be interleaved if the launcher interleaved
+/// output, but less than 16 KiB for each rank: Intel MPI forwards 16 KiB at once and cuts lines
+/// there.
 const LINES: usize = 100;
 
 fn main() -> ExitCode {

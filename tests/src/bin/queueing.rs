@@ -1,5 +1,6 @@
-//! Two ranks with something in their command queues: what the test of `tasuki ps` starts. Rank 1 computes until there
-//! is a file of the name that both are told; then all is let go on.
+//! Two ranks with commands in their queues. `tools/tests/queues.rs` starts them and looks at them
+//! with `tasuki ps`. Rank 1 computes until the file exists that the argument names; then all
+//! commands may run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         job.put(names.on(Rank(0)).at(job.rank().index()), &[bound.remote()])?;
         job.barrier()?;
         if job.rank() == Rank(1) {
-            job.raise(away.on(Rank(0)), 1)?; // from now on it looks at nothing
+            job.raise(away.on(Rank(0)), 1)?; // from now on this rank makes no progress
             while !file.exists() {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -1,10 +1,15 @@
-//! Ranks that wait in each kind of call, or for each other: what the tests of `tasuki ps` start, with what they are to do.
+//! Ranks that wait in each kind of call, or for each other. `tools/tests/waits.rs` starts them and
+//! looks at them with `tasuki ps`. The first argument says what they do:
 //!
-//! `calls FOLDER`: all ranks but the last wait in one call after the other; the last one comes to call N when there is a
-//! file N in the folder. `rounds FOLDER`: they receive what rank 0 sends when there is a file N. `circle`: each waits for
-//! a message of the next. `crossed`: rank 0 of two waits for a message, rank 1 for a barrier. `sending`: two of three wait
-//! for each other, of which one still sends. `threads FOLDER`: two wait for each other, and a thread of rank 1 sends when
-//! there is a file 0. `limit FOLDER`: they wait for each other with a limit.
+//! - `calls FOLDER`: all ranks but the last wait in one call after the other. The last rank enters
+//!   call N once file N exists in the folder.
+//! - `rounds FOLDER`: the other ranks receive messages from rank 0, which sends message N once file
+//!   N exists.
+//! - `circle`: each rank waits for a message from the next one.
+//! - `crossed`: of two ranks, rank 0 waits for a message and rank 1 in a barrier.
+//! - `sending`: of three ranks, two wait for each other, and one of them has a send under way.
+//! - `threads FOLDER`: two ranks wait for each other; a thread of rank 1 sends once file 0 exists.
+//! - `limit FOLDER`: two ranks wait for each other with a time limit.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -33,12 +38,12 @@ fn main() -> ExitCode {
             "sending" => sending(job),
             "threads" => threads(job, &gate),
             "limit" => limit(job, &gate),
-            other => panic!("{other} is nothing that it can do"),
+            other => panic!("there is no way {other}"),
         }
     })
 }
 
-/// Files whose coming lets ranks go on.
+/// A folder; ranks wait for files in it.
 struct Gate(PathBuf);
 
 impl Gate {
@@ -57,7 +62,8 @@ fn receive(world: &Communicator, from: Rank) -> Result<()> {
     world.recv(&mut [0_u64], from, SLOT).map(drop)
 }
 
-/// Each call is made by all. What the last one does instead is beside it.
+/// All ranks make each call, the last one late. Where the last rank makes a different call, it
+/// stands beside.
 fn calls(job: &Job, gate: &Gate) -> Result<()> {
     let (world, last) = (job.world(), Rank(job.size() as u32 - 1));
     let is_late = job.rank() == last;
@@ -127,7 +133,7 @@ fn calls(job: &Job, gate: &Gate) -> Result<()> {
     world.fuzzy_barrier()?.wait()?;
     late();
     world.split(Some(2), 0)?;
-    let part = world.split(Some(1), 0)?.expect("it is a member");
+    let part = world.split(Some(1), 0)?.expect("every rank is a member");
     late();
     part.allreduce(&few, Sum)?;
     late();
@@ -145,7 +151,7 @@ fn calls(job: &Job, gate: &Gate) -> Result<()> {
     job.barrier()
 }
 
-/// Says a line of each round before it waits in the next.
+/// Each rank prints a line about its round before it waits in the next one.
 fn rounds(job: &Job, gate: &Gate) -> Result<()> {
     for number in 0.. {
         if job.rank() == Rank(0) {
@@ -170,7 +176,8 @@ fn rounds(job: &Job, gate: &Gate) -> Result<()> {
     Ok(())
 }
 
-/// Rank 0 waits for rank 1, which waits for it and has a message under way for rank 2, which takes none.
+/// Rank 0 and rank 1 wait for each other. Rank 1 has a message under way to rank 2, which never
+/// receives it.
 fn sending(job: &Job) -> Result<()> {
     let world = job.world();
     match job.rank() {
@@ -211,7 +218,7 @@ fn limit(job: &Job, gate: &Gate) -> Result<()> {
     }
 }
 
-/// A future's result, on this thread.
+/// Runs a future on this thread.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -1,4 +1,5 @@
-//! Ranks that say a line once all have met, and then wait for what never comes: what the tests of deaths start.
+//! Ranks that print a line once all ranks have met, and then wait for a signal that is never
+//! raised. `shm_pmi.rs` starts them.
 //!
 //! With the argument `first-leaves` rank 0 leaves instead of waiting.
 

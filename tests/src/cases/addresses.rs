@@ -4,10 +4,11 @@ use crate::exchange::{next, tell_all};
 use crate::expected_error::{ended, misused};
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
-/// Bytes of starter memory, as documented.
+/// The size of bootstrap memory, as documented.
 const STARTER_BYTES: usize = 64 * 1024;
 
-/// Every rank's memory has an address of its own, which is not null, gives the rank back, and is the same for all.
+/// A1: the memory of every rank has an address of its own. The address is not null, gives the rank
+/// back, and is the same on all ranks.
 pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     let table = job.alloc::<u32>(3)?;
     let mut all: Vec<GlobalPtr<u8>> = Vec::new();
@@ -26,12 +27,13 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Starter memory is zero at the start; so is memory that is allocated, also where other memory was freed.
+/// A2: bootstrap memory is zero at the start. Allocated memory is zero, too, even where other
+/// memory was freed.
 pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
     let mut found = vec![1_u8; STARTER_BYTES];
     for rank in job.ranks() {
         job.get(job.bootstrap_memory(rank)?, &mut found)?;
-        assert!(found.iter().all(|&byte| byte == 0), "starter memory of rank {rank} is not zero");
+        assert!(found.iter().all(|&byte| byte == 0), "bootstrap memory of rank {rank} is not zero");
     }
     job.barrier()?;
     for _ in 0..3 {
@@ -45,7 +47,7 @@ pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Starter memory reaches to its last byte, for everybody, and no further.
+/// A3: every rank can access bootstrap memory up to its last byte, and no further.
 pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
     let peer = next(job);
     let start = job.bootstrap_memory(peer)?;
@@ -59,7 +61,8 @@ pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An address of a registration: its first and last byte are there, those beside it are not.
+/// A3: the first and last byte of a registration can be accessed, the bytes before and behind it
+/// cannot.
 pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
     const LEN: usize = 1000;
     let shared = job.alloc::<u8>(LEN)?;
@@ -87,7 +90,7 @@ pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Nothing of zero size is allocated or registered.
+/// A6: memory of zero size is neither allocated nor registered.
 pub fn a6_zero_size_is_refused(job: &Job) -> Result<()> {
     let texts = ["at least one byte"];
     misused(job, job.alloc::<u64>(0), &texts);
@@ -100,7 +103,7 @@ pub fn a6_zero_size_is_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// The null address is refused by every call, whatever else it is given, and nothing is touched.
+/// A7: every call refuses the null address, whatever its other arguments are, and changes nothing.
 pub fn a7_null_is_refused(job: &Job) -> Result<()> {
     let null = GlobalPtr::<u64>::NULL;
     let texts = ["the global address is null", "hint:"];
@@ -120,6 +123,10 @@ pub fn a7_null_is_refused(job: &Job) -> Result<()> {
     misused(job, ended(job, job.iget(null, vec![1], tasuki::After::Nothing)), &texts);
     misused(job, ended(job, job.istore(null, 1, tasuki::After::Nothing)), &texts);
     job.barrier()?;
-    assert_eq!((kept, table.to_vec()?, signal.value()), ([5; 2], vec![0; 2], 0), "something was touched");
+    assert_eq!(
+        (kept, table.to_vec()?, signal.value()),
+        ([5; 2], vec![0; 2], 0),
+        "a refused call changed something"
+    );
     Ok(())
 }

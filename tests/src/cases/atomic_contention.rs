@@ -6,8 +6,8 @@ use crate::wait_until::Idle;
 use std::time::Duration;
 use tasuki::{After, AtomicOp, GlobalPtr, Handle, Job, Rank, Result};
 
-/// All ranks add 1 to one word: what they fetched are exactly the numbers from 0 on, each once, and each rank's
-/// grow.
+/// C7: all ranks add 1 to one word. Together they fetch each number from 0 on exactly once, and the
+/// numbers that one rank fetches grow.
 pub fn c7_fetch_adds_are_exact(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     for kind in KINDS {
@@ -17,7 +17,7 @@ pub fn c7_fetch_adds_are_exact(job: &Job) -> Result<()> {
         job.barrier()?;
         let fetched: Result<Vec<u64>> = (0..each).map(|_| job.fetch_add(word, 1)).collect();
         let fetched = fetched?;
-        assert!(fetched.is_sorted_by(|a, b| a < b), "what one rank fetched must grow");
+        assert!(fetched.is_sorted_by(|a, b| a < b), "the numbers that one rank fetched must grow");
         results.write(0, &fetched)?;
         job.barrier()?;
         if job.rank() == Rank(0) {
@@ -29,7 +29,7 @@ pub fn c7_fetch_adds_are_exact(job: &Job) -> Result<()> {
             }
             all.sort_unstable();
             let wrong = all.iter().enumerate().find(|&(index, &value)| value != index as u64);
-            assert_eq!(wrong, None, "{kind:?} memory: a number was given twice or never");
+            assert_eq!(wrong, None, "{kind:?} memory: a number was fetched twice or never");
             assert_eq!(job.load(word)?, (each * job.size()) as u64);
         }
         job.barrier()?;
@@ -37,7 +37,8 @@ pub fn c7_fetch_adds_are_exact(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// The same with nonblocking atomics, many under way: each rank's results are there when completed.
+/// C7: nonblocking atomics, many of them under way. When they are completed, all results of the
+/// rank have been stored.
 pub fn c7_nonblocking_adds_are_exact(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     let each = effort(job, 1000, 50);
@@ -65,7 +66,7 @@ pub fn c7_nonblocking_adds_are_exact(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// All ranks change the bits of one word, each its own: none is lost.
+/// C7: all ranks change bits of one word, each its own bits. No change is lost.
 pub fn c7_bits_of_one_word(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     for kind in KINDS {
@@ -73,7 +74,7 @@ pub fn c7_bits_of_one_word(job: &Job) -> Result<()> {
         let word: GlobalPtr<u64> = areas.on(kind, Rank(0)).cast();
         let bit = 1_u64 << (job.rank().0 * 3);
         for _ in 0..rounds {
-            assert_eq!(job.atomic(word, AtomicOp::Or(bit))? & bit, 0, "somebody set this rank's bit");
+            assert_eq!(job.atomic(word, AtomicOp::Or(bit))? & bit, 0, "another rank set this rank's bit");
             assert_eq!(
                 job.atomic(word, AtomicOp::Xor(bit | bit << 1))? & bit,
                 bit,
@@ -88,7 +89,8 @@ pub fn c7_bits_of_one_word(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A lock by compare and swap excludes, what it protects is seen by the next holder, and everybody gets it.
+/// C9: a lock by compare and swap excludes other ranks, its next holder sees what it protects, and
+/// every rank gets it.
 pub fn c9_lock_excludes_and_starves_nobody(job: &Job) -> Result<()> {
     let (areas, idle) = (Areas::new(job, 32)?, Idle::new(job)?);
     let turns = effort(job, 500, 20) as u64;
@@ -100,10 +102,10 @@ pub fn c9_lock_excludes_and_starves_nobody(job: &Job) -> Result<()> {
             while job.compare_swap(lock, 0, me)? != 0 {
                 idle.serve(Duration::from_micros(2))?;
             }
-            // Two plain words that only ever change together: torn or lost updates show.
+            // Two plain words always change together; a torn or lost update makes them differ.
             let mut pair = [0_u64; 2];
             job.get(left.cast(), &mut pair)?;
-            assert_eq!(pair[0], pair[1], "somebody else was inside, or its update was not seen");
+            assert_eq!(pair[0], pair[1], "another rank held the lock, too, or its update was not visible");
             job.put(left.cast(), &[pair[0] + 1])?;
             job.put(right.cast(), &[pair[1] + 1])?;
             assert_eq!(job.swap(lock, 0)?, me, "the lock changed hands while it was held");

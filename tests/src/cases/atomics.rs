@@ -1,4 +1,5 @@
-//! C: what each atomic does to a word and returns, for every type, in every kind of memory.
+//! C: the change that each atomic makes and the value it returns, for every type, in every kind of
+//! memory.
 
 use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{bytes_at, last};
@@ -6,7 +7,7 @@ use crate::expected_error::{ended, misused};
 use std::fmt::Debug;
 use tasuki::{After, AtomicOp, GlobalPtr, Job, Rank, Result, Word};
 
-/// A word type with what the cases need of it.
+/// A type of words on which the cases of this file run.
 trait Tested: Word + Debug + Copy {
     fn of(value: u64) -> Self;
 }
@@ -21,7 +22,8 @@ macro_rules! tested {
 
 tested!(u32, i32, u64, i64);
 
-/// Runs a body at rank 0 with a word of each kind of memory of rank 0 and of the last rank. Collective.
+/// Rank 0 runs `body` with a word in each kind of memory, of rank 0 and of the last rank.
+/// Collective.
 fn on_words(job: &Job, body: impl Fn(GlobalPtr<u64>) -> Result<()>) -> Result<()> {
     let areas = Areas::new(job, 24)?;
     for kind in KINDS.into_iter().filter(|_| job.rank() == Rank(0)) {
@@ -32,21 +34,22 @@ fn on_words(job: &Job, body: impl Fn(GlobalPtr<u64>) -> Result<()>) -> Result<()
             let mut found = [0; 24];
             job.get(areas.on(kind, owner), &mut found)?;
             let beside = found[..8].iter().chain(&found[16..]).all(|&byte| byte == 0xff);
-            assert!(beside, "an atomic changed what lies beside its word: {found:?}");
+            assert!(beside, "an atomic changed bytes beside its word: {found:?}");
         }
     }
     job.barrier()
 }
 
-/// Runs a body on the four bytes at a word; the four beside them stay as they are.
+/// Runs `body` with the lower four bytes of a word. The upper four bytes must not change.
 fn on_half(job: &Job, word: GlobalPtr<u64>, body: impl Fn(GlobalPtr<u64>) -> Result<()>) -> Result<()> {
     job.store(word, 0x1234_5678_0000_0000)?;
     body(word)?;
-    assert_eq!(job.load(word)? >> 32, 0x1234_5678, "the upper half");
+    assert_eq!(job.load(word)? >> 32, 0x1234_5678, "the upper half changed");
     Ok(())
 }
 
-/// Applies a change in each of its forms, always to `before`: the word becomes `after`, and what it was is told.
+/// Applies an operation in each of its forms: blocking, nonblocking with a result, and nonblocking
+/// without. The word must change from `before` to `after`, and the result must be `before`.
 fn each_form<W: Tested>(
     job: &Job,
     word: GlobalPtr<u64>,
@@ -73,7 +76,8 @@ fn each_form<W: Tested>(
     Ok(())
 }
 
-/// 100 + 100, each width and sign; a word of four bytes leaves the four beside it alone.
+/// C1: 100 + 100, for each width and sign. A word of four bytes leaves the four bytes beside it
+/// unchanged.
 pub fn c1_add(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
         each_form(job, word, AtomicOp::Add(W::of(100)), W::of(100), W::of(200))?;
@@ -88,7 +92,7 @@ pub fn c1_add(job: &Job) -> Result<()> {
     })
 }
 
-/// Compare and swap, hit and miss.
+/// C2: compare and swap, with a value that is equal and with one that is not.
 pub fn c2_compare_swap(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
         let change = |expected, new| AtomicOp::CompareSwap { expected: W::of(expected), new: W::of(new) };
@@ -111,7 +115,7 @@ pub fn c2_compare_swap(job: &Job) -> Result<()> {
     })
 }
 
-/// Swap, exclusive or, or, and: from binary 1111.
+/// C3: swap, exclusive or, or, and, from binary 1111.
 pub fn c3_swap_and_bits(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
         let (before, by) = (W::of(0b1111), W::of(0b11_0101));
@@ -137,7 +141,7 @@ pub fn c3_swap_and_bits(job: &Job) -> Result<()> {
     })
 }
 
-/// Additions wrap, whatever the sign, and carry into nothing.
+/// C4: additions wrap, for every sign, and do not carry into neighbouring bytes.
 pub fn c4_wraps(job: &Job) -> Result<()> {
     on_words(job, |word| {
         each_form(job, word, AtomicOp::Add(2), u64::MAX, 1)?;
@@ -152,7 +156,7 @@ pub fn c4_wraps(job: &Job) -> Result<()> {
     })
 }
 
-/// A result goes to own registered memory only.
+/// C5: the result of an atomic may be stored only in registered memory of the issuing rank.
 pub fn c5_results_go_to_own_memory(job: &Job) -> Result<()> {
     let table = job.alloc::<u64>(2)?;
     let word = table.on(last(job));
@@ -168,11 +172,12 @@ pub fn c5_results_go_to_own_memory(job: &Job) -> Result<()> {
     let freed = job.alloc_local::<u64>(1)?.pointer();
     misused(job, issue(freed), &["was freed", "hint:"]);
     job.barrier()?;
-    assert_eq!(table.to_vec()?, [0, 0], "a refused atomic ran");
+    assert_eq!(table.to_vec()?, [0, 0], "a refused atomic was carried out");
     job.barrier()
 }
 
-/// A word must lie at a multiple of its size; nothing is touched otherwise.
+/// C6: a word must lie at a multiple of its size; otherwise the call is refused and changes
+/// nothing.
 pub fn c6_misaligned_words(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 64)?;
     for kind in KINDS.into_iter().filter(|_| job.rank() == Rank(0)) {
@@ -203,7 +208,7 @@ pub fn c6_misaligned_words(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     for kind in KINDS {
-        assert!(areas.image(kind)?.iter().all(|&byte| byte == 0), "a misaligned atomic ran");
+        assert!(areas.image(kind)?.iter().all(|&byte| byte == 0), "a misaligned atomic was carried out");
     }
     job.barrier()
 }

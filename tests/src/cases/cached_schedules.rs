@@ -1,14 +1,14 @@
-//! J: calls that are made again and again: from some call of a kind on they run steps that were arranged once.
+//! J: collective calls that are repeated. From some call of a kind on, they run a cached schedule.
 
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{misused, refused};
 use std::time::Duration;
 use tasuki::{Blame, Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
 
-/// More calls of a kind than go by messages.
+/// More calls of one kind than are made by messages before a cached schedule is used.
 const CALLS: usize = 9;
 
-/// A value that says whose it is, of which call, and where.
+/// A value that tells its rank, its call and its place.
 fn value(rank: usize, call: usize, at: usize) -> u64 {
     (rank * 1_000_003 + call * 10_007 + at % 8191) as u64
 }
@@ -21,12 +21,12 @@ fn sums(ranks: impl Iterator<Item = usize> + Clone, call: usize, count: usize) -
     (0..count).map(|at| ranks.clone().map(|rank| value(rank, call, at)).sum()).collect()
 }
 
-/// What all give, one behind the other.
+/// The values of all ranks, one rank after the other.
 fn all(ranks: usize, call: usize, count: usize) -> Vec<u64> {
     (0..ranks).flat_map(|rank| values(rank, call, count)).collect()
 }
 
-/// Every call of that many values, with a root that goes around.
+/// Makes every call with `count` values; the root changes with the number of the call.
 fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let (me, ranks) = (world.rank().index(), world.size());
     let root = call % ranks;
@@ -49,7 +49,7 @@ fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     world.barrier()
 }
 
-/// Every call of blocks of that many values.
+/// Makes every call with blocks of `count` values.
 fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let (me, ranks) = (world.rank().index(), world.size());
     let root = call % ranks;
@@ -60,7 +60,7 @@ fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let given = if me == root { everybody.clone() } else { vec![] };
     assert_eq!(world.scatter(&given, count, at)?, mine, "scatter of {count} from {root}");
 
-    // For each another one: of the call with its number more.
+    // The block for member `to` has the values of call `call + to`, so all blocks differ.
     let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, call + to, count)).collect();
     let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, call + me, count)).collect();
     assert_eq!(world.alltoall(&given)?, got, "alltoall of {count}");
@@ -68,8 +68,8 @@ fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     world.barrier()
 }
 
-/// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last
-/// is shorter.
+/// Every operation, many times: with no value, with one, with values that are split into segments,
+/// and with values that are sent in pieces, the last one shorter.
 pub fn j_repeated_calls_get_cached_schedules(job: &Job) -> Result<()> {
     let world = job.world();
     let counts = [0, 1, 6, 7, 1000, 5001, effort(job, 70_001, 6000)];
@@ -86,7 +86,7 @@ pub fn j_repeated_calls_get_cached_schedules(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A map of x to a x + b, which lies in a word: maps do not commute.
+/// The map from x to a x + b, packed into a word. Maps do not commute.
 #[derive(Clone, Copy)]
 struct Affine {
     a: u32,
@@ -112,8 +112,8 @@ fn after(one: u64, next: u64) -> u64 {
     Affine::of(one).then(Affine::of(next)).word()
 }
 
-/// Operations of one's own, which need not commute, on values of one's own: combined in the order of members, by
-/// messages and later, and to the same bits.
+/// Operations of the program, which do not commute. Values must be combined in the order of
+/// members, by messages as well as by cached schedules, and with the same bits.
 pub fn j_cached_schedules_keep_the_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let map =
@@ -130,7 +130,8 @@ pub fn j_cached_schedules_keep_the_order(job: &Job) -> Result<()> {
             assert_eq!(got, [product(0..ranks, call); 700]);
         }
     }
-    // Known ones, too: of values as far from zero that of the lowest member is taken.
+    // Built-in operations, too: if values are equally far from zero, the value of the lowest member
+    // is the result.
     let ties = |rank: usize| -> Vec<i32> {
         (0..700).map(|at| if (rank + at).is_multiple_of(2) { at as i32 } else { -(at as i32) }).collect()
     };
@@ -148,9 +149,9 @@ pub fn j_cached_schedules_keep_the_order(job: &Job) -> Result<()> {
         let all = world.allgather(&again)?;
         assert!(
             all.chunks(again.len()).all(|other| other == again),
-            "not the same to the bit on all members"
+            "the members have results with different bits"
         );
-        assert!(ranks > 8 || again == first, "not the same to the bit as by messages");
+        assert!(ranks > 8 || again == first, "the result by messages has different bits");
     }
     Ok(())
 }
@@ -162,11 +163,11 @@ fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, cou
     Ok(())
 }
 
-/// More kinds of calls than there is room for steps of, of values of many types; two communicators; and after
-/// `quiesce` all memory is there again.
+/// More kinds of calls than the cache can hold, with values of many types, on two communicators.
+/// After `quiesce` all memory of the cache is free again.
 pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
     let world = job.world();
-    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("a member");
+    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
     let before = job.memory().plans;
     for round in 0..effort(job, 3, 2) {
         for count in (1..effort(job, 150, 20)).map(|at| at * 13) {
@@ -183,24 +184,24 @@ pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
         assert!(job.memory().plans < 130 << 20, "{:?}", job.memory());
         world.quiesce()?;
         other.quiesce()?;
-        assert_eq!(job.memory().plans, before, "bytes of steps that nobody needs any more");
+        assert_eq!(job.memory().plans, before, "`quiesce` left bytes of cached schedules");
     }
     Ok(())
 }
 
-/// Members that come with another length, or to another call, when both have a cached schedule: all find out, and nobody
-/// waits for ever.
+/// Members call with different lengths, or make different calls, and have cached schedules for all
+/// of them. All members must get an error, and none may wait for ever.
 pub fn j_cached_schedules_that_disagree(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there calls go by messages
+        return Ok(()); // there calls use messages
     }
     for call in 0..CALLS {
         calls(world, 1000, call)?;
         calls(world, 2000, call)?;
     }
     for bytes in [true, false] {
-        let part = world.split(Some(0), 0)?.expect("a member");
+        let part = world.split(Some(0), 0)?.expect("every rank is a member");
         for call in 0..CALLS {
             calls(&part, 1000, call)?;
             calls(&part, 2000, call)?;
@@ -218,11 +219,12 @@ pub fn j_cached_schedules_that_disagree(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Two members that both are the root wait for nothing, and find out all the same.
+/// Two members both call as the root, so neither waits for data. Both must get an error all the
+/// same.
 pub fn j_cached_schedules_with_two_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there calls go by messages
+        return Ok(()); // there calls use messages
     }
     let pair = world.split((me.0 < 2).then_some(0), 0)?;
     if let Some(pair) = &pair {
@@ -236,21 +238,22 @@ pub fn j_cached_schedules_with_two_roots(job: &Job) -> Result<()> {
     world.barrier()
 }
 
-/// Members that all wait for another one, in a call that is the first of its kind.
+/// Each member takes another one for the root, so all wait, in the first call of a kind.
 pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there members do not reach each other's words
+        return Ok(()); // there members cannot compare their calls through shared memory
     }
-    let all = world.split(Some(0), 0)?.expect("a member");
+    let all = world.split(Some(0), 0)?.expect("every rank is a member");
     let after = Rank((me.0 + 1) % job.size() as u32);
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
     misused(job, world.bcast(&mut vec![1_u32; count], after), &["bcast", "root"]);
-    all.barrier() // who has left is another reason
+    all.barrier() // a member that left would cause another error
 }
 
-/// Calls of two that move much, so often that other ways are tried, and one becomes the usual one: in pieces, too, with
-/// roots that change and that stay, and others between them.
+/// Long broadcasts between two members, repeated until the library has tried its variants and
+/// chosen one. They are also long enough for pieces. The root changes in some and stays in others,
+/// and other calls come between them.
 pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let calls = if is_simulated(job) { 2 } else { 200 };
@@ -275,23 +278,24 @@ pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Two that both are the root, in long calls that show what is lent: both find out, and keep what they have.
+/// Two members both call as the root in long broadcasts, which expose their buffers to each other.
+/// Both must get an error, and keep their own values.
 pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there calls go by messages
+        return Ok(()); // there calls use messages
     }
-    let all = world.split(Some(0), 0)?.expect("a member");
+    let all = world.split(Some(0), 0)?.expect("every rank is a member");
     let mut values = vec![1_u8; 200_000];
     (0..40).try_for_each(|call| world.bcast(&mut values, Rank(call % 2)))?;
     values.fill(7 + me.0 as u8);
     let outcome = (0..200).map(|_| world.bcast(&mut values, me)).find(Result::is_err);
-    misused(job, outcome.expect("nobody takes anything"), &["bcast", "root"]);
+    misused(job, outcome.expect("no member receives"), &["bcast", "root"]);
     assert!(values.iter().all(|&value| value == 7 + me.0 as u8));
     all.barrier()
 }
 
-/// One of two leaves when they have made many long calls, whichever way these go by now.
+/// One of two members leaves after many long broadcasts, whichever variant these use by then.
 pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let mut values = vec![1_u8; 200_000];
@@ -302,17 +306,18 @@ pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
         return Ok(());
     }
     let outcome = (0..4).map(|_| world.bcast(&mut values, Rank(1))).find(Result::is_err);
-    refused(job, outcome.expect("nobody gives anything"), Blame::Peer, &["has left"]);
+    refused(job, outcome.expect("the root has left"), Blame::Peer, &["has left"]);
     Ok(())
 }
 
-/// After an operation that panicked the next call says so, and nobody waits for what does not come.
+/// After an operation that panicked, the next call of the member fails with an error that says so,
+/// and no other member waits for ever.
 pub fn j_cached_schedules_that_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there calls go by messages
+        return Ok(()); // there calls use messages
     }
-    let part = world.split(Some(0), 0)?.expect("a member");
+    let part = world.split(Some(0), 0)?.expect("every rank is a member");
     let sum = |panics: bool| {
         let combine = move |a: u64, b: u64| if panics { panic!("on purpose") } else { a.wrapping_add(b) };
         part.allreduce(&[1_u64; 100], combine).map(drop)
@@ -328,8 +333,9 @@ pub fn j_cached_schedules_that_panic(job: &Job) -> Result<()> {
     world.barrier()
 }
 
-/// The same of a call that goes by messages: who has left it makes no more on that communicator, and who waits for it
-/// is told, or that it has left.
+/// An operation panics in a call that uses messages. Its member can make no further calls on the
+/// communicator. Members that wait for it get an error that names the panic or says that the member
+/// has left.
 pub fn j_calls_that_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let combine = move |a: u64, b: u64| if me == 0 { panic!("on purpose") } else { a.wrapping_add(b) };
@@ -339,13 +345,13 @@ pub fn j_calls_that_panic(job: &Job) -> Result<()> {
         misused(job, world.barrier(), &["barrier", "panicked", "of no more use"]);
         return Ok(());
     }
-    // Where each combines all for itself, the result is there.
-    let error = call().and_then(|()| world.barrier()).expect_err("one is missing").to_string();
+    // Where each member combines all values itself, the call succeeds and only the barrier fails.
+    let error = call().and_then(|()| world.barrier()).expect_err("a member is missing").to_string();
     assert!(error.contains("a panic ended") || error.contains("has left"), "{error}");
     Ok(())
 }
 
-/// A member that leaves: the others' calls end.
+/// A member leaves; the calls of the others must end with an error.
 pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
     let world = job.world();
     for call in 0..CALLS {
@@ -356,7 +362,7 @@ pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
     }
     job.compute(Duration::from_millis(5));
     let left = |outcome: Result<()>| match outcome {
-        Ok(()) => panic!("rank 0 has left"),
+        Ok(()) => panic!("a call succeeded although rank 0 has left"),
         Err(error) => assert!(error.to_string().contains("left"), "{error}"),
     };
     left(world.allreduce(&values(1, 1, 500), Max).map(drop));
@@ -366,12 +372,12 @@ pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Blocks that differ in length, some of nothing; and counts that disagree, which end in errors.
+/// Blocks of different lengths, some of them empty. Wrong counts are refused.
 pub fn j_blocks_that_differ(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for scale in [1, 7, effort(job, 3000, 300)] {
         for root in 0..ranks {
-            // Member r has (r + root) % 3 times so many.
+            // Member r has (r + root) % 3 * scale values.
             let count = |member: usize| (member + root) % 3 * scale;
             let counts: Vec<usize> = (0..ranks).map(count).collect();
             let everybody: Vec<u64> = (0..ranks).flat_map(|of| values(of, root, count(of))).collect();

@@ -1,6 +1,8 @@
-//! Processes that a rank makes: other programs work and inherit nothing; a fork of the rank is not the rank.
+//! Processes that a rank starts. Other programs run and inherit nothing of the job; a forked child
+//! of the rank is not the rank.
 #![allow(unsafe_code)]
-//! Unsafe: a fork whose child makes calls of the library, which must refuse them, and ends without returning.
+//! Unsafe: a fork. The child makes calls of the library, which must refuse them, and ends
+//! without returning.
 
 use crate::exchange::next;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -9,7 +11,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Registered, Result, Signal};
 
-/// A rank may start programs: they run, their output comes back, and none of the descriptors they find is ours.
+/// A rank may start programs. They run, their output can be read, and they inherit no descriptor of
+/// the library.
 pub fn other_programs_inherit_nothing(job: &Job) -> Result<()> {
     let (table, _own) = (job.alloc::<u64>(1)?, job.register(vec![0_u64])?);
     job.put(table.on(next(job)), &[1])?;
@@ -22,7 +25,8 @@ pub fn other_programs_inherit_nothing(job: &Job) -> Result<()> {
     for (before, target) in names {
         let number = before.rsplit(' ').next().unwrap_or_default();
         seen += 1;
-        // Others may have left a file or a pipe open for all their descendants; of these kinds we open some.
+        // Other programs may leave files or pipes open for all their descendants, so only the kinds
+        // of descriptors that the library opens are counted.
         let is_beyond_the_standard = number.parse::<u32>().is_ok_and(|number| number > 2);
         let kinds = ["socket:", "anon_inode:", "/memfd:"];
         if target.contains("tasuki") || is_beyond_the_standard && kinds.iter().any(|k| target.starts_with(k))
@@ -30,20 +34,21 @@ pub fn other_programs_inherit_nothing(job: &Job) -> Result<()> {
             ours.push(target);
         }
     }
-    assert!(seen >= 3, "the listing was not understood: {text}");
+    assert!(seen >= 3, "the output of ls has an unknown form: {text}");
     assert!(ours.is_empty(), "inherited: {ours:?}");
     assert_eq!(table.get(0)?, 1);
     job.barrier()
 }
 
-/// Ends a forked child with that code, running nothing of what the parent left to be run at its end.
+/// Ends a forked child with `code`, without running anything that the parent registered for its
+/// end.
 fn become_another(code: i32) -> ! {
     let failed = Command::new("sh").args(["-c", &format!("exit {code}")]).exec();
     eprintln!("a forked child cannot become another program: {failed}");
     std::process::abort()
 }
 
-/// What a forked child has of its parent's job.
+/// The job of the parent and objects in it, as a forked child inherits them.
 struct Inherited<'job> {
     job: &'job Job,
     table: Array<u64>,
@@ -51,8 +56,8 @@ struct Inherited<'job> {
     own: Registered<u64>,
 }
 
-/// In a forked child each call fails and says so, none waits, and nothing of the rank's is changed; dropping what the
-/// child inherited frees nothing either.
+/// In a forked child every call fails with an error that says so. No call waits, and none changes
+/// anything of the rank. Dropping the inherited objects frees nothing of the rank.
 pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
     let (table, signal) = (job.alloc::<u64>(4)?, job.signal()?);
     let own = job.register(vec![7_u64])?;
@@ -60,7 +65,8 @@ pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
     job.barrier()?;
     let before = job.memory();
     let inherited = Inherited { job, table, signal, own };
-    // SAFETY: the child calls only the library, the allocator (which the C library keeps usable) and exec.
+    // SAFETY: the child calls only the library, exec, and the allocator, which the C library keeps
+    // usable after a fork.
     let inherited = match unsafe { fork() }.expect("fork works") {
         ForkResult::Child => {
             let code = inherited.try_everything();
@@ -79,7 +85,7 @@ pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
     assert_eq!((after.registrations, after.signals), (before.registrations, before.signals));
     let fresh = job.alloc_local::<u64>(4)?;
     assert_eq!(fresh.to_vec()?, [0; 4]);
-    job.barrier()?; // everyone has looked
+    job.barrier()?; // all ranks have checked their memory
     job.put(inherited.table.on(next(job)), &[1])?;
     job.barrier()?;
     assert_eq!(inherited.table.get(0)?, 1);
@@ -87,7 +93,7 @@ pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
 }
 
 impl Inherited<'_> {
-    /// Makes every call; 0 if all were refused as they should be, else which one was not.
+    /// Makes every call; returns 0 if all were refused as they should be.
     fn try_everything(&self) -> i32 {
         let Inherited { job, table, signal, own } = self;
         let place = table.on(job.rank()).at(1);

@@ -1,4 +1,4 @@
-//! J10, J2: plans through whose buffers any number of values pass.
+//! J10, J2: chunked plans, whose starts take any number of values.
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
@@ -12,25 +12,26 @@ fn row(rank: usize, start: usize, count: usize) -> Vec<i64> {
     (0..count).map(|at| value(rank, start, at)).collect()
 }
 
-/// What members pass: none, fewer than there is room for, as many, and more, which do not divide.
+/// Numbers of values: none, fewer than fit into the plan, exactly as many, and more.
 const LENGTHS: [usize; 5] = [0, 3, 7, 14, 40];
-/// Values that a plan has room for.
+/// The number of values that fit into a plan.
 const ROOM: usize = 7;
 
 fn pass(plan: &mut ChunkedPlan<i64>, values: Vec<i64>) -> Result<Vec<i64>> {
     plan.start(values)?;
-    Ok(plan.wait()?.expect("it was started"))
+    Ok(plan.wait()?.expect("the plan was started"))
 }
 
-/// J10: messages of any length, in pieces, each operation; a vector comes back with what was got.
+/// J10: every operation with any number of values, in pieces. The vector that was passed in comes
+/// back with the result.
 pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let root = Rank(ranks as u32 - 1);
     let is_root = job.rank() == root;
     let mut news = world.bcast_init::<i64>(ROOM, root)?.chunked()?;
     let mut sum = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
-    // An operation that panics of what no member gave.
-    let checked = |a: i64, b: i64| a.checked_add(b).expect("no more than all come to");
+    // An operation that panics if it combines values that no member gave.
+    let checked = |a: i64, b: i64| a.checked_add(b).expect("values of the members do not overflow");
     let mut own = world.reduce_init::<i64>(ROOM, checked, root)?.chunked()?;
     let mut parts = world.scatter_init::<i64>(ROOM, root)?.chunked()?;
     let mut all = world.allgather_init::<i64>(ROOM)?.chunked()?;
@@ -63,10 +64,10 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J10: neighbours exchange any number of values, also where a member gives less blocks than it gets.
+/// J10: neighbours exchange any number of values, also if a member gives fewer blocks than it gets.
 pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
-    // Everybody gives rank 0 a block, which gives nobody any.
+    // All other members give a block to rank 0, and rank 0 gives none.
     let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
     let destinations = if me == 0 { vec![] } else { vec![Rank(0)] };
     let star = world.graph(&sources, &destinations)?;
@@ -80,7 +81,8 @@ pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J2: several are started in different orders on different members, waited for in others, and beside other calls.
+/// J2: the members start several plans in different orders, wait for them in different orders, and
+/// make other calls in between.
 pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let mut plans = Vec::new();
@@ -93,7 +95,8 @@ pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
         for at in (0..3).map(number) {
             plans[at].start(row(me, at, count))?;
         }
-        // Messages and a call in between: the pieces of those who wait for them go on.
+        // Messages and a call in between: the pieces of members that wait in them must make
+        // progress.
         match me % 2 {
             0 if me + 1 < ranks => world.send(&[1_u8], Rank(me as u32 + 1), Slot(1))?,
             1 => world.recv(&mut [0_u8], Rank(me as u32 - 1), Slot(1)).map(drop)?,
@@ -114,7 +117,7 @@ pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J10: slices are lent inside a scope; what cannot be is refused, and loses nothing.
+/// J10: slices can be lent inside a scope. Misuse is refused, and nothing is lost.
 pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let mut first = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
@@ -136,11 +139,15 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     if ranks > 1 {
         refused(job, blocks.start(vec![0; ranks + 1]), Blame::Misuse, &["blocks", "start("]);
     }
-    assert_eq!(pass(&mut blocks, vec![3; 2 * ranks])?, vec![3; 2 * ranks], "the plan is as it was");
+    assert_eq!(
+        pass(&mut blocks, vec![3; 2 * ranks])?,
+        vec![3; 2 * ranks],
+        "the refused start left the plan usable"
+    );
     first.start(row(me, 2, 20))?;
     refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before it is started again"]);
     assert_eq!(first.wait()?.map(|values| values.len()), Some(20));
-    assert_eq!(first.wait()?, None, "it is over");
+    assert_eq!(first.wait()?, None, "the start has been waited for");
     let empty = world.bcast_init::<i64>(0, Rank(0))?;
     refused(job, empty.chunked(), Blame::Misuse, &["not empty"]);
     let mut active = world.barrier_init()?;
@@ -149,7 +156,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J3: dropped while pieces are left: returns at once, and nothing is corrupted.
+/// J3: a plan is dropped while pieces are left. Dropping returns at once, and nothing is corrupted.
 pub fn j3_dropped_while_pieces_are_left(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank().index());
     for count in [ROOM, 3 * ROOM] {

@@ -1,13 +1,13 @@
-//! G12, G13 and communicators: calls that all members make, against plain arithmetic.
+//! G12, G13: collective calls, compared with plain arithmetic, and communicators.
 
 use crate::exchange::effort;
 use crate::random::Random;
 use tasuki::{And, Bool, Complex, Job, Max, MaxAbs, Min, MinAbs, Or, Pod, Rank, Result, Slot, Sum, Xor};
 
-/// How many values: none, few, more than a line takes, more than a chunk takes.
+/// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
 
-/// The value of a rank at a place: of both signs, small enough that sums are exact.
+/// The value of a rank at a place. It may be negative, and is small enough for sums to be exact.
 fn value(rank: u32, place: usize) -> i64 {
     let mut random = Random::seed(u64::from(rank) * 7919 + place as u64);
     random.below(2001) as i64 - 1000
@@ -17,7 +17,7 @@ fn mine<T>(job: &Job, count: usize, of: impl Fn(i64) -> T) -> Vec<T> {
     (0..count).map(|place| of(value(job.rank().0, place))).collect()
 }
 
-/// What all ranks' values come to, by a plain loop.
+/// The combination of all ranks' values, by a plain loop.
 fn all<T: Copy>(job: &Job, count: usize, of: impl Fn(i64) -> T, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let at = |place| {
         let values = (0..job.size() as u32).map(|rank| of(value(rank, place)));
@@ -26,7 +26,7 @@ fn all<T: Copy>(job: &Job, count: usize, of: impl Fn(i64) -> T, combine: impl Fn
     (0..count).map(at).collect()
 }
 
-/// G12: sum, extremes with and without sign, of every kind of number, on one and on all.
+/// G12: sums of every type of number, with `reduce` and `allreduce`.
 pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
     fn integers<T: Pod + PartialEq + std::fmt::Debug>(
         job: &Job,
@@ -53,7 +53,7 @@ pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: the operations by name; by size of the number, the sign stays.
+/// G12: the built-in operations. Extremes by absolute value keep the sign.
 pub fn g12_operations_by_name(job: &Job) -> Result<()> {
     let (world, rank) = (job.world(), i64::from(job.rank().0));
     let last = job.size() as i64 - 1;
@@ -77,7 +77,7 @@ pub fn g12_operations_by_name(job: &Job) -> Result<()> {
     assert_eq!(all(world.allreduce(&truths, And)?), [!both, true]);
     assert_eq!(all(world.allreduce(&truths, Or)?), [true, true]);
     assert_eq!(all(world.allreduce(&truths, Xor)?), [true, last % 2 == 0]);
-    // By whoever is there, too.
+    // A plan of the same operation.
     let mut plan = world.allreduce_init::<Bool>(2, And)?;
     plan.write(0, &truths)?;
     plan.start()?;
@@ -86,9 +86,10 @@ pub fn g12_operations_by_name(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// An operation that does not commute is applied in the order of ranks: here, words are strung together.
+/// G12: an operation that does not commute is applied in the order of ranks. Here it concatenates
+/// numbers.
 pub fn g12_order_of_ranks(job: &Job) -> Result<()> {
-    // Digits to the base 100 behind one another; the second value counts how many there are.
+    // Digits of base 100, concatenated; the second value counts the digits.
     let string = |a: [u64; 2], b: [u64; 2]| {
         [a[0].wrapping_mul(100_u64.wrapping_pow(b[1] as u32)).wrapping_add(b[0]), a[1] + b[1]]
     };
@@ -103,7 +104,7 @@ pub fn g12_order_of_ranks(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Broadcast, gather and allgather from and to every rank, of every length.
+/// Broadcast, gather and allgather, with every root and every length.
 pub fn values_reach_everybody(job: &Job) -> Result<()> {
     let world = job.world();
     for count in COUNTS {
@@ -122,7 +123,7 @@ pub fn values_reach_everybody(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Many collective calls in a row, with no order between the ranks but theirs.
+/// Many collective calls in a row; nothing else orders the ranks.
 pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size() as u64);
     for round in 0..effort(job, 2000, 20) as u64 {
@@ -136,18 +137,20 @@ pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G13: communicators of some ranks, with ranks of their own, and messages that never meet those of others.
+/// G13: communicators have ranks of their own, and a message on one never matches a receive on
+/// another.
 pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
     let world = job.world();
     let odd = job.rank().0 % 2;
-    // Even and odd ranks, in reverse order.
-    let half = world.split(Some(odd.into()), -i64::from(job.rank().0))?.expect("everybody has a colour");
+    // One communicator of the even ranks and one of the odd ranks, both in reverse order.
+    let half = world.split(Some(odd.into()), -i64::from(job.rank().0))?.expect("every rank has a colour");
     let members = (0..job.size() as u32).filter(|rank| rank % 2 == odd).count();
     assert_eq!(half.size(), members);
     assert_eq!(half.rank().0 as usize, members - 1 - job.rank().index() / 2);
     let total: u32 = (0..job.size() as u32).filter(|rank| rank % 2 == odd).sum();
     assert_eq!(half.allreduce(&[job.rank().0], Sum)?, [total]);
-    // One value on the same slot in both communicators, both to the next rank around; the received ones differ.
+    // Each rank sends one value to the next member, on one slot in both communicators. The received
+    // values differ.
     let next = |of: &tasuki::Communicator, by: usize| Rank(((of.rank().index() + by) % of.size()) as u32);
     let (mut in_world, mut in_half) = ([0_u32], [0_u32]);
     let (of_world, of_half) = ([world.rank().0], [1000 + half.rank().0]);
@@ -163,7 +166,7 @@ pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
     })?;
     assert_eq!(in_world[0], next(world, world.size() - 1).0);
     assert_eq!(in_half[0], 1000 + next(&half, half.size() - 1).0);
-    // Some ranks make one by key, the others none.
+    // Ranks 0 and 1 make a communicator; the others pass no colour and get none.
     let few = world.split((job.rank().0 < 2).then_some(0), 0)?;
     assert_eq!(few.is_some(), job.rank().0 < 2);
     if let Some(few) = few {
@@ -174,7 +177,7 @@ pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Values that look like what the library sends before a long part.
+/// G12: values that look like the announcement that the library sends before a long part.
 pub fn g12_values_that_look_like_announcements(job: &Job) -> Result<()> {
     let world = job.world();
     for len in [0, 8, 16, 100, u64::MAX] {

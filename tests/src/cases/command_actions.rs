@@ -1,4 +1,4 @@
-//! B, D: what commands carry, and who runs them.
+//! B, D: the actions of commands, and the ranks that run them.
 
 use super::command_queues::count;
 use crate::exchange::{effort, is_simulated, last, next, previous};
@@ -7,8 +7,9 @@ use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::{Cause, Combine, Command, Job, Rank, RemoteQueue, Result};
 
-/// Segments pass through all ranks, each forwarded by a command when it has arrived: long and short ones mixed, so that
-/// they end in another order than they began. Nobody forwards what is not there.
+/// D16: segments pass through all ranks; a command forwards each segment once it has arrived. Long
+/// and short segments are mixed, so copies end in another order than they start. No rank may
+/// forward a segment that is not there.
 pub fn d16_segments_are_forwarded_in_order(job: &Job) -> Result<()> {
     let lengths = [40_000, 8, 3_000, 100_000, 64, 9_000, 20_000, 1];
     let starts: Vec<usize> =
@@ -44,8 +45,8 @@ pub fn d16_segments_are_forwarded_in_order(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Long copies, which ranks that wait take part in, are whole when their effect is seen; several at once, and in both
-/// directions.
+/// Long copies, in which waiting ranks take part, are complete when their effect is visible;
+/// several at once, and in both directions.
 pub fn long_copies_are_whole(job: &Job) -> Result<()> {
     let sizes = [131_072, 1_000_003, if is_simulated(job) { 200_001 } else { 9_000_001 }];
     let (done, me, to, from) = (job.signal()?, job.rank(), next(job), previous(job));
@@ -68,10 +69,11 @@ pub fn long_copies_are_whole(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// The owner of a queue computes, who raised its signal computes on, others sleep: the command runs.
+/// D18: the owner of a queue computes, the rank that raised the trigger computes, and the others
+/// sleep. The command must run.
 pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
     if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // nobody reaches the queue but its owner, who computes
+        return Ok(()); // only the owner can access the queue, and it computes
     }
     let (word, go, met, over) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);
     let me = job.rank();
@@ -81,7 +83,7 @@ pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
             Rank(0) => {
                 queue.post(count(&word, Rank(1)).when(go.reaches(round)).then(met.on(Rank(1)).add(1)))?;
                 job.barrier()?;
-                // Its own memory: no call that could run anything.
+                // Reads its own memory: this call cannot run commands.
                 while word.get(0)? < round {
                     stay_away(job);
                 }
@@ -106,7 +108,7 @@ pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A copy between two ranks that make no call meanwhile, by a queue of a third.
+/// B3: a command in the queue of a third rank copies between two ranks that make no call meanwhile.
 pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
     let (data, told, done) = (job.alloc::<u8>(50_000)?, job.alloc::<u64>(1)?, job.signal()?);
     let me = job.rank();
@@ -134,8 +136,9 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Commands that only one rank may run, in the queue of another, let go by a third: it runs them, asleep or in a wait
-/// before, whether it has queues or not; several queues at once, too.
+/// B3: a command in the queue of one rank that only a second rank may run, triggered by a third.
+/// The second rank runs it from a wait, asleep or not, and with or without queues of its own; also
+/// for several queues at once.
 pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
     let (me, ranks) = (job.rank(), job.size() as u32);
     let data = job.alloc::<u64>(ranks as usize * 2)?;
@@ -153,10 +156,10 @@ pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
         }
         job.barrier()?;
         if round.is_multiple_of(3) && round.is_multiple_of(10) {
-            job.compute(Duration::from_millis(2)); // some are asleep by then
+            job.compute(Duration::from_millis(2)); // until some ranks sleep
         }
         job.raise(go.on(previous(job)), 1)?;
-        // What this rank is the source or the destination of.
+        // The number of commands whose source or destination is this rank.
         let of_mine =
             [job.rank_after(-1), job.rank_after(-2)].iter().filter(|one| one.0.is_multiple_of(2)).count();
         done.wait_at_least(round * of_mine as u64)?;
@@ -171,7 +174,8 @@ pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// All ranks have values combined into the same ones, by commands without order in one queue: each counts once.
+/// All ranks post commands without order to one queue that combine values into one array. Each
+/// command counts once.
 pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
     let (name, done, me) = (job.alloc::<RemoteQueue>(1)?, job.signal()?, job.rank());
     let (queue, root) = (job.queue(256)?, Rank(0));
@@ -209,7 +213,7 @@ pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Values are combined on arrival, of every size, short and long.
+/// Values of every size are combined at the destination.
 pub fn reductions_on_arrival(job: &Job) -> Result<()> {
     let all = job.size() as u64;
     for len in [1, 3, 700, 5_000] {
@@ -220,7 +224,7 @@ pub fn reductions_on_arrival(job: &Job) -> Result<()> {
         parts.1.fill(if me.0.is_multiple_of(2) { me.0 as i32 } else { -(me.0 as i32) })?;
         parts.2.fill(1 << (me.0 % 8))?;
         let queue = job.queue(8)?;
-        // One rank after the other, each when the one before it has.
+        // One rank after the other: the commands of a rank raise the trigger of the next.
         let own = |command: Command| command.when(turn.reaches(3));
         let root = Rank(0);
         queue.post(

@@ -1,4 +1,5 @@
-//! B5 to B9, B11: the orders that copies may have, by commands: after a stream, after one command, after all, in a row.
+//! B5 to B9, B11: orders between copies, expressed with commands: after a stream, after one
+//! command, after all, in a row.
 
 use super::command_queues::{count, post};
 use crate::exchange::{effort, last, next};
@@ -6,13 +7,15 @@ use crate::pattern;
 use crate::wait_until::Idle;
 use tasuki::{Cause, Command, Job, Rank, Result};
 
-/// Long enough to be carried out when its queue's lease has been given back, and on real memory by several.
+/// A length that makes a copy outlast the lease of its queue; in real memory, several ranks share
+/// such a copy.
 fn slow(job: &Job) -> usize {
     effort(job, 300_000, 20_000)
 }
 
-/// Prefix: what waits for a place in a stream starts after all that fired in it up to there, though what fired later
-/// has ended long ago. Exact: what waits for one command starts after it, whatever else has not even fired.
+/// B5, prefix: a command that waits for a place in a stream starts after everything that fired in
+/// the stream before that place, although later commands have ended long ago. B5, exact: a command
+/// that waits for one other command starts after it, even if others have not fired.
 pub fn b5_after_a_stream_or_after_one(job: &Job) -> Result<()> {
     let len = slow(job);
     let (data, ends) = (job.alloc::<u8>(2 * len)?, job.alloc::<u8>(3)?);
@@ -24,7 +27,7 @@ pub fn b5_after_a_stream_or_after_one(job: &Job) -> Result<()> {
         ends.fill(0)?;
         job.barrier()?;
         let (from, near) = (data.on(last(job)), data.on(me).at(len));
-        // Its end is what the others are after.
+        // The last byte of the copy, which the ordered commands read.
         let end = near.at(len - 1);
         queue.post_many(&[
             Command::copy(end, ends.on(me), 1).when(stream.reaches(3 * round - 2)).then(done.on(me).add(1)),
@@ -36,7 +39,7 @@ pub fn b5_after_a_stream_or_after_one(job: &Job) -> Result<()> {
         queue.post(Command::nothing().when(alone.reaches(round)).then(done.on(me).add(1)))?;
         done.wait_at_least(2 * round)?;
         assert_eq!(ends.to_vec()?, [bytes[len - 1], 0, round as u8], "round {round}");
-        pattern::check(&data.to_vec()?[len..], round, "the slow one");
+        pattern::check(&data.to_vec()?[len..], round, "the slow copy");
         job.raise(gate.on(me), 1)?;
         Idle::new(job)?.until(|| Ok(ends.get(1)? == bytes[len - 1]))?;
         job.barrier()?;
@@ -44,8 +47,9 @@ pub fn b5_after_a_stream_or_after_one(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// After all: copies of every length, in two queues, whose effects go to one signal; what waits for as many as there
-/// are finds all of their bytes. Who has waited for the last of a stream has all before it.
+/// B6: copies of every length in two queues raise one signal. A command that waits for all of them
+/// finds all their bytes. B8: a rank that has waited for the last command of a stream has the data
+/// of all before it.
 pub fn b6_b8_after_all_that_was_posted(job: &Job) -> Result<()> {
     let lengths = [slow(job), 9_000, 8, 20_000, 64, 1];
     let total: usize = lengths.iter().sum();
@@ -53,7 +57,7 @@ pub fn b6_b8_after_all_that_was_posted(job: &Job) -> Result<()> {
     let (all, stream, done) = (job.signal()?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
     let queues = [job.queue(8)?, job.queue(8)?];
-    done.wait_at_least(0)?; // nothing was asked for
+    done.wait_at_least(0)?; // no copy was posted yet
     for round in 1..=effort(job, 50, 3) as u64 {
         data.write(0, &pattern::bytes(round, total))?;
         job.barrier()?;
@@ -66,7 +70,7 @@ pub fn b6_b8_after_all_that_was_posted(job: &Job) -> Result<()> {
             queues[at % 2].post(if at % 2 == 0 { copy.then(stream.on(me).add(1)) } else { copy })?;
             start += len;
         }
-        // The first is the slow one.
+        // The first copy is the slow one.
         stream.wait_at_least(3 * round - 2)?;
         let arrived = data.to_vec()?;
         assert!(
@@ -85,8 +89,9 @@ pub fn b6_b8_after_all_that_was_posted(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// In a row: a session queue whose credit is what its own commands bring. Of many copies to one place the last stays,
-/// though each is slower than the next.
+/// B7: commands of a repeating queue give it the credit for the next command, so each runs after
+/// the one before. Of many copies to one place the last must remain, although each copy is slower
+/// than the next.
 pub fn b7_copies_in_a_row(job: &Job) -> Result<()> {
     let (many, len) = (20, slow(job));
     let (data, place) = (job.alloc::<u8>(len)?, job.alloc::<u8>(len)?);
@@ -107,16 +112,16 @@ pub fn b7_copies_in_a_row(job: &Job) -> Result<()> {
         credit.wait_at_least(before + many as u64 + 1)?;
         job.barrier()?;
         let part = len / many;
-        assert_eq!(place.to_vec()?[..part], bytes[len - part..], "the last one stays");
+        assert_eq!(place.to_vec()?[..part], bytes[len - part..], "the bytes of the last copy remain");
         job.barrier()?;
-        // The credit that the last one brought is for a command that does nothing.
+        // The last command gave credit for one more; a command that does nothing uses it.
         queue.post(Command::nothing())?;
     }
     Ok(())
 }
 
-/// A million copies, none waited for before all are posted: a queue of 64 places holds the poster back, and nothing is
-/// lost.
+/// B9: a million copies; the rank waits only after all are posted. A queue of 64 commands makes the
+/// poster wait for room, and nothing is lost.
 pub fn b9_a_million_copies_by_commands(job: &Job) -> Result<()> {
     let (copies, places) = (effort(job, 1_000_000, 600), 4096);
     let (from, into) = (job.alloc::<u64>(places)?, job.alloc::<u64>(places)?);
@@ -143,8 +148,8 @@ pub fn b9_a_million_copies_by_commands(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What was to follow a copy that fails does not start, on any rank, and says why; what is independent of it goes on,
-/// and so does the queue.
+/// B11: commands that should follow a failed copy do not start, on any rank, and fail with its
+/// cause. Independent commands still run, also later ones in the queue.
 pub fn b11_followers_of_a_failed_copy(job: &Job) -> Result<()> {
     let (word, free) = (job.alloc::<u64>(4)?, job.signal()?);
     let (me, to, root) = (job.rank(), next(job), Rank(0));
@@ -157,16 +162,16 @@ pub fn b11_followers_of_a_failed_copy(job: &Job) -> Result<()> {
     )?;
     job.barrier()?;
     if me == root {
-        // Long and short, and one whose failure is found by whoever runs it.
+        // Copies with a wrong source; the rank that runs a copy detects the failure.
         let nowhere = word.on(to).at(1 << 30);
         let fails = Command::copy(nowhere, word.on(me), slow(job));
         let twice = job.ranks().map(|rank| fails.clone().then(bad.on(rank).add(1)));
         twice.into_iter().try_for_each(|command| queue.post(command).map(drop))?;
     }
     queue.post(Command::put(word.on(to).at(3), &[7_u64]).then(free.on(to).add(1)))?;
-    free.wait_at_least(1)?; // beside it
+    free.wait_at_least(1)?; // independent of the failed copy
     for signal in [&bad, &second, &third, &second] {
-        let failed = signal.wait_at_least(1).expect_err("what it was to follow has failed");
+        let failed = signal.wait_at_least(1).expect_err("the commands before it have failed");
         let Cause::Poisoned { cause, .. } = failed.cause() else { panic!("{failed}") };
         let range = matches!(**cause, Cause::OutOfRange { .. } | Cause::Stale { .. } | Cause::NullAddress);
         assert!(range && failed.to_string().contains("failed on rank"), "{failed}");

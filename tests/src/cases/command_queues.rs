@@ -1,4 +1,4 @@
-//! B, D: command queues: when commands fire, and in which order their effects happen.
+//! B, D: command queues: when commands fire, and the order of their effects.
 
 use crate::exchange::{effort, is_simulated, next, previous, tell_all};
 use crate::expected_error::misused;
@@ -6,7 +6,7 @@ use crate::wait_until::{Idle, may_be_helped};
 use std::time::Duration;
 use tasuki::{Array, AtomicOp, Cause, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
 
-/// Posts, waiting for room where there is none: full is an ordinary answer.
+/// Posts a command, and waits for room if the queue is full.
 pub(super) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<Posted> {
     loop {
         match queue.post(command) {
@@ -18,12 +18,13 @@ pub(super) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<
     }
 }
 
-/// A command that adds one to a word.
+/// A command that adds 1 to a word of `rank`.
 pub(super) fn count(word: &Array<u64>, rank: Rank) -> Command {
     Command::atomic(word.on(rank), AtomicOp::Add(1))
 }
 
-/// A command whose trigger is met when it is posted fires; one that is posted before, too; each once.
+/// D4: a command fires if its trigger is met when it is posted, and also if its trigger is met
+/// later; each fires once.
 pub fn d4_triggers_that_are_met_fire(job: &Job) -> Result<()> {
     let (word, go, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
@@ -45,7 +46,8 @@ pub fn d4_triggers_that_are_met_fire(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Commands that let a waiting one of their own queue go on, while long ones are under way in it: each happens once.
+/// D9: commands trigger another command that waits in their own queue, while long copies are under
+/// way in that queue. Each command runs once.
 pub fn d9_queues_that_move_themselves_on(job: &Job) -> Result<()> {
     const LEN: usize = 40_000;
     const EACH: u64 = 10;
@@ -75,14 +77,15 @@ pub fn d9_queues_that_move_themselves_on(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Lower thresholds fire first, equal ones in the order of their posts. Who fired when is seen by the stream that the
-/// commands are.
+/// D5: commands with lower thresholds fire first; with equal thresholds they fire in the order of
+/// their posts. Each command draws a number, which tells when it fired.
 pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
     const THRESHOLDS: [u64; 6] = [3, 1, 2, 1, 3, 2];
     const ORDER: [usize; 6] = [1, 3, 2, 5, 0, 4];
     let (turn, order) = (job.alloc::<u64>(1)?, job.alloc::<u64>(THRESHOLDS.len())?);
     let (go, done, me) = (job.signal()?, job.signal()?, job.rank());
-    // What is not at hand of whoever runs it takes longer, and the next ones need not wait for that.
+    // Access the words once before: an access to memory that is not mapped yet takes longer, and
+    // later commands need not wait for it.
     for rank in job.ranks() {
         job.load(turn.on(rank))?;
         job.load(order.on(rank))?;
@@ -94,7 +97,8 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
         queue.post(draw.when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
     if is_simulated(job) {
-        // Atomics under way overtake each other there: one threshold at a time.
+        // On the simulator atomics under way overtake each other, so only one threshold is met at a
+        // time.
         for threshold in 1..=3 {
             job.raise(go.on(me), 1)?;
             done.wait_at_least(2 * threshold)?;
@@ -103,7 +107,8 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
             assert!(drawn.iter().all(|&turn| turn < 2 * threshold), "{drawn:?}");
         }
     } else {
-        // Only those that wait when their signal is raised are in order, not those that a helper has yet to read.
+        // Only commands that already wait when the signal is raised fire in this order, not
+        // commands that a helper has not read yet.
         while queue.stats().unread > 0 {
             std::thread::yield_now();
         }
@@ -116,7 +121,8 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What a command moves is read when it fires, not when it is posted; what it carries, when it is made.
+/// D6: the source of a copy is read when the command fires, not when it is posted. The bytes of a
+/// put are copied when the command is made.
 pub fn d6_sources_are_read_when_it_fires(job: &Job) -> Result<()> {
     let (from, to) = (job.alloc::<u64>(2)?, job.alloc::<u64>(2)?);
     let (go, done, me) = (job.signal()?, job.signal()?, job.rank());
@@ -135,7 +141,7 @@ pub fn d6_sources_are_read_when_it_fires(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A command that is taken back never fires; one that has fired cannot be taken back.
+/// D8: a command that is cancelled never fires, and one that has fired cannot be cancelled.
 pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     let (word, go, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
@@ -144,13 +150,13 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
         let add = || count(&word, to).when(go.reaches(round + 1)).then(done.on(me).add(1));
         let first = queue.post(add())?;
         let second = queue.post(add())?;
-        assert!(queue.cancel(first)?, "it waits");
-        assert!(!queue.cancel(first)?, "it is not there any more");
+        assert!(queue.cancel(first)?, "the command waits");
+        assert!(!queue.cancel(first)?, "the command was cancelled before");
         job.raise(go.on(me), 1)?;
         done.wait_at_least(round + 1)?;
-        assert!(!queue.cancel(second)?, "it has fired");
+        assert!(!queue.cancel(second)?, "the command has fired");
     }
-    // More than wait at once: those behind are taken back before they are read.
+    // More commands than can wait at once: the last ones are cancelled before they are read.
     let unmet = || count(&word, to).when(go.reaches(1 << 40));
     let idle = Idle::new(job)?;
     let posted = (0..16).map(|_| post(&queue, &idle, &unmet())).collect::<Result<Vec<_>>>()?;
@@ -166,14 +172,15 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     let posted = other.post(unmet())?;
     assert!(queue.cancel(posted).is_err_and(|error| error.to_string().contains("another queue")));
     assert!(other.cancel(posted)?);
-    // What another rank posted, the queue's own takes back.
+    // The owner of the queue cancels a command that another rank posted.
     let names: Vec<RemoteQueue> = tell_all(job, other.remote())?;
     let posted: Vec<Posted> = tell_all(job, job.post(names[to.index()], unmet())?)?;
     assert!(other.cancel(posted[previous(job).index()])?);
     job.barrier()
 }
 
-/// A command is taken back while others raise its signal: it fires once or never, as the answer says.
+/// D8: a command is cancelled while another rank raises its trigger. It fires once or never, as
+/// `cancel` returns.
 pub fn d8_takes_back_while_it_fires(job: &Job) -> Result<()> {
     let (word, go, done, met) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);
     let (me, to, from) = (job.rank(), next(job), previous(job));
@@ -192,7 +199,8 @@ pub fn d8_takes_back_while_it_fires(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// An effect of 15 adds 15, a second effect is one, and signals make signals.
+/// D9: an effect may add 15, a command may have two effects, and signals trigger commands that
+/// raise signals.
 pub fn d9_effects_and_chains(job: &Job) -> Result<()> {
     let signals = (0..5).map(|_| job.signal()).collect::<Result<Vec<Signal<'_>>>>()?;
     let (extra, me) = (job.signal()?, job.rank());
@@ -212,7 +220,7 @@ pub fn d9_effects_and_chains(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A join of as many as there are ranks, in whatever order they come, again and again.
+/// D10: a command waits for a raise by every rank, in any order, many times.
 pub fn d10_joins(job: &Job) -> Result<()> {
     let (word, joined, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let me = job.rank();
@@ -230,7 +238,8 @@ pub fn d10_joins(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A command with two triggers fires when both are met, whichever comes first and however far ahead one of them is.
+/// D10: a command with two triggers fires when both are met, whichever is met first, and however
+/// far ahead one of them is.
 pub fn d10_two_triggers(job: &Job) -> Result<()> {
     let (word, left, right, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);
     let (me, idle) = (job.rank(), Idle::new(job)?);
@@ -240,7 +249,7 @@ pub fn d10_two_triggers(job: &Job) -> Result<()> {
         let (one, other) = if round % 2 == 0 { (left, right) } else { (right, left) };
         let from = 2 * round;
         if round % 3 == 0 {
-            job.raise(one.on(me), 2)?; // before the commands are there
+            job.raise(one.on(me), 2)?; // before the commands are posted
         }
         for step in [from + 2, from + 1] {
             let both = count(&word, me).when(left.reaches(step)).when(right.reaches(step));
@@ -250,7 +259,7 @@ pub fn d10_two_triggers(job: &Job) -> Result<()> {
             job.raise(one.on(me), 2)?;
         }
         idle.serve(Duration::from_micros(20))?;
-        assert_eq!(done.value(), fired, "one trigger of two");
+        assert_eq!(done.value(), fired, "a command fired with one of two triggers met");
         for _ in 0..2 {
             job.raise(other.on(me), 1)?;
             fired += 1;
@@ -261,7 +270,8 @@ pub fn d10_two_triggers(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Nothing runs without an arrival, and nothing that was not posted; an arrival before its command is kept.
+/// D12: no command of a repeating queue runs without credit, and none that was not posted. Credit
+/// that comes before its command is kept.
 pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
     let (word, credit, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, from, idle) = (job.rank(), previous(job), Idle::new(job)?);
@@ -269,17 +279,21 @@ pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
     let add = count(&word, me).then(done.on(me).add(1));
     let mut ran = 0;
     for round in 0..effort(job, 100, 4) as u64 {
-        let early = round % 4; // arrivals that are ahead of their commands
+        let early = round % 4; // credit that comes before its commands
         job.raise(credit.on(from), early)?;
         credit.wait_at_least(ran + early)?;
         idle.serve(Duration::from_micros(10))?;
-        assert_eq!((done.value(), queue.stats().unread), (ran, 0), "the reader passed what was written");
+        assert_eq!((done.value(), queue.stats().unread), (ran, 0), "more commands ran than were posted");
         for _ in 0..5 {
             queue.post(&add)?;
         }
         done.wait_at_least(ran + early)?;
         idle.serve(Duration::from_micros(10))?;
-        assert_eq!((done.value(), queue.stats().unread), (ran + early, 5 - early), "no arrival, and it ran");
+        assert_eq!(
+            (done.value(), queue.stats().unread),
+            (ran + early, 5 - early),
+            "a command ran without credit"
+        );
         job.barrier()?;
         job.raise(credit.on(from), 5 - early)?;
         ran += 5;
@@ -290,20 +304,20 @@ pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A session queue runs as many commands as it was given credit for, in their order, and keeps what came early; it
-/// begins anew as often as credits come, and nothing is reset.
+/// D11: a repeating queue runs as many commands as it has credit for, in their order, and keeps
+/// credit that comes early. It starts again whenever credit comes, and nothing has to be reset.
 pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     let words = job.alloc::<u64>(3)?;
     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
     let queue = job.session_queue(8, &credit)?;
     job.raise(credit.on(me), 1)?;
-    // A helper may be the one that runs it, and not have come to it.
+    // A helper may run the queue, and may not have begun.
     let is_run_at_once = !may_be_helped(job);
     for at in 0..3 {
         let add = Command::atomic(words.on(me).at(at), AtomicOp::Add(1));
         queue.post(&if at == 0 { add } else { add.then(done.on(me).add(1)) })?;
         if at == 0 && is_run_at_once {
-            assert!(queue.repeat().is_err(), "it has begun");
+            assert!(queue.repeat().is_err(), "the queue has begun");
         }
     }
     job.raise(credit.on(me), 2)?;
@@ -333,7 +347,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Thresholds go on across the wrap of the counter.
+/// D11: thresholds work across the wrap of the signal.
 pub fn d11_thresholds_wrap(job: &Job) -> Result<()> {
     let (go, done, me) = (job.signal()?, job.signal()?, job.rank());
     let queue = job.queue(8)?;
@@ -354,7 +368,8 @@ pub fn d11_thresholds_wrap(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A full queue says so, loses nothing and takes more when there is room again.
+/// D13: a post to a full queue returns an error, loses nothing, and succeeds when there is room
+/// again.
 pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
     let (word, go, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let me = job.rank();
@@ -375,7 +390,7 @@ pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
         );
         assert!(taken >= 8 * round, "{taken} in round {round}");
         let two = [add.clone(), add];
-        // All or none: if somebody has made room meanwhile, both.
+        // Both commands or none; both if another thread has made room meanwhile.
         match queue.post_many(&two) {
             Ok(_) => taken += 2,
             Err(error) => assert!(matches!(error.cause(), Cause::Full { .. }), "{error}"),
@@ -387,7 +402,7 @@ pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Threads of all ranks post to all queues at once; nothing is lost or done twice.
+/// D14: threads of all ranks post to all queues at once. No command is lost or run twice.
 pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     let (word, done) = (job.alloc::<u64>(1)?, job.signal()?);
     let queue = job.queue(64)?;
@@ -416,7 +431,7 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A command whose trigger is unmet holds up nobody behind it.
+/// B10: a command whose trigger is not met does not delay the commands behind it.
 pub fn b10_independent_commands_do_not_wait(job: &Job) -> Result<()> {
     let (word, never, done, me) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.rank());
     let queue = job.queue(4)?;

@@ -1,4 +1,4 @@
-//! G18, the one-sided part: eight threads of each rank call at once.
+//! G18, the one-sided part: eight threads of each rank make calls at the same time.
 
 use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, last, next, tell_all};
@@ -11,12 +11,14 @@ use tasuki::{After, AtomicOp, Blame, GlobalPtr, Handle, Job, Rank, Result, Signa
 const THREADS: usize = 8;
 const LEN: usize = 2000;
 
-/// Runs `body` on eight threads of this rank; a thread that panics or fails fails the rank.
+/// Runs `body` on eight threads of this rank. If a thread panics or returns an error, the rank
+/// fails.
 fn on_threads(job: &Job, body: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     job.threads(THREADS, body)?.into_iter().collect()
 }
 
-/// Puts, gets, copies, atomics, requests and completions of eight threads mix, and each gets its own right.
+/// Eight threads mix puts, gets, copies, atomics, requests and completions, and each thread gets
+/// the right bytes.
 pub fn g18_eight_threads_move_bytes(job: &Job) -> Result<()> {
     let areas = Areas::new(job, THREADS * LEN)?;
     let counter = Areas::new(job, 8)?;
@@ -55,7 +57,8 @@ pub fn g18_eight_threads_move_bytes(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Eight threads wait for a signal each, raised by the peer's thread of the same number.
+/// Each of eight threads waits for its own signal, which the thread with its number on the previous
+/// rank raises.
 pub fn g18_eight_threads_wait(job: &Job) -> Result<()> {
     let signals: Vec<Signal<'_>> = (0..THREADS).map(|_| job.signal()).collect::<Result<_>>()?;
     let inbox = job.alloc::<u8>(THREADS * LEN)?;
@@ -78,7 +81,7 @@ pub fn g18_eight_threads_wait(job: &Job) -> Result<()> {
     })
 }
 
-/// Eight threads order operations after their own handles while the others complete theirs.
+/// Eight threads order operations after their own handles while the other threads complete theirs.
 pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64; THREADS])?;
     let far: GlobalPtr<u64> = tell_all(job, words.pointer())?[next(job).index()];
@@ -106,7 +109,8 @@ pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Each operation of any thread has a number of its own, also one that ends at once: handles are by identity.
+/// Every operation of any thread has a number of its own, even if it ends at once, because handles
+/// identify operations.
 pub fn g18_eight_threads_number_their_own(job: &Job) -> Result<()> {
     let each = effort(job, 20_000, 20);
     let numbers = job.threads(THREADS, |_| -> Result<Vec<u64>> {
@@ -122,8 +126,8 @@ pub fn g18_eight_threads_number_their_own(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Collective calls of two threads of a rank at once have no order that others could know: one of them is refused,
-/// the other goes through, and the job goes on.
+/// Two threads of a rank make collective calls at once. The other ranks could not know their order,
+/// so one call is refused. The other one succeeds, and the job continues.
 pub fn g18_one_collective_call_at_a_time(job: &Job) -> Result<()> {
     let start = job.signal()?;
     for round in 1..=effort(job, 50, 2) as u64 {
@@ -132,12 +136,13 @@ pub fn g18_one_collective_call_at_a_time(job: &Job) -> Result<()> {
                 Ok(()) => Ok(1),
                 Err(refused) => {
                     told(job, &refused, Blame::Misuse, &["another thread of this rank"]);
-                    // The others come only now, so the call that was not refused could not end before.
+                    // The other ranks come only now, so the accepted call could not end before the
+                    // refusal.
                     job.ranks().skip(1).try_for_each(|rank| job.raise(start.on(rank), 1)).map(|()| 0)
                 }
             };
             let through: Result<usize> = job.threads(2, meet)?.into_iter().sum();
-            assert_eq!(through?, 1, "exactly one of two calls goes through");
+            assert_eq!(through?, 1, "exactly one of two calls succeeds");
         } else {
             start.wait_at_least(round)?;
             job.barrier()?;

@@ -1,4 +1,4 @@
-//! B: who copies from where to where, sizes and guards, overlap.
+//! B: source and destination of copies, sizes and guard bytes, overlap.
 
 use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, last};
@@ -8,20 +8,21 @@ use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use tasuki::{After, GlobalPtr, Job, Rank, Result};
 
-/// Sizes around the ends of words, lines, pages and of what is cut into pieces.
+/// Sizes next to the sizes of words, lines, pages and pieces.
 const SIZES: [usize; 17] =
     [0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
 
-/// Those for this fabric: comparing megabytes takes long on many simulated machines, whose pieces are shorter.
+/// The sizes for this fabric. Comparing megabytes takes long on many simulated machines, and pieces
+/// are shorter there.
 fn sizes(job: &Job) -> &'static [usize] {
     &SIZES[..effort(job, SIZES.len(), 14)]
 }
 
-/// Bytes before and after a range that must stay as they are.
+/// The number of guard bytes before and after a range.
 const ZONE: usize = 64;
 
-/// From each of ranks 0, 1, 2 and the last to each, issued by rank 0 and by one that is neither end, between all
-/// kinds of memory.
+/// B1: copies from each of the ranks 0, 1, 2 and last to each of them, issued by rank 0 and by a
+/// rank that is neither end, between all kinds of memory.
 pub fn b1_any_rank_to_any_rank(job: &Job) -> Result<()> {
     const LEN: usize = 500;
     let areas = Areas::new(job, 2 * LEN)?;
@@ -55,7 +56,7 @@ pub fn b1_any_rank_to_any_rank(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A copy of job memory between two other ranks, neither of which makes a call before it has ended.
+/// B3: a copy of job memory between two other ranks, which make no call before the copy has ended.
 pub fn b3_ends_that_make_no_call(job: &Job) -> Result<()> {
     const LEN: usize = 70_000;
     let (source, issuer, target) = (Rank(2), Rank(1), Rank(0));
@@ -80,7 +81,8 @@ pub fn b3_ends_that_make_no_call(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// All sizes at odd offsets, by every call that moves bytes: the bytes arrive and none beside them changes.
+/// B2: all sizes at odd offsets, by every call that moves bytes. The bytes arrive, and the bytes
+/// beside them do not change.
 pub fn b2_sizes_and_guards(job: &Job) -> Result<()> {
     let mover = Rank(0);
     let far = last(job);
@@ -109,7 +111,8 @@ pub fn b2_sizes_and_guards(job: &Job) -> Result<()> {
     gets(job, &areas, mover, far)
 }
 
-/// The ways in: what arrives here is right, and so is what surrounds it.
+/// B2: calls that bring bytes to this rank. The bytes arrive, and the bytes beside them do not
+/// change.
 fn gets(job: &Job, areas: &Areas, mover: Rank, far: Rank) -> Result<()> {
     for kind in KINDS {
         if job.rank() == far {
@@ -139,7 +142,7 @@ fn gets(job: &Job, areas: &Areas, mover: Rank, far: Rank) -> Result<()> {
     Ok(())
 }
 
-/// Calls that move bytes away.
+/// Calls that move bytes to another rank.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Put,
@@ -153,7 +156,7 @@ impl Way {
             Way::Put => job.put(to, &bytes),
             Way::Iput => {
                 let back = job.iput(to, bytes.clone(), After::Nothing)?.wait()?;
-                assert!(back == bytes, "iput gave other bytes back");
+                assert!(back == bytes, "iput returned other bytes");
                 Ok(())
             }
             Way::CopyOut => {
@@ -165,14 +168,15 @@ impl Way {
     }
 }
 
-/// An area of `total` guard bytes, but for the bytes of `round` at `offset`.
+/// An area of `total` guard bytes with the bytes of `round` at `offset`.
 fn guarded(round: u64, size: usize, offset: usize, total: usize) -> Vec<u8> {
     let mut image = vec![GUARD; total];
     image[offset..offset + size].copy_from_slice(&pattern::bytes(round, size));
     image
 }
 
-/// Overlapping ranges in the memory of one rank, its own or another's, move as `memmove` does.
+/// B12: copies between overlapping ranges in the memory of one rank, the issuer or another, work as
+/// `memmove` does.
 pub fn b12_overlap_moves_as_memmove(job: &Job) -> Result<()> {
     let total = effort(job, 400_000, 150_000);
     let areas = Areas::new(job, total)?;
@@ -202,7 +206,7 @@ pub fn b12_overlap_moves_as_memmove(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A copy longer than its source or its destination is refused before a byte is moved.
+/// B2: a copy that is longer than its source or its destination is refused before it moves a byte.
 pub fn b2_too_long_moves_nothing(job: &Job) -> Result<()> {
     const LEN: usize = 200_000;
     let areas = Areas::new(job, LEN)?;
@@ -228,13 +232,13 @@ pub fn b2_too_long_moves_nothing(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     for kind in KINDS {
-        assert!(areas.image(kind)?.iter().all(|&byte| byte == 1), "{kind:?} memory was touched");
+        assert!(areas.image(kind)?.iter().all(|&byte| byte == 1), "{kind:?} memory was changed");
     }
-    assert!(long.to_vec()?.iter().all(|&byte| byte == 0), "the other end was touched");
+    assert!(long.to_vec()?.iter().all(|&byte| byte == 0), "the other end was changed");
     job.barrier()
 }
 
-/// Copies on words of several types count in values, not bytes.
+/// B2: counts are in values of the type, not in bytes.
 pub fn b2_counts_are_values(job: &Job) -> Result<()> {
     let words = job.alloc::<u64>(8)?;
     let pairs = job.register(vec![[0_u32; 2]; 8])?;

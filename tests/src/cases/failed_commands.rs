@@ -1,4 +1,4 @@
-//! D: commands that fail, that never fire, or that are wrong in themselves.
+//! D: commands that fail, that never fire, or that are invalid.
 
 use super::command_queues::{count, post};
 use crate::exchange::{effort, is_simulated, next, tell_all};
@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tasuki::{AtomicOp, Cause, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
 
-/// A failed command poisons its signal with its cause; what was to follow fails with that cause, on every rank that the
-/// chain goes through, and nobody waits for ever.
+/// D17: a failed command poisons its signal with the cause. Commands that wait for the signal fail
+/// with that cause, on every rank of the chain, and no rank waits for ever.
 pub fn d17_failures_travel(job: &Job) -> Result<()> {
     let (word, step) = (job.alloc::<u64>(1)?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
@@ -20,7 +20,7 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
     } else {
         queue.post(count(&word, to).when(step.reaches(1)).then(step.on(to).add(1)))?;
     }
-    let failed = step.wait_at_least(1).expect_err("its signal is poisoned");
+    let failed = step.wait_at_least(1).expect_err("the signal is poisoned");
     let Cause::Poisoned { origin, cause } = failed.cause() else { panic!("{failed}") };
     assert!(*origin == Rank(0) || !is_simulated(job), "{failed}");
     assert!(
@@ -28,21 +28,22 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
         "{failed}"
     );
     Idle::new(job)?.until(|| Ok(queue.failure().is_some()))?;
-    let failure = queue.failure().expect("it failed");
+    let failure = queue.failure().expect("the queue has a failure");
     assert_eq!(matches!(failure.cause(), Cause::Failed { .. }), me == Rank(0), "{failure}");
     let text = if me == Rank(0) { "queue: failed on rank" } else { "an earlier command failed on rank" };
     misused(job, Err::<(), _>(failure), &[text, "hint: "]);
     assert_eq!(queue.stats().failed, 1);
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, 0);
-    // What waits for a poisoned signal fails at once, whenever it is posted.
+    // A command that waits for a poisoned signal fails at once, whenever it is posted.
     let after = job.signal()?;
     queue.post(count(&word, me).when(step.reaches(9)).then(after.on(me).add(1)))?;
     assert!(after.wait_at_least(1).is_err());
     job.barrier()
 }
 
-/// What has not fired when its queue is dropped poisons its signals, and what others post to it then is an error.
+/// A dropped queue poisons the signals of commands that have not fired. A later post to the queue
+/// is an error.
 pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     let (word, go, told) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
@@ -54,10 +55,10 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     drop(queue);
-    let failed = told.wait_at_least(1).expect_err("poisoned");
+    let failed = told.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(failed.to_string().contains("the queue was dropped before the command had fired"), "{failed}");
     job.barrier()?;
-    let refused = job.post(names[to.index()], Command::nothing()).expect_err("it is gone");
+    let refused = job.post(names[to.index()], Command::nothing()).expect_err("the queue was dropped");
     assert!(matches!(refused.cause(), Cause::Stale { .. } | Cause::QueueDropped), "{refused}");
     job.raise(go.on(me), 1)?;
     job.barrier()?;
@@ -65,7 +66,8 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A queue that is dropped at once still does what needs nothing more, whoever may run it.
+/// A queue that is dropped at once still runs the commands whose triggers are met, whichever rank
+/// may run them.
 pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (word, go) = (job.alloc::<u64>(1)?, job.signal()?);
@@ -82,7 +84,7 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
         job.raise(go.on(me), 1)?;
         go.wait_at_least(round)?;
         drop(queue);
-        assert_eq!(job.load(word.pointer())?, round, "a command that was met did not run");
+        assert_eq!(job.load(word.pointer())?, round, "a command whose trigger was met did not run");
         told.wait_at_least(3 * round)?;
         assert!(into.to_vec()?.iter().all(|&value| value == round));
         is_poisoned(&never);
@@ -91,8 +93,9 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Who waits for what a queue was to do is told when that is dropped: one that begins anew, too, and one that is
-/// dropped by a panic that its program catches, whatever is under way in it.
+/// When a queue is dropped, ranks that wait for its commands get an error. That also holds for a
+/// repeating queue, and for a queue that is dropped by a panic which the program catches, whatever
+/// is under way in it.
 pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (credit, step) = (job.signal()?, job.signal()?);
@@ -104,7 +107,7 @@ pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
     job.raise(credit.on(me), 6)?;
     step.wait_at_least(6)?;
     drop(session);
-    let failed = step.wait_at_least(7).expect_err("nobody goes on");
+    let failed = step.wait_at_least(7).expect_err("the queue was dropped");
     assert!(failed.to_string().contains("the queue was dropped"), "{failed}");
     step.wait_at_least(6)?;
     job.barrier()?;
@@ -122,14 +125,14 @@ pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
             resume_unwind(Box::new("on purpose"));
         }));
         assert!(panicked.is_err());
-        let failed = told.wait_at_least(1).expect_err("it never fires");
+        let failed = told.wait_at_least(1).expect_err("the command never fires");
         assert!(failed.to_string().contains(&format!("by a panic on rank {me}")), "{failed}");
         job.barrier()?;
     }
     job.barrier()
 }
 
-/// While a queue is dropped others post to it: each post is refused, or runs.
+/// Ranks post to a queue while its owner drops it. Each post is refused, or its command runs.
 pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
     let (ran, me) = (job.signal()?, job.rank());
     let mut expected = 0;
@@ -163,7 +166,7 @@ pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Commands that are wrong in themselves are refused when they are posted, and change nothing.
+/// Invalid commands are refused when they are posted, and change nothing.
 pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let (word, signal, me) = (job.alloc::<u64>(16)?, job.signal()?, job.rank());
     let queue = job.queue(4)?;
@@ -208,7 +211,9 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     misused(job, session.repeat(), &["repeat", "no commands"]);
     tasuki::local(1, |other| {
         let foreign = other.signal()?;
-        let refused = queue.post(Command::nothing().when(foreign.reaches(1))).expect_err("another job's");
+        let refused = queue
+            .post(Command::nothing().when(foreign.reaches(1)))
+            .expect_err("the signal belongs to another job");
         assert!(refused.to_string().contains("another job"), "{refused}");
         Ok(())
     })?;
@@ -218,22 +223,23 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A command that fails when it runs, and poisons that signal.
+/// A command that fails when it runs, and poisons `poisons`.
 fn failing(job: &Job, poisons: RemoteSignal) -> Result<Command> {
-    let word = job.alloc_local::<u64>(1)?; // gone when it runs
+    let word = job.alloc_local::<u64>(1)?; // freed before the command runs
     Ok(Command::atomic(word.pointer(), AtomicOp::Add(1)).then(poisons.add(1)))
 }
 
-/// That the signal is poisoned, by what another rank's error names, too.
+/// Asserts that the signal is poisoned, and that the error names a rank.
 fn is_poisoned(signal: &Signal<'_>) {
-    let failed = signal.wait_at_least(1).expect_err("its signal is poisoned");
+    let failed = signal.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
     let text = failed.to_string();
     assert!(text.contains("wait(signal") && text.contains("rank"), "{text}");
 }
 
-/// What waits for a poisoned signal fails, be it the credit of a session queue, also of one that begins anew, or the
-/// second trigger of a command; what was let go on before runs.
+/// D17: what waits for a poisoned signal fails: the commands of a repeating queue whose credit it
+/// is, before and after `repeat`, and a command with two triggers, of which it is the first or the
+/// second. Commands with earlier credit run.
 pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     let word = job.alloc::<u64>(1)?;
     let (me, to, idle) = (job.rank(), next(job), Idle::new(job)?);
@@ -258,11 +264,11 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
             is_poisoned(&late);
         }
         idle.until(|| Ok(session.stats().failed >= 2 - u64::from(repeats)))?;
-        let failure = session.failure().expect("it failed").to_string();
+        let failure = session.failure().expect("the queue has a failure").to_string();
         assert!(failure.contains("failed on rank"), "{failure}");
         job.barrier()?;
     }
-    assert_eq!(job.load(word.pointer())?, 2, "as many as there was credit for");
+    assert_eq!(job.load(word.pointer())?, 2, "one command for each credit ran");
     for bad_first in [false, true] {
         let (good, bad, told) = (job.signal()?, job.signal()?, job.signal()?);
         let [one, other] = if bad_first { [&bad, &good] } else { [&good, &bad] };
@@ -277,8 +283,9 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Poison comes at its place among the raises of its signal: what was reached before it stays so, and nothing that
-/// succeeds after it makes up for what failed, neither for who waits nor for commands, whenever they are posted.
+/// D17: a failure takes its place in the order of raises of its signal. Values reached before it
+/// remain, and raises after it do not hide it, neither from ranks that wait nor from commands,
+/// whenever they are posted.
 pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
     let (word, me, to) = (job.alloc::<u64>(1)?, job.rank(), next(job));
     job.store(word.pointer(), 0)?;
@@ -294,14 +301,14 @@ pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
     queue.post_many(&[well(&good), well(&good)])?;
     all.wait_at_least(5)?;
     is_poisoned(&bad);
-    let failed = good.wait_at_least(2).expect_err("one of the others has failed");
+    let failed = good.wait_at_least(2).expect_err("one of the commands has failed");
     assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
     for _ in 0..2 {
         queue.post(count(&word, me).when(bad.reaches(1)).then(late.on(me).add(1)))?;
         is_poisoned(&late);
     }
     if !is_simulated(job) && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none() {
-        // Elsewhere the failure may come first, and no raise follows it.
+        // Elsewhere the failure may come first; then no raise follows it.
         good.wait_at_least(1)?;
         assert_eq!((bad.value(), good.value()), (2, 3));
         queue.post(count(&word, me).when(good.reaches(1)))?;
@@ -310,11 +317,12 @@ pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Triggers, effects and queues that are another job's, a former job's, or nobody's, are refused where they are posted.
+/// Triggers, effects and queues that belong to another job, to a former job or to no job are
+/// refused when a command is posted.
 pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     let (word, signal, me) = (job.alloc::<u64>(1)?, job.signal()?, job.rank());
     let queue = job.queue(4)?;
-    // Of jobs that are over: what the next ones have may lie where theirs did.
+    // Jobs that have ended. The objects of later jobs may lie at the addresses of theirs.
     let mut former: Option<Command> = None;
     for _ in 0..20 {
         let outcome = tasuki::local(1, |inner| {
@@ -336,7 +344,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     misused(job, queue.post(effect(misplaced)), &["no signal lies at"]);
     let crooked = bytemuck::cast::<u64, RemoteSignal>(bytemuck::cast::<_, u64>(signal.on(me)) + 8);
     misused(job, queue.post(effect(crooked)), &["no signal lies at"]);
-    // Queues that are none: null, of no rank, a place without one.
+    // Names of no queue: null, of no rank, and places without a queue.
     let named = bytemuck::cast::<u64, RemoteQueue>;
     misused(job, job.post(named(0), Command::nothing()), &["post("]);
     misused(job, job.post(named(u64::MAX), Command::nothing()), &["post(", "no rank"]);

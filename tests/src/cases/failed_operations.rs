@@ -1,21 +1,21 @@
-//! B11: operations that fail, and those ordered after them.
+//! B11: operations that fail, and operations ordered after them.
 
 use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::next;
 use crate::expected_error::told;
 use tasuki::{After, Array, Blame, Cause, GlobalPtr, Handle, Job, Result};
 
-/// A place behind the end of a registration, which is found to be wrong only when an operation starts.
+/// An address behind the end of a registration; only the start of an operation detects that.
 fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
     memory.on(KEEPER).at(memory.len() + 1)
 }
 
-/// Whose doing the failure of a copy to nowhere is, and what it must say.
+/// Asserts that `error` is the failure of a copy to `nowhere`.
 fn is_out_of_range(job: &Job, error: &tasuki::Error) {
     told(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
 }
 
-/// Successors of a failed operation do not start, and say so, each with the failure that was the cause.
+/// Successors of a failed operation do not start. Each fails with the failure that was the cause.
 pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u64>(4)?;
@@ -28,13 +28,13 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
         let got = job.iget(memory.on(KEEPER).at(0), vec![0_u64], After::Prefix(put.handle()))?;
         let free = job.iput(memory.on(KEEPER).at(3), vec![8], After::Exact(closed))?;
         gate.open(job)?;
-        assert_eq!(free.wait()?, [8], "what is not ordered after the failure goes on");
+        assert_eq!(free.wait()?, [8], "an operation not ordered after the failure is carried out");
         for error in [got.wait().err(), put.wait().err()] {
-            let error = error.expect("a successor of a failed operation ended well");
+            let error = error.expect("a successor of a failed operation succeeded");
             told(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
         }
-        is_out_of_range(job, &job.complete(copied).expect_err("the failure is told by complete"));
+        is_out_of_range(job, &job.complete(copied).expect_err("complete returns the failure"));
         job.complete(copied)
     })?;
     if job.rank() == KEEPER {
@@ -43,7 +43,8 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// The first failure up to a handle is told, once, by the first call that completes it; the job goes on.
+/// The first call that completes a handle returns the first failure up to that handle, once. The
+/// job continues.
 pub fn b11_told_once_by_complete(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u64>(4)?;
@@ -69,8 +70,8 @@ pub fn b11_told_once_by_complete(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An operation that ends at once after another one failed has nothing to do with the failure: waiting for it
-/// does not tell it, and what is ordered after it starts.
+/// An operation that ends after another one failed is independent of that failure. Waiting for it
+/// does not return the failure, and operations ordered after it start.
 pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u64>(4)?;
@@ -82,10 +83,10 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
         idle.until(|| Ok(!job.is_pending(bad)))?;
         let good = job.iput(memory.on(KEEPER), vec![1], After::Nothing)?;
         let handle = good.handle();
-        assert_eq!(good.wait().expect("the failure of another operation was told"), [1]);
+        assert_eq!(good.wait().expect("wait returned the failure of another operation"), [1]);
         let after = job.iput(memory.on(KEEPER).at(1), vec![2], After::Exact(handle))?;
-        assert_eq!(after.wait().expect("ordered after a good operation only"), [2]);
-        is_out_of_range(job, &job.complete(bad).expect_err("the failure was never told"));
+        assert_eq!(after.wait().expect("the operation before it has succeeded"), [2]);
+        is_out_of_range(job, &job.complete(bad).expect_err("complete returns the failure"));
         Ok(())
     })?;
     if job.rank() == KEEPER {
@@ -94,7 +95,8 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A failure that was told still keeps its successors from starting, whatever else is under way.
+/// A failure that a call has returned still keeps its successors from starting, whatever else is
+/// under way.
 pub fn b11_a_failure_that_was_told_stays_one(job: &Job) -> Result<()> {
     let memory = job.alloc::<u64>(4)?;
     for busy in [false, true] {
@@ -121,7 +123,7 @@ pub fn b11_a_failure_that_was_told_stays_one(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Many failures: each has its successors, and the first is not forgotten.
+/// Many failures: each keeps its successors from starting, and the first is not forgotten.
 pub fn b11_many_failures(job: &Job) -> Result<()> {
     const MANY: usize = 1000;
     let gate = Gate::new(job)?;
@@ -151,7 +153,7 @@ pub fn b11_many_failures(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An atomic that fails after a wait leaves its result alone.
+/// A failed atomic that was not issued at once leaves its result unchanged.
 pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u64>(2)?;

@@ -1,4 +1,4 @@
-//! Protocols 22 and 23: what an access meets whose memory is being freed, or was.
+//! Protocols 22 and 23: accesses to memory that is being freed or was freed.
 
 use crate::exchange::{effort, is_simulated, next, tell_all, tell_all_of};
 use crate::expected_error::{ended, misused};
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Rank, Registered, Result, Signal};
 
-/// What a peer writes that may write too late.
+/// The word that peers put, perhaps too late.
 const LATE: u64 = 0xeeee_eeee_eeee_eeee;
-/// What the owner writes into memory that was given back to it.
+/// The word that the owner writes into memory after `unregister` has returned it.
 const TAKEN: u64 = 1;
 
-/// (i) An access that begins after the free happened before it fails, on every rank and by every call, and touches
-/// nothing: not even the signal that was to follow the bytes.
+/// (i) If the free happened before an access begins, the access fails, on every rank and with every
+/// call. It changes nothing, not even the signal that should follow the bytes.
 pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let shared = job.alloc::<u64>(4)?;
@@ -50,7 +50,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// (i) The same where a signal says that the memory was freed.
+/// (i) As above, where a signal orders the free before the access.
 pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
     let freed = job.signal()?;
     for round in 1..=effort(job, 200, 20) as u64 {
@@ -67,8 +67,8 @@ pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// (ii) A put that races with the free of job memory fails or ends in the old bytes; what is allocated next never
-/// shows it.
+/// (ii) A put that races with the free of job memory fails or writes into the freed memory. It
+/// never shows up in the next allocation.
 pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| {
         for round in 0..effort(job, 300, 30) {
@@ -88,12 +88,14 @@ pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
     })
 }
 
-/// (iii) Own memory is given back only when no access is inside: after `unregister` it never changes.
+/// (iii) `unregister` waits for accesses that are under way: after it has returned, the memory
+/// never changes.
 pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| peers.register_and_unregister(job, |limit| peers.idle.serve(limit)))
 }
 
-/// (iii) The same where one thread takes the memory back while another one carries out what peers ask for.
+/// (iii) As above, where one thread unregisters the memory while another one serves the requests of
+/// peers.
 pub fn unregister_waits_for_what_another_thread_serves(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| {
         let over = AtomicBool::new(false);
@@ -111,7 +113,7 @@ pub fn unregister_waits_for_what_another_thread_serves(job: &Job) -> Result<()> 
     })
 }
 
-/// Sets a flag when it goes, also in a panic.
+/// Sets a flag when it is dropped, even by a panic.
 struct Sets<'flag>(&'flag AtomicBool);
 
 impl Drop for Sets<'_> {
@@ -120,10 +122,11 @@ impl Drop for Sets<'_> {
     }
 }
 
-/// One rank whose memory comes and goes, and others that write to the last address they heard of.
+/// One rank that allocates and frees memory again and again, and others that put to the last
+/// address they were given.
 struct Hammered<'job> {
     address: Array<u64>,
-    /// Counts those whose first put has arrived, and those whose first one was refused.
+    /// Counts the ranks whose first put has arrived.
     written: Signal<'job>,
     refused: Signal<'job>,
     idle: Idle<'job>,
@@ -131,7 +134,7 @@ struct Hammered<'job> {
 
 impl<'job> Hammered<'job> {
     const OWNER: Rank = Rank(0);
-    /// 128 KiB: long enough to be in the middle of.
+    /// 128 KiB: long enough for a put to be interrupted in the middle.
     const WORDS: usize = 16 * 1024;
     const STOP: u64 = u64::MAX;
 
@@ -140,7 +143,8 @@ impl<'job> Hammered<'job> {
         Ok(Hammered { address: job.alloc::<u64>(1)?, written, refused, idle: Idle::new(job)? })
     }
 
-    /// The owner does its part, which ends with [`Hammered::stop`], while all others hammer at it.
+    /// Collective: the owner runs `own`, which ends with [`Hammered::stop`], while all other ranks
+    /// put to its memory.
     fn race(job: &'job Job, own: impl FnOnce(&Hammered<'job>) -> Result<()>) -> Result<()> {
         let peers = Hammered::new(job)?;
         if job.rank() == Hammered::OWNER {
@@ -151,8 +155,8 @@ impl<'job> Hammered<'job> {
         job.barrier()
     }
 
-    /// The owner's part for memory of its own, which must not change after it was given back. Its peers write while it
-    /// does `meanwhile`.
+    /// The owner's part for registered memory, which must not change after `unregister`. Peers put
+    /// while the owner does `meanwhile`.
     fn register_and_unregister(&self, job: &Job, meanwhile: impl Fn(Duration) -> Result<()>) -> Result<()> {
         let mut values = vec![0_u64; Hammered::WORDS];
         let mut reached = 0;
@@ -160,23 +164,25 @@ impl<'job> Hammered<'job> {
             values.fill(0);
             let old = job.register(values)?;
             self.tell(job, old.pointer())?;
-            // Mostly too short for a put that is asked for; sometimes long enough on any machine.
+            // Mostly too short for a put that the owner must carry out, but sometimes long enough
+            // on any machine.
             meanwhile(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
             self.let_each_write(job, round)?;
             values = old.unregister();
-            // At once and from the end: a put that is still in the middle of it goes over some of these.
+            // At once and from the end: a put that is still under way would overwrite some of these
+            // words.
             (0..Hammered::WORDS).step_by(512).rev().for_each(|index| values[index] = TAKEN);
             reached += u64::from(values.contains(&LATE));
             let given_back = values.clone();
             let taken = given_back.iter().step_by(512).all(|&word| word == TAKEN);
-            assert!(taken, "a put went on after the memory was given back");
+            assert!(taken, "a put was still under way after unregister");
             for _ in 0..4 {
                 job.compute(Duration::from_micros(10));
-                assert!(values == given_back, "memory changed after it was given back");
+                assert!(values == given_back, "memory changed after unregister");
             }
             self.let_each_be_refused(job, round)?;
         }
-        assert!(reached > 0, "no put ever reached the memory: this showed nothing");
+        assert!(reached > 0, "no put ever reached the memory, so the case showed nothing");
         self.stop(job)
     }
 
@@ -187,8 +193,8 @@ impl<'job> Hammered<'job> {
         Ok(())
     }
 
-    /// The first round lasts until each of the others has written, however slow it is. On the simulator every second
-    /// one lets those go on that need the owner's calls.
+    /// In the first round, waits until each peer has put, however slow it is. On the simulator,
+    /// every second round lets puts end that need calls of the owner.
     fn let_each_write(&self, job: &Job, round: usize) -> Result<()> {
         match round {
             0 => self.written.wait_at_least(job.size() as u64 - 1),
@@ -197,7 +203,7 @@ impl<'job> Hammered<'job> {
         }
     }
 
-    /// And until each has found the memory gone.
+    /// In the first round, waits until each peer has had a put refused.
     fn let_each_be_refused(&self, job: &Job, round: usize) -> Result<()> {
         if round == 0 { self.refused.wait_at_least(job.size() as u64 - 1) } else { Ok(()) }
     }
@@ -237,7 +243,8 @@ impl<'job> Hammered<'job> {
     }
 }
 
-/// Freeing and allocating goes on while others work: the same number of bytes is in use afterwards.
+/// Memory is allocated and freed while other ranks work. Afterwards the same number of bytes is in
+/// use as before.
 pub fn freed_memory_is_given_back(job: &Job) -> Result<()> {
     job.barrier()?;
     let before = job.memory();

@@ -1,4 +1,4 @@
-//! I: fuzzy barriers: when they are over, in which order, and who is needed for that.
+//! I: fuzzy barriers: when they end, in which order, and which ranks are needed for that.
 
 use crate::exchange::effort;
 use crate::expected_error::told;
@@ -6,7 +6,7 @@ use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::{Array, Blame, Communicator, FuzzyBarrier, Job, Rank, Result};
 
-/// How far each member has come, told by itself in its own memory before it starts an instance.
+/// The step of each member, which it stores in its own memory before it starts a barrier.
 struct Steps(Array<u64>);
 
 impl Steps {
@@ -14,13 +14,13 @@ impl Steps {
         Ok(Steps(job.alloc(1)?))
     }
 
-    /// Starts an instance that all others see as `step`.
+    /// Stores `step`, then starts a barrier.
     fn start(&self, job: &Job, group: &Communicator, step: u64) -> Result<FuzzyBarrier> {
-        job.store(self.0.pointer(), step)?; // as the others load it
+        job.store(self.0.pointer(), step)?; // an atomic store, because others load it
         group.fuzzy_barrier()
     }
 
-    /// That all those ranks have started it.
+    /// Asserts that all of `ranks` have reached `step`.
     fn have_started(&self, job: &Job, ranks: &[Rank], step: u64, what: &str) -> Result<()> {
         for &rank in ranks {
             let there = job.load(self.0.on(rank))?;
@@ -36,13 +36,14 @@ fn compute(job: &Job, random: &mut crate::random::Random) {
     }
 }
 
-/// Over means that all have started it, whoever comes late: among all ranks, and in groups of every size.
+/// I4: a barrier ends after all members have started it, whichever of them is late; in the world
+/// and in groups of every size.
 pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
     let mut random = crate::random::Random::seed(u64::from(job.rank().0));
     for size in (1..=job.size()).rev() {
         let ranks: Vec<Rank> = job.ranks().take(size).collect();
         let colour = (job.rank().index() < size).then_some(1);
-        // The places are not the ranks: they run the other way.
+        // Members of the group are in reverse order of their ranks.
         let group = job.world().split(colour, -i64::from(job.rank().0))?;
         let steps = Steps::new(job)?;
         if let Some(group) = &group {
@@ -54,7 +55,7 @@ pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
                     compute(job, &mut random);
                 }
                 steps.have_started(job, &ranks, step, &format!("{size} members"))?;
-                assert!(barrier.is_done()?, "it stays over");
+                assert!(barrier.is_done()?, "a barrier that has ended stays ended");
             }
         }
         job.barrier()?;
@@ -62,7 +63,8 @@ pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Instances are over in the order in which they were started, and not before the last member has started them.
+/// I2: barriers end in the order in which they were started, and not before the last member has
+/// started them.
 pub fn i2_two_in_flight(job: &Job) -> Result<()> {
     let (world, idle, go) = (job.world(), Idle::new(job)?, job.signal()?);
     let steps = Steps::new(job)?;
@@ -75,7 +77,10 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
         let one = steps.start(job, world, first)?;
         if job.rank() != late {
             let two = steps.start(job, world, second)?;
-            assert!(!one.is_done()? && !two.is_done()?, "the last has not come");
+            assert!(
+                !one.is_done()? && !two.is_done()?,
+                "a barrier ended before the last member has started it"
+            );
             job.raise(go.on(late), 1)?;
             two.wait()?;
             assert!(one.is_done()?, "the second is over before the first");
@@ -90,7 +95,7 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A hundred are under way at once; one more than there is room for is an error and starts nothing.
+/// I3: a hundred barriers are under way at once. One more than fit is an error and starts nothing.
 pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
     let (world, go, late) = (job.world(), job.signal()?, Rank(0));
     let (steps, all) = (Steps::new(job)?, job.ranks().collect::<Vec<_>>());
@@ -119,7 +124,8 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An instance is not over when it starts, though those before it are, and is so once and for all.
+/// I5: a barrier is not done when it starts, although those before it are. A barrier that is done
+/// stays done.
 pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
     let (world, turn) = (job.world(), job.signal()?);
     let mut earlier: Vec<FuzzyBarrier> = Vec::new();
@@ -133,9 +139,10 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
             earlier.push(barrier);
         }
         for before in earlier.iter().rev().skip(1).take(5) {
-            assert!(before.is_done()?, "{before:?} was over");
+            assert!(before.is_done()?, "{before:?} was done before");
         }
-        // Not by a call that would be a barrier in itself before the late one has started.
+        // Raise signals instead of a collective call, which would itself be a barrier before the
+        // late member has started.
         for rank in job.ranks() {
             if job.rank() != late {
                 job.raise(turn.on(rank), 1)?;
@@ -150,18 +157,19 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Stages go on while every member but one computes and makes no call at all.
+/// I2: barriers make progress while every member but one computes and makes no call.
 pub fn i2_members_compute(job: &Job) -> Result<()> {
     if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // nobody reaches a member's queue but itself
+        return Ok(()); // only the owner can access a queue
     }
     let (word, turn, world) = (job.alloc::<u64>(1)?, job.signal()?, job.world());
     let before = Rank((job.rank().0 + job.size() as u32 - 1) % job.size() as u32);
-    let _queue = job.queue(1)?; // and the helper that the simulator has with one
+    let _queue = job.queue(1)?; // the simulator has a helper once there is a queue
     world.fuzzy_barrier()?.wait()?;
     for round in 1..=effort(job, 50, 5) as u64 {
         job.barrier()?;
-        // The last rank first, so that each has started before it is told anything.
+        // From the last rank to the first, so that each member has started before another one
+        // notifies it.
         if job.rank().index() + 1 < job.size() {
             turn.wait_at_least(round)?;
         }
@@ -180,7 +188,8 @@ pub fn i2_members_compute(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Threads of all ranks start instances and wait for them: as many starts as a rank makes, so many instances.
+/// I8: threads of all ranks start barriers and wait for them. The number of barriers is the number
+/// of starts that each rank makes.
 pub fn i8_threads_start_barriers(job: &Job) -> Result<()> {
     let (world, threads, each) = (job.world(), 4, effort(job, 500, 6));
     let started = job.alloc::<u64>(1)?;
@@ -201,15 +210,17 @@ pub fn i8_threads_start_barriers(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Communicators have their own, under way at the same time, also when they and their barriers are dropped.
+/// I4: each communicator has its own barriers. They may be under way at the same time, also when
+/// communicators and barriers are dropped.
 pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
     let (world, late) = (job.world(), Rank(0));
     let rounds = effort(job, 30, 3) as u64;
     for round in 1..=rounds {
-        let half = world.split(Some(u64::from(job.rank().0 % 2)), 0)?.expect("a colour was named");
+        let half =
+            world.split(Some(u64::from(job.rank().0 % 2)), 0)?.expect("a rank with a colour is a member");
         let inner = half.fuzzy_barrier()?;
         if job.rank() == late {
-            inner.wait()?; // nobody has started the one of all
+            inner.wait()?; // no rank has started the barrier of the world
         }
         let outer = world.fuzzy_barrier()?;
         outer.wait()?;
@@ -218,14 +229,16 @@ pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Who leaves without waiting for what it has started still tells what others wait for.
+/// A rank that leaves without waiting for its barriers still sends the notifications that others
+/// wait for.
 pub fn i_leaving_with_barriers_under_way(job: &Job) -> Result<()> {
     let (world, turn, go) = (job.world(), job.signal()?, job.signal()?);
     for _ in 0..effort(job, 20, 2) {
         job.compute(Duration::from_micros(u64::from(job.rank().0) * 5));
         drop(world.fuzzy_barrier()?);
     }
-    // The last rank first: nobody has been told anything when it starts, so all is left to what it leaves behind.
+    // From the last rank to the first: no member has been notified when it starts, so all
+    // notifications remain to be sent when it leaves.
     if job.rank().index() + 1 < job.size() {
         turn.wait_at_least(1)?;
     }

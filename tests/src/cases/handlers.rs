@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tasuki::{Blame, Cause, Command, Error, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result};
 
-/// What the handlers of a rank and its cases share.
+/// State that the handlers of a rank share with its cases.
 #[derive(Default)]
 pub(super) struct Desk {
-    /// The next number that is expected of each rank.
+    /// For each rank, the next number that should come from it.
     expected: Mutex<Vec<u64>>,
-    /// Calls that came in another order.
+    /// The number of calls that came out of order.
     disordered: AtomicU64,
     ran: AtomicU64,
 }
 
-/// What `deliver` is to copy, and whom to tell.
+/// A copy that the handler `deliver` should make, and the signal to raise when it is done.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Order {
@@ -29,7 +29,7 @@ struct Order {
     count: u64,
 }
 
-/// A call that leads to two others, each to two, as many times as `levels` says.
+/// A call whose handler makes two further calls, and so on for `levels` levels.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Spread {
@@ -39,10 +39,10 @@ struct Spread {
 
 const BRANCHES: i64 = 2;
 const LEVELS: u64 = 3;
-/// Runs that one call leads to, itself included.
+/// The number of handler runs that one call causes, including its own.
 const RUNS: u64 = 15;
 
-/// What a handler panics with: it panics itself when it is dropped.
+/// A panic payload that panics when it is dropped.
 struct ComesApart;
 
 impl Drop for ComesApart {
@@ -70,7 +70,7 @@ fn spread(cx: &HandlerCx<'_>, Spread { levels, done }: Spread) -> Result<()> {
     Ok(())
 }
 
-/// Handlers of all cases that call some.
+/// The handlers of all cases that need some.
 pub(crate) fn handlers() -> Handlers {
     Handlers::new()
         .local(Desk::default)
@@ -105,7 +105,7 @@ fn desk(job: &Job) -> &Desk {
     job.local().expect("the handlers of these cases have one")
 }
 
-/// Calls, serving others where there is no room: full is an ordinary answer.
+/// Makes a call, and serves peers while there is no room for it.
 fn patiently(idle: &Idle<'_>, call: impl Fn() -> Result<()>) -> Result<()> {
     loop {
         match call() {
@@ -117,7 +117,8 @@ fn patiently(idle: &Idle<'_>, call: impl Fn() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Answers are those of the rank and the handler that were asked, for what was given, whatever its size.
+/// A reply comes from the rank and the handler that were called, and is the result for the given
+/// argument, for every size.
 pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     let double = job.handler("double")?;
     for to in job.ranks() {
@@ -135,7 +136,7 @@ pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Buffers are whole, and may be written again when the effect has happened.
+/// The buffer of a call arrives whole, and may be overwritten once the effect has happened.
 pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
     const MOST: usize = 16 * 1024;
     let (values, done) = (job.alloc::<u32>(MOST)?, job.signal()?);
@@ -163,7 +164,7 @@ pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Calls of one rank to another run in the order in which they were made, however many there are.
+/// Calls from one rank to another run in the order in which they were made, even if they are many.
 pub fn d19_calls_keep_their_order(job: &Job) -> Result<()> {
     let (done, idle) = (job.signal()?, Idle::new(job)?);
     let rounds = effort(job, 5_000, 15) as u64;
@@ -180,13 +181,15 @@ pub fn d19_calls_keep_their_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank that makes no call takes only as many as it has room for; who calls is told, and nothing is lost.
+/// A rank that makes no waiting call accepts calls only until its call queue is full. Then the
+/// caller gets an error, and nothing is lost.
 pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     const CALLS: u64 = 600;
     let (back, done, idle) = (job.signal()?, job.signal()?, Idle::new(job)?);
     let call = || job.call_then(Rank(1), "nothing", &(), done.on(Rank(0)).add(1));
     if job.rank() == 0 {
-        // With a helper, or on a card, a rank answers although it makes no call, and may never be full.
+        // With a helper, or on a simulated card, the rank runs calls although it makes none itself,
+        // and may never be full.
         let mut taken = 0;
         let refused = (0..CALLS).find_map(|_| call().map(|()| taken += 1).err());
         let is_full = |error: &Error| matches!(error.cause(), Cause::Full { capacity: 256, .. });
@@ -208,7 +211,8 @@ pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Calls that lead to calls that lead to calls, from all ranks at once, into full queues: all are run.
+/// Handlers make calls whose handlers make calls, on all ranks at once, into full queues. All of
+/// them run.
 pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
     let (done, idle, me) = (job.signal()?, Idle::new(job)?, job.rank());
     let calls = effort(job, 1_000, 1) as u64;
@@ -223,7 +227,8 @@ pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Handlers that fail, and calls that cannot be made: whoever called is told, the ranks live on.
+/// Handlers that fail, and calls that cannot be made: the caller gets an error, and the ranks
+/// continue.
 pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     let (done, to) = (job.signal()?, next(job));
     let says = |outcome: Result<()>, text: &str| {
@@ -241,10 +246,10 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     says(job.call(to, "mirror", &[0_u64; 7]), "56 bytes: a call carries at most 48");
     assert!(job.call_failure().is_none());
     job.call(to, "panics", &())?;
-    job.call_with_reply::<_, u64>(to, "double", &1_u64)?.wait()?; // after it
+    job.call_with_reply::<_, u64>(to, "double", &1_u64)?.wait()?; // runs after the failed call
     let idle = Idle::new(job)?;
     idle.until(|| Ok(job.call_failure().is_some()))?;
-    let failed = job.call_failure().expect("it failed");
+    let failed = job.call_failure().expect("the rank has a failed call");
     let texts = [
         "call(..): failed on rank",
         &format!("{to}: handler \"panics\" failed"),
@@ -252,7 +257,7 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     ];
     told(job, &failed, Blame::Program, &texts);
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
-    let poisoned = done.wait_at_least(1).expect_err("it is poisoned");
+    let poisoned = done.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
     let texts = [
         "an earlier command failed",
@@ -263,7 +268,8 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A call that is a command fires when its trigger is met, whoever meets it; its effects follow the handler.
+/// A command that is a call fires when its trigger is met, whichever rank meets it. Its effects
+/// follow the run of the handler.
 pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     let (go, done, me, to) = (job.signal()?, job.signal()?, job.rank(), next(job));
     let (handler, queue) = (job.handler("in order")?, job.queue(64)?);
@@ -280,7 +286,7 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     job.raise(go.on(me), 8)?;
     done.wait_at_least(rounds)?;
     job.barrier()?;
-    assert_eq!(done.value(), rounds, "once each");
+    assert_eq!(done.value(), rounds, "each command had one effect");
     let before = job.rank_after(-1).index();
     assert_eq!(desk(job).expected.lock().expect("no handler panics here").get(before), Some(&rounds));
     assert_eq!(desk(job).disordered.load(Ordering::Relaxed), 0);
@@ -292,7 +298,7 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What handlers post is carried out: an answer that is too long to travel with one is copied.
+/// Commands that handlers post are run. Here they copy a result that is too long for a reply.
 pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
     const COUNT: usize = 3_000;
     let (there, here, arrived) = (job.alloc::<u64>(COUNT)?, job.alloc::<u64>(COUNT)?, job.signal()?);
@@ -310,7 +316,7 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Answers that nobody waits for are no obstacle.
+/// Replies that nobody waits for do not get in the way of others.
 pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
     let idle = Idle::new(job)?;
     for _ in 0..effort(job, 2_000, 270) {
@@ -320,7 +326,8 @@ pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Answers that come after their asker has gone are not taken for others, nor put in their place.
+/// Replies that come after their request was dropped are not taken for other replies, and do not
+/// overwrite them.
 pub fn d19_late_answers(job: &Job) -> Result<()> {
     let (back, idle) = (job.signal()?, Idle::new(job)?);
     job.barrier()?;
@@ -344,7 +351,7 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Threads of a rank ask at once; each has its own answers.
+/// Several threads of a rank make calls at the same time; each gets its own replies.
 pub fn d19_eight_threads_ask(job: &Job) -> Result<()> {
     let asks = effort(job, 500, 2) as u64;
     let outcomes = job.threads(8, |thread| {
@@ -358,7 +365,7 @@ pub fn d19_eight_threads_ask(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What a rank has taken it runs before it leaves.
+/// A rank runs all calls that it has accepted before it leaves.
 pub fn d19_taken_calls_are_run(job: &Job) -> Result<()> {
     let (done, called) = (job.signal()?, job.signal()?);
     job.barrier()?;

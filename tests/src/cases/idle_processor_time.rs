@@ -1,24 +1,26 @@
-//! L7: a rank that waits for a message costs next to no processor time, in whatever way it waits. Time of processors,
-//! not of the clock: a busy machine makes nobody's waiting dearer.
+//! L7: a rank that waits for a message uses almost no processor time, whichever call it waits in.
+//! The case measures processor time, not clock time, which would depend on how busy the machine is.
 
 use nix::time::ClockId;
 use std::time::Duration;
 use tasuki::{Communicator, Error, Job, Rank, Result, Slot};
 
-/// What a process may use while it waits for a second: it spins for some milliseconds before it sleeps.
+/// The processor time that a process may use while it waits for a second. It spins for some
+/// milliseconds before it sleeps.
 const USED_MAX: Duration = Duration::from_millis(10);
-/// A wait longer than ten milliseconds makes the next one begin as all do; after a shorter one it spins for longer.
+/// After a wait of more than ten milliseconds the next wait spins for the usual time; after a
+/// shorter one it would spin longer.
 const FIRST: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
 
 const SENDER: Rank = Rank(0);
-/// More than fits into a line.
+/// More bytes than fit into a line.
 const LONG: usize = 100_000;
 
-/// A message is waited for: this many bytes from the sender, on this slot.
+/// Waits for a message of the given number of bytes from the sender, on the given slot.
 type Wait = fn(&Communicator, usize, Slot) -> Result<()>;
 
-/// Each way of waiting, with the bytes of its message.
+/// The ways of waiting, each with the length of its message.
 const WAITS: [(&str, Wait, usize); 7] = [
     ("recv, short", blocked, 8),
     ("recv, long", blocked, LONG),
@@ -29,14 +31,14 @@ const WAITS: [(&str, Wait, usize); 7] = [
     ("tokio, long", under_tokio, LONG),
 ];
 
-/// Everybody but the sender waits for a second in each way, and counts what its process used meanwhile: the thread that
-/// waits for futures, too.
+/// All ranks but the sender wait for a second in each way, and measure the processor time of their
+/// process, which includes the thread that waits for futures.
 pub fn l7_who_waits_for_a_message_sleeps(job: &Job) -> Result<()> {
     let world = job.world();
     for (slot, (what, wait, len)) in (0..).map(Slot).zip(WAITS) {
         if job.rank() == SENDER {
             for pause in [FIRST, SECOND] {
-                std::thread::sleep(pause); // in no call of ours
+                std::thread::sleep(pause); // in no call of the library
                 for peer in job.ranks().filter(|&peer| peer != SENDER) {
                     world.send(&vec![1_u8; len], peer, slot)?;
                 }
@@ -52,7 +54,7 @@ pub fn l7_who_waits_for_a_message_sleeps(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Processor time of this process so far, of all its threads.
+/// The processor time of all threads of this process so far.
 fn used() -> Result<Duration> {
     let now = ClockId::CLOCK_PROCESS_CPUTIME_ID.now().map_err(Error::program)?;
     Ok(now.into())

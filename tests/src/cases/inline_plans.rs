@@ -1,4 +1,4 @@
-//! J: plans that each rank runs alone, in its own calls.
+//! J: plans that each rank executes inline, in its own calls.
 
 use super::plans::{sums, values};
 use crate::exchange::effort;
@@ -6,12 +6,12 @@ use crate::expected_error::misused;
 use crate::wait_until::may_be_helped;
 use tasuki::{Error, Job, Rank, Result, Sum};
 
-/// Values that pass in several pieces, of which the last is not full, while members wait for others.
-/// The operation refuses values that nobody gave.
+/// Values that pass in several pieces, the last one shorter, while members wait for other plans.
+/// The operation panics on values that no member gave.
 pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let least = |a: i64, b: i64| {
-        assert!(a > 0 && b > 0, "{a} and {b}: one that nobody gave");
+        assert!(a > 0 && b > 0, "{a} and {b}: no member gave one of these");
         a.min(b)
     };
     let given = |rank: usize, start: usize, count: usize| -> Vec<i64> {
@@ -42,15 +42,19 @@ pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that this machine has.
+/// The size of this machine's memory.
 fn bytes_of_this_machine() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").expect("it is there");
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it is there");
-    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    let text = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo can be read");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .expect("/proc/meminfo has a line MemTotal");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("MemTotal is a number");
     kib << 10
 }
 
-/// Plans for which there is no room are refused on all members, whatever the number of values; the next one is made.
+/// Plans for which there is not enough memory are refused on all members, for every number of
+/// values. A smaller plan can still be made.
 pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     let world = job.world();
     let machine = 2 * bytes_of_this_machine() / size_of::<u64>();
@@ -65,7 +69,7 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
             world.allgather_v_init::<u64>(&vec![count; job.size()]).err(),
         ];
         for (at, error) in refused.into_iter().enumerate() {
-            let text = error.expect("there is not so much").to_string();
+            let text = error.expect("there is not enough memory").to_string();
             let told = ["not enough memory for", "found no room", "more bytes than memory can have"];
             assert!(told.iter().any(|told| text.contains(told)), "{at}, {count} values: {text}");
         }
@@ -78,8 +82,9 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A root combines long values where they lie, and they are their rank's again when it has. Starts with other roots, in
-/// another order on each rank, have nothing to do with it.
+/// A root combines long values in the members' buffers. The members may use their buffers again
+/// once the root is done. Starts of plans with other roots, in another order on each rank, do not
+/// disturb it.
 pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for count in [effort(job, 1_025, 513), effort(job, 9_001, 600)] {
@@ -101,8 +106,9 @@ pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An operation that panics does so in the call of the rank that runs it; its plan is of no more use, and goes like any
-/// other. Plans that others run, too, end with an error on all members (`plans_that_end`).
+/// An operation panics in the call of the rank that executes it. The plan becomes unusable, and can
+/// be dropped like any other. Plans that other ranks execute, too, end with an error on all members
+/// (see `plan_lifetime`).
 pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(());

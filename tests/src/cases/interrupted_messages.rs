@@ -1,5 +1,5 @@
-//! Messages that do not go their way: memory that is freed under them, receives that are withdrawn, members who
-//! disagree, peers that leave what the spool has for them.
+//! Messages that are disturbed: their memory is freed, receives are withdrawn, members disagree, or
+//! peers leave while buffered sends to them are under way.
 
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{misused, refused};
@@ -8,7 +8,8 @@ use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::{Blame, Cause, Communicator, Job, Rank, Result, Slot};
 
-/// G15: the receive's memory is freed when its message is being sent: both are told, and the slot goes on.
+/// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
+/// an error, and the slot remains usable.
 pub fn g15_freed_memory_is_told_on_both_sides(job: &Job) -> Result<()> {
     const LEN: usize = 100_000;
     let world = job.world();
@@ -32,7 +33,7 @@ pub fn g15_freed_memory_is_told_on_both_sides(job: &Job) -> Result<()> {
                 _ => s.wait_all(),
             }
         });
-        let error = outcome.expect_err("the memory is freed");
+        let error = outcome.expect_err("the memory was freed");
         let is_own = is_source == (job.rank() == 0);
         match error.cause() {
             Cause::Stale { .. } => {}
@@ -45,7 +46,7 @@ pub fn g15_freed_memory_is_told_on_both_sides(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A message from rank 0 to rank 1 on the slot that had trouble.
+/// Sends a message from rank 0 to rank 1 on the slot of the failed message.
 fn exchange(job: &Job, world: &Communicator, value: u8) -> Result<()> {
     let mut got = vec![0; 60_000];
     match job.rank().0 {
@@ -54,7 +55,8 @@ fn exchange(job: &Job, world: &Communicator, value: u8) -> Result<()> {
     }
 }
 
-/// G16: more receives were withdrawn than a rank has rings; messages for them keep none from others.
+/// G16: a rank withdraws more receives than its peer has rings. The messages for them do not keep a
+/// ring from other messages.
 pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
     const SLOTS: u32 = 9;
     let world = job.world();
@@ -83,7 +85,8 @@ pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G6: what is in the spool for a rank that left is given up, with an error, and its room can be used again.
+/// G6: buffered sends to a rank that has left are given up with an error, and their room can be
+/// used again.
 pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
     if job.rank() == 1 {
         return Ok(());
@@ -102,8 +105,8 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
     job.set_send_buffer(500, None)
 }
 
-/// G6: what a rank that leaves owes, in its spool and in sends whose requests it dropped, is received from any slot and
-/// from its own; then nothing more comes.
+/// G6: messages of a rank that leaves, from its send buffer and from dropped send requests, are
+/// received by receives of any slot and of their own slot. After the last one, a receive fails.
 pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -122,16 +125,17 @@ pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
         assert!(into[..got.count].iter().all(|&value| value == u64::from(got.slot.0)));
         came.push((got.slot.0, got.count));
     }
-    let place = |message| came.iter().position(|&other| other == message).expect("each comes once");
-    assert!(place((4, 20)) < place((4, 21)), "on a slot in their order: {came:?}");
+    let place = |message| came.iter().position(|&other| other == message).expect("each message comes once");
+    assert!(place((4, 20)) < place((4, 21)), "messages of one slot come in their order: {came:?}");
     assert_eq!((place((70, 20)), place((3, 20)) + place((5, 20)) + place((4, 20)) + place((4, 21))), (0, 10));
     let vain = world.recv(&mut into, Rank(0), Slot::ANY);
     refused(job, vain, Blame::Peer, &["any slot", "rank 0"]);
     Ok(())
 }
 
-/// G6: the sender of what met a receive that was dropped then has left long ago: a receive of any slot gets it all the
-/// same, though what it takes for that is still under way. Then nothing more comes.
+/// G6: a message met a receive that was then dropped, and its sender has left long ago. A receive
+/// of any slot still gets the message, although withdrawing the dropped receive is still under way.
+/// After the last one, a receive fails.
 pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()> {
     let (world, table) = (job.world(), job.alloc_local::<u64>(3)?);
     if job.rank() == 0 {
@@ -156,7 +160,7 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
     Ok(())
 }
 
-/// G6: room in the spool is given back, and nothing overtakes what lies there.
+/// G6: the room of buffered sends comes back, and no message overtakes them.
 pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..3_u8 {
@@ -166,7 +170,7 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
             refused(job, full, Blame::System, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
             job.barrier()?;
-            // Without a call of this rank's in between: what the spool has goes first all the same.
+            // This rank makes no call in between. The buffered sends must still go first.
             std::thread::sleep(Duration::from_millis(5));
             world.send(&[round * 10 + 3; 40], Rank(1), Slot(1))?;
         } else {
@@ -181,14 +185,14 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G6: a rank that computes has its spool pushed by its helper, short messages and long ones.
+/// G6: the helper of a rank that computes delivers its buffered sends, short and long ones.
 pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
     let helped = std::env::var("TASUKI_HELPER").is_ok_and(|helper| helper == "rank" || helper == "node");
     if !is_simulated(job) && !helped {
         return Ok(());
     }
     let (world, told) = (job.world(), job.alloc::<u64>(1)?);
-    let _queue = job.queue(1)?; // the simulator's helper comes with it
+    let _queue = job.queue(1)?; // the simulator has a helper once there is a queue
     let lengths = [8, 40, 100, 5_000, 100_000];
     for round in 1..=effort(job, 20, 2) as u64 {
         if job.rank() == 0 {
@@ -205,7 +209,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
             for (slot, len) in (0..5).zip(lengths).rev() {
                 let mut got = vec![0; len];
                 world.recv(&mut got, Rank(0), Slot(slot))?;
-                pattern::check(&got, round, "pushed by a helper");
+                pattern::check(&got, round, "delivered by a helper");
             }
             job.put(told.on(Rank(0)), &[round])?;
         }
@@ -214,7 +218,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
     job.set_send_buffer(0, None)
 }
 
-/// G12: collective calls whose partners come late beside a spool that takes everything at once.
+/// G12: collective calls whose partners are late, on a rank that buffers every send at once.
 pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
     let world = job.world();
     job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
@@ -232,7 +236,7 @@ pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: members of a new communicator disagree about its slots.
+/// G12: members of a new communicator disagree about its number of slots.
 pub fn g12_members_disagree_about_slots(job: &Job) -> Result<()> {
     let slots = if job.rank() == 0 { 10 } else { 20 };
     let made = job.world().split_with_slots(Some(1), 0, slots);
@@ -241,7 +245,7 @@ pub fn g12_members_disagree_about_slots(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A send names its slot.
+/// G8: a send must name its slot.
 pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
     let texts = ["a send names its slot"];
@@ -252,7 +256,8 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G5: a send that is awaited goes into the spool like any other; and what did not fit there comes back.
+/// G5: an awaited send is buffered like any other. A message that does not fit into the buffer is
+/// returned with an error.
 pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
     job.set_send_buffer(10_000, Some(Duration::from_millis(2)))?;
@@ -264,18 +269,19 @@ pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
         pattern::check(&got, 1, "awaited");
     }
     let mut large = world.isend(pattern::bytes(2, 20_000), peer, Slot(3))?;
-    job.barrier()?; // nobody has posted a receive
+    job.barrier()?; // no receive is posted yet
     refused(job, large.wait(), Blame::System, &["the message has 20000 bytes", "of 10000 bytes free"]);
     job.barrier()?;
     let mut receive = world.irecv(vec![0; 20_000], peer, Slot(3))?;
     job.barrier()?;
-    pattern::check(&receive.wait()?.0, 2, "it was too large for the spool");
+    pattern::check(&receive.wait()?.0, 2, "the message that was too large for the send buffer");
     assert_eq!(large.wait()?.len(), 20_000);
     misused(job, large.wait().map_err(|error| error.on_rank(job.rank())), &["isend", "begin another"]);
     job.barrier()
 }
 
-/// G16: a message that did not fit in a receive that was dropped is no message for the next, which is awaited.
+/// G16: a message that did not fit into a receive, which was then dropped, is not given to the next
+/// receive, which is awaited.
 pub fn g16_awaited_after_one_that_was_dropped(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 1 {
@@ -288,7 +294,10 @@ pub fn g16_awaited_after_one_that_was_dropped(job: &Job) -> Result<()> {
     } else {
         job.barrier()?;
         let large = world.send(&[6_u8; 16], Rank(1), Slot(4));
-        assert_eq!(*large.expect_err("it does not fit").cause(), Cause::Truncated { len: 16, room: 8 });
+        assert_eq!(
+            *large.expect_err("the message does not fit").cause(),
+            Cause::Truncated { len: 16, room: 8 }
+        );
         job.barrier()?;
         job.compute(Duration::from_millis(2));
         world.send(&[7_u8; 48], Rank(1), Slot(4))?;
@@ -296,8 +305,8 @@ pub fn g16_awaited_after_one_that_was_dropped(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: once its sender has heard that a short receive was withdrawn, it does not use it: a receive of any slot gets
-/// the message.
+/// G16: once the sender knows that a short receive was withdrawn, it does not use it. A receive of
+/// any slot gets the message.
 pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..20_u64 {
@@ -320,8 +329,8 @@ pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: a message that met a receive which was dropped then is for a receive of any slot as well as for one of its own;
-/// one that is too small leaves it there.
+/// G16: a message that met a receive which was then dropped may be taken by a receive of any slot
+/// as well as by one of its own slot. A receive that is too small leaves it there.
 pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..20_u32 {
@@ -337,7 +346,10 @@ pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
                 Some(early) => pollster::block_on(early)?,
                 None => {
                     let small = world.recv(&mut [0_u8], Rank(0), Slot::ANY);
-                    assert_eq!(*small.expect_err("too small").cause(), Cause::Truncated { len: 16, room: 1 });
+                    assert_eq!(
+                        *small.expect_err("the receive is too small").cause(),
+                        Cause::Truncated { len: 16, room: 1 }
+                    );
                     let mut into = vec![0; 2];
                     let got =
                         world.recv(&mut into, Rank(0), if round % 4 == 1 { Slot::ANY } else { slot })?;
@@ -363,7 +375,8 @@ pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: receives of three slots whose time runs out all along, and of any: every message comes once, and whole.
+/// G16: receives of three slots and of any slot that keep timing out. Every message arrives once,
+/// and whole.
 pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 3000, 60) as u64);
     let len = |value: u64| [[1, 6], [7, 5000], [5, 40]][value as usize % 3][value as usize / 3 % 2];
@@ -395,8 +408,9 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: a long message that meets a receive whose time is just over stays for one that is large enough: a smaller one
-/// in between fails, and takes nothing. Where it did not meet that receive, its sender hears that it did not fit.
+/// G16: a long message that meets a receive which has just timed out stays for a receive that is
+/// large enough. A smaller receive in between fails and takes nothing. If the message did not meet
+/// the first receive, its sender gets an error because the smaller one has no room.
 pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
     let (world, values) = (job.world(), vec![7_u64; 700]);
     for round in 0..effort(job, 20_000, 60) as u64 {
@@ -415,7 +429,7 @@ pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
             assert!(error.is_timeout(), "{error}");
             let small = world.recv(&mut [0_u64; 500], Rank(0), Slot(5));
             let truncated = Cause::Truncated { len: 5600, room: 4000 };
-            assert_eq!(*small.expect_err("too small").cause(), truncated);
+            assert_eq!(*small.expect_err("the receive is too small").cause(), truncated);
         }
         let mut went = [0_u8];
         world.recv(&mut went, Rank(0), Slot(1))?;
@@ -427,7 +441,8 @@ pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G9: more long messages under way than are looked at in one go, the last ones first.
+/// G9: more long messages under way than one call of the progress function looks at; the receives
+/// are posted in reverse order.
 pub fn g9_six_hundred_long_receives(job: &Job) -> Result<()> {
     let (world, peer, many) = (job.world(), job.rank_after(1), effort(job, 600, 300) as u32);
     let mut into = vec![[0_u8; 64]; many as usize];

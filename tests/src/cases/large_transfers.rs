@@ -1,24 +1,24 @@
-//! A8: transfers longer than 32-bit lengths.
+//! A8: transfers whose length does not fit into 32 bits.
 
 use super::memory_areas::{KINDS, Kind};
 use crate::exchange::tell_all;
 use std::fs;
 use tasuki::{After, Array, GlobalPtr, Job, Rank, Registered, Result};
 
-/// Lengths above 2 GiB, where a signed number of 32 bits ends.
+/// Lengths above 2 GiB, the limit of signed 32-bit numbers.
 pub fn a8_transfers_beyond_31_bits(job: &Job) -> Result<()> {
     if_there_is_room(job, (2 << 30) + 12_345)
 }
 
-/// Lengths above 4 GiB, where an unsigned one ends.
+/// Lengths above 4 GiB, the limit of unsigned 32-bit numbers.
 pub fn a8_transfers_beyond_32_bits(job: &Job) -> Result<()> {
     if_there_is_room(job, (4 << 30) + 54_321)
 }
 
-/// Moves so many bytes from rank 0 to rank 1 and back by each call that moves bytes, between kinds of memory, if this
-/// machine has room: else it says so in a line.
+/// Moves `size` bytes from rank 0 to rank 1 and back, by each call that moves bytes, between kinds
+/// of memory. If the machine does not have enough memory, it prints a line and does nothing.
 fn if_there_is_room(job: &Job, size: usize) -> Result<()> {
-    // Two ends of a transfer, and what the system needs beside them.
+    // Both ends of a transfer, and a reserve for the system.
     let wanted = 2 * size as u64 + (3 << 30);
     let available = tell_all(job, available_bytes())?[0];
     if available >= wanted {
@@ -32,7 +32,8 @@ fn if_there_is_room(job: &Job, size: usize) -> Result<()> {
 const MOVER: Rank = Rank(0);
 const OWNER: Rank = Rank(1);
 
-/// Moves them into that kind of memory of the owner's, and back; never is there more than one other area.
+/// Moves the bytes into the owner's memory of that kind, and back. Each time only one other area
+/// exists.
 fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
     let owner = job.rank() == OWNER;
     let local = (owner && kind == Kind::Shared).then(|| job.alloc_local::<u8>(size)).transpose()?;
@@ -76,7 +77,7 @@ fn get_and_put(job: &Job, far: GlobalPtr<u8>, size: usize) -> Result<()> {
     job.put(far, &values)
 }
 
-/// Places whose bytes are told apart: both ends, around 2 GiB and 4 GiB, and some between.
+/// The places that are compared: both ends, around 2 GiB and 4 GiB, and some between.
 fn places(size: usize) -> impl Iterator<Item = usize> {
     let around =
         [0, 1 << 31, 1 << 32, size].into_iter().flat_map(|edge: usize| edge.saturating_sub(70)..edge + 70);
@@ -94,7 +95,7 @@ fn check(get: &mut dyn FnMut(usize) -> Result<u8>, size: usize, seed: u8, what: 
     Ok(())
 }
 
-/// What the machine says it has.
+/// The available memory of this machine.
 fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,4 +1,5 @@
-//! D: nothing that may go on is left lying, whoever looks away at that moment, and nobody who waits forgets the time.
+//! D: work that can go on does go on, even if a rank stops looking at that very moment, and waits
+//! keep their time-outs.
 
 use super::command_queues::count;
 use crate::exchange::{effort, is_simulated, next, tell_all};
@@ -9,13 +10,13 @@ use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::{Array, AtomicOp, Blame, Cause, Command, Job, Rank, RemoteQueue, Result, Slot};
 
-/// Whether others reach this rank's queues.
+/// Returns true if other ranks can access this rank's queues.
 fn is_in_reach(job: &Job) -> bool {
     !is_simulated(job) && std::env::var("TASUKI_DIRECT_SIGNALS").as_deref() != Ok("off")
 }
 
-/// Waits until a word of this rank's says `value`, without a call that looks at queues where others are promised to run
-/// what this rank does not.
+/// Waits until a word of this rank has `value`. If other ranks must run this rank's queues, it
+/// makes no call that looks at them.
 fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()> {
     let (in_reach, mut looks) = (is_in_reach(job), 0);
     while job.load(word.pointer())? != value {
@@ -23,7 +24,7 @@ fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()
         if in_reach && looks < 200 {
             std::hint::spin_loop();
         } else if in_reach {
-            std::thread::yield_now(); // the other side may have no processor
+            std::thread::yield_now(); // the other rank may need this processor
         } else {
             idle.serve(Duration::from_micros(10))?
         }
@@ -31,7 +32,8 @@ fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()
     Ok(())
 }
 
-/// What is posted to a rank's queue while that goes away is run, by the rank or by who posted it.
+/// D12: a command is posted to a rank's queue while the rank stops looking at it. Either the rank
+/// or the poster runs it.
 pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
     let (word, turn, idle) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     let queue = job.queue(16)?;
@@ -54,7 +56,8 @@ pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// An effect raises a signal for which another queue has just begun to wait: both are looked at.
+/// D12: an effect raises a signal for which a second queue has just begun to wait. The commands of
+/// both queues run.
 pub fn d12_effects_beside_a_second_queue(job: &Job) -> Result<()> {
     let (words, turn, idle) =
         ([job.alloc::<u64>(1)?, job.alloc::<u64>(1)?], job.alloc::<u64>(1)?, Idle::new(job)?);
@@ -79,8 +82,8 @@ pub fn d12_effects_beside_a_second_queue(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Commands with two triggers fire in the order in which they were posted, and all of them, however many are let go on
-/// at once.
+/// D10: commands with two triggers fire in the order of their posts, and none is lost, even if many
+/// can fire at once.
 pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
     const LEN: usize = 20_000;
     let many = effort(job, 200, 70);
@@ -105,14 +108,14 @@ pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
     }
     let mut order = order.to_vec()?;
     if is_simulated(job) {
-        order.sort_unstable(); // there they are under way together
+        order.sort_unstable(); // on the simulator they are under way together
     }
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7]);
     job.barrier()
 }
 
-/// As many commands under way as there can be, and one that could fire, for a rank that makes no call: who waits keeps
-/// its time-outs, and hears of what has failed.
+/// D13: as many commands are under way as there can be, all for a rank that makes no call, and one
+/// more could fire. The waiting rank keeps its time-outs, and gets the failure of another command.
 pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
     let (data, over) = (job.alloc::<u8>(64)?, job.alloc::<u64>(1)?);
     let (go, done, never, failed) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
@@ -135,7 +138,7 @@ pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
         let late = job.world().recv_within(&mut into, busy, Slot(0), Duration::from_millis(5));
         assert!(late.is_err_and(|error| error.is_timeout()));
         other.post(Command::copy(data.on(me).at(1 << 30), data.on(me), 8).then(failed.on(me).add(1)))?;
-        let poisoned = failed.wait_at_least(1).expect_err("its command failed");
+        let poisoned = failed.wait_at_least(1).expect_err("the command of the signal failed");
         assert!(matches!(poisoned.cause(), Cause::Poisoned { .. }), "{poisoned}");
         job.store(over.on(busy), 1)?;
         done.wait_at_least(65)?;
@@ -143,10 +146,12 @@ pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A command that only a rank could run which has left is an error for who waits for its effect.
+/// D17: a command that only a rank could run that has left. The rank that waits for its effect gets
+/// an error.
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
-    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?); // memory that is there as long as the job
+    // Bootstrap memory exists as long as the job, also that of a rank that has left.
+    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?);
     job.barrier()?;
     if me == gone {
         return Ok(());
@@ -156,14 +161,16 @@ pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
         let posted = queue.post(Command::copy(from, to, 8).by_source().then(done.on(me).add(1)));
         posted.and_then(|_| done.wait_at_least(copied))
     });
-    // While it has not left it runs them; out of reach the queue's owner gets the bytes itself.
+    // Until the other rank has left, it runs the copies. If other ranks cannot access its queue,
+    // the owner of the queue gets the bytes itself.
     let refused =
         if is_in_reach(job) { copies.find_map(Result::err) } else { copies.next().and_then(Result::err) };
     refused.iter().for_each(|error| told(job, error, Blame::Peer, &["rank 1 has left the job"]));
     Ok(())
 }
 
-/// What never fits is not told to wait for room.
+/// D13: a post that can never fit is refused as misuse; the error does not say that the queue is
+/// full.
 pub fn d13_what_never_fits(job: &Job) -> Result<()> {
     let (word, me) = (job.alloc::<u64>(1)?, job.rank());
     let (one, eight) = (job.queue(1)?, job.queue(8)?);
@@ -175,8 +182,8 @@ pub fn d13_what_never_fits(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// The rank in which the node's helper was leaves: the next one that waits has it, and what that sends is moved on
-/// while it computes.
+/// G6: the rank with the node's helper leaves. The next rank that waits takes the helper over, and
+/// the helper delivers that rank's buffered sends while the rank computes.
 pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     let world = job.world();
     let (told, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
@@ -186,7 +193,7 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
         job.put(told.on(gone), &[1_u64])?;
     }
     while job.rank() == gone && told.get(0)? == 0 {
-        stay_away(job); // until the receiver waits no more
+        stay_away(job); // until the receiver stops waiting
     }
     let is_theirs = job.rank() == sender || job.rank() == receiver;
     if std::env::var("TASUKI_HELPER").as_deref() != Ok("node") || !is_theirs {
@@ -194,9 +201,10 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     }
     let sent = pattern::bytes(1, 100_000);
     if job.rank() == sender {
-        (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?; // meanwhile the helper comes here
+        // The helper moves to this rank meanwhile.
+        (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?;
         job.set_send_buffer(200_000, Some(Duration::ZERO))?;
-        world.send(&sent, receiver, Slot(1))?; // into the spool: nobody receives yet
+        world.send(&sent, receiver, Slot(1))?; // buffered, because no receive is posted yet
         job.put(told.on(receiver), &[1_u64])?;
         while told.get(0)? == 0 {
             stay_away(job);
@@ -204,10 +212,10 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
         return job.set_send_buffer(0, None);
     }
     while told.get(0)? == 0 {
-        stay_away(job); // the sender is the only one that waits
+        stay_away(job); // so the sender is the only rank that waits
     }
     let mut got = vec![0; sent.len()];
     world.recv(&mut got, sender, Slot(1))?;
-    pattern::check(&got, 1, "pushed by a helper that came later");
+    pattern::check(&got, 1, "delivered by the second helper");
     job.put(told.on(sender), &[1_u64])
 }

@@ -1,4 +1,4 @@
-//! B9: far more operations than a rank may have unfinished.
+//! B9: far more operations than a rank may have unfinished at a time.
 
 use super::memory_areas::{Areas, Kind};
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
@@ -7,39 +7,39 @@ use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::{After, Array, GlobalPtr, Handle, Job, Result};
 
-/// More than a rank may have unfinished, and less than would show that nothing holds it back.
+/// More operations than a rank may have unfinished. If the keeper counts more, nothing limits them.
 const UNFINISHED_MAX: u64 = 4096 + 64;
 
-/// Copies that are issued behind the closed gate: more than may be unfinished.
+/// The number of copies that are issued behind the closed gate: more than may be unfinished.
 const HELD: usize = 5_000;
 
-/// Word `index` of what is copied.
+/// The value of word `index` of the source.
 fn word(index: usize) -> u64 {
     (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }
 
-/// 10^6 copies of one word each, none completed before all are issued: all arrive.
+/// 10^6 copies of one word each; the rank completes none before all are issued. All must arrive.
 pub fn b9_a_million_copies(job: &Job) -> Result<()> {
     let count = effort(job, 1_000_000, 5_000);
     flood(job, Kind::Shared, count, &|_| After::Nothing)
 }
 
-/// The same into memory that its owner merely owns, where copies may be requests.
+/// As above, into registered memory of the owner, where copies may be requests.
 pub fn b9_copies_to_own_memory(job: &Job) -> Result<()> {
     flood(job, Kind::Own, effort(job, 100_000, 3_000), &|_| After::Nothing)
 }
 
-/// The same in one long chain, each after the one before.
+/// As above, in one long chain, each copy after the one before.
 pub fn b9_a_chain_of_copies(job: &Job) -> Result<()> {
     let counts = [(Kind::Shared, effort(job, 20_000, 3_000)), (Kind::Own, effort(job, 5_000, 1_000))];
     counts.into_iter().try_for_each(|(kind, count)| flood(job, kind, count, &After::Exact))
 }
 
-/// Issues `count` copies behind a gate that is opened only when the issuer is held back, and checks that they
-/// arrive. So whatever waits takes bounded memory.
+/// Issues `count` copies behind a gate, and checks that they arrive. The gate is opened only after
+/// the issuer has been stopped by the limit, so unfinished operations take bounded memory.
 fn flood(job: &Job, kind: Kind, count: usize, after: &dyn Fn(Handle) -> After) -> Result<()> {
     let gate = Gate::new(job)?;
-    // Fewer would not reach the bound that a tight gate is there to show.
+    // With fewer copies the issuer would not reach the limit.
     let count = if gate.is_tight(job) { count.max(HELD) } else { count };
     let areas = Areas::new(job, 8 * count)?;
     let issued = job.alloc::<u64>(1)?;
@@ -74,7 +74,7 @@ fn issue(
     if !gate.is_tight(job) {
         gate.open(job)?;
     }
-    // What follows the closed gate is unfinished until the keeper opens it.
+    // Operations ordered after the closed gate are unfinished until the keeper opens it.
     let held = HELD.min(source.len());
     for index in 0..source.len() {
         let order = if index < held { After::Exact(end) } else { after(end) };
@@ -89,17 +89,15 @@ fn issue(
     job.complete(job.copy(source.pointer(), source.pointer(), 1, After::All)?)
 }
 
-/// Stays away until the issuer has issued as many as it may and no more for a while.
+/// Makes no waiting call until the issuer has issued as many operations as it may, and issues no
+/// more for a while.
 fn keep_until_held_back(job: &Job, gate: &Gate, issued: &Array<u64>) -> Result<()> {
     gate.go_away(job)?;
     if gate.is_tight(job) {
         let mut quiet_since = (job.clock(), 0);
         while quiet_since.1 < 4_000 || job.clock() - quiet_since.0 < Duration::from_millis(50) {
             let now = job.load(issued.pointer())?;
-            assert!(
-                now <= UNFINISHED_MAX,
-                "{now} operations are unfinished, and nothing holds the issuer back"
-            );
+            assert!(now <= UNFINISHED_MAX, "{now} operations are unfinished; there is no limit");
             if now != quiet_since.1 {
                 quiet_since = (job.clock(), now);
             }

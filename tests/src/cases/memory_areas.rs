@@ -1,20 +1,20 @@
-//! An area on every rank in each kind of memory there is, for cases that move bytes between all of them.
+//! Areas in each kind of memory on every rank, for cases that move bytes between all of them.
 
 use crate::exchange::tell_all;
 use tasuki::{Array, GlobalPtr, Job, Rank, Registered, Result};
 
-/// Kinds of memory that a rank can offer.
+/// Kinds of memory of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Allocated alike on all ranks.
+    /// Job memory, allocated on all ranks.
     Shared,
-    /// The program's own, registered.
+    /// Memory of the program that it registered.
     Own,
 }
 
 pub(crate) const KINDS: [Kind; 2] = [Kind::Shared, Kind::Own];
 
-/// One area of bytes of each kind on every rank.
+/// One area of bytes in each kind of memory on every rank.
 #[derive(Debug)]
 pub(crate) struct Areas {
     shared: Array<u8>,
@@ -23,7 +23,7 @@ pub(crate) struct Areas {
 }
 
 impl Areas {
-    /// Areas of `bytes` bytes, zeroed. Collective.
+    /// Makes areas of `bytes` zero bytes. Collective.
     pub(crate) fn new(job: &Job, bytes: usize) -> Result<Areas> {
         let shared = job.alloc::<u8>(bytes)?;
         let own = job.register(vec![0_u8; bytes])?;
@@ -31,7 +31,7 @@ impl Areas {
         Ok(Areas { shared, own, owns })
     }
 
-    /// Where that kind of `rank` begins.
+    /// The start of the area of `kind` on `rank`.
     pub(crate) fn on(&self, kind: Kind, rank: Rank) -> GlobalPtr<u8> {
         match kind {
             Kind::Shared => self.shared.on(rank),
@@ -39,7 +39,7 @@ impl Areas {
         }
     }
 
-    /// This rank's area as it is now, read without the fabric.
+    /// The present bytes of this rank's area, read without the fabric.
     pub(crate) fn image(&self, kind: Kind) -> Result<Vec<u8>> {
         match kind {
             Kind::Shared => self.shared.to_vec(),
@@ -47,7 +47,7 @@ impl Areas {
         }
     }
 
-    /// Writes this rank's area, before anybody else uses it.
+    /// Writes this rank's area before other ranks access it.
     pub(crate) fn set(&self, job: &Job, kind: Kind, image: &[u8]) -> Result<()> {
         match kind {
             Kind::Shared => self.shared.write(0, image),
@@ -55,7 +55,7 @@ impl Areas {
         }
     }
 
-    /// Fills this rank's areas with one byte.
+    /// Fills all areas of this rank with one byte.
     pub(crate) fn fill(&self, job: &Job, byte: u8) -> Result<()> {
         let image = vec![byte; self.shared.len()];
         KINDS.into_iter().try_for_each(|kind| self.set(job, kind, &image))

@@ -1,18 +1,18 @@
-//! L6: what a rank takes of memory, address space and descriptors is what docs/guide/memory.md says.
+//! L6: the memory, address space and descriptors of a rank are as docs/guide/memory.md says.
 
 use crate::exchange::next;
 use std::time::Duration;
 use tasuki::{Job, Result};
 
 const PAGE: u64 = 4096;
-/// A peer's memory is mapped in pieces of this size.
+/// The size of the pieces in which a peer's memory is mapped.
 const PIECE: u64 = 1 << 30;
-/// Job memory that every rank allocates.
+/// The size of the job memory that every rank allocates.
 const ALLOCATED: u64 = 1 << 20;
-/// Signals that every rank makes for itself.
+/// The number of signals that every rank allocates.
 const SIGNALS: u64 = 100;
 
-/// How many other ranks a barrier talks to.
+/// The number of other ranks to which a barrier sends.
 fn distances(ranks: u64) -> u64 {
     u64::from(ranks.next_power_of_two().trailing_zeros())
 }
@@ -22,18 +22,18 @@ fn fixed_pages(ranks: u64, signals: u64) -> u64 {
     12 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
 }
 
-/// Private tables of a rank that has touched so many others.
+/// Bytes of the private tables of a rank that has accessed `peers` others.
 fn tables(ranks: u64, peers: u64) -> u64 {
     16 * ranks + 568 * (1 + peers)
 }
 
-/// Waits once in vain: from then on the rank looks into its queue of requests.
+/// Lets one wait time out: from then on the rank looks into its queue of requests.
 fn wait_in_vain(job: &Job) -> Result<()> {
     let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
     waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
 }
 
-/// Compares what the job says with the formula, to a page.
+/// Compares the numbers of the job with the formula, up to a page.
 fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
     job.barrier()?;
     let (found, ranks) = (job.memory(), job.size() as u64);
@@ -42,12 +42,13 @@ fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
     job.barrier()
 }
 
-/// Memory per rank agrees with the formula, while a job allocates, makes signals, talks to all, and frees.
+/// L6: memory of a rank agrees with the formula while the job allocates, makes signals, accesses
+/// all ranks, and frees.
 pub fn l6_memory_agrees_with_the_formula(job: &Job) -> Result<()> {
     let ranks = job.size() as u64;
     let near = distances(ranks);
     wait_in_vain(job)?;
-    // The first that is allocated takes a page of the granule map, too.
+    // The first allocation also takes a page of the granule map.
     let inbox = inbox_pages();
     let at_first = if inbox > 0 { inbox + 1 } else { 0 };
     compare(job, fixed_pages(ranks, 1) + at_first, near, "at first")?;
@@ -67,7 +68,7 @@ pub fn l6_memory_agrees_with_the_formula(job: &Job) -> Result<()> {
     compare(job, fixed + inbox + 1, ranks - 1, "with job memory freed")
 }
 
-/// Pages of the inbox, which a rank has where others do not reach its queues.
+/// Pages of the inbox, which a rank has only if other ranks cannot access its queues.
 fn inbox_pages() -> u64 {
     const BYTES: u64 = 72_320;
     if std::env::var("TASUKI_DIRECT_SIGNALS").is_ok_and(|way| way == "off") {
@@ -77,14 +78,14 @@ fn inbox_pages() -> u64 {
     }
 }
 
-/// Address space, page tables and descriptors agree with the formula.
+/// L6: address space, page tables and descriptors agree with the formula.
 pub fn l6_mappings_and_files_agree_with_the_formula(job: &Job) -> Result<()> {
     let ranks = job.size() as u64;
     job.barrier()?;
     assert_eq!(
         mapped("tasuki-rank"),
         PIECE * (1 + distances(ranks)),
-        "own memory and who a barrier talks to"
+        "memory of this rank and of the ranks a barrier sends to"
     );
     let memory = job.alloc::<u8>(ALLOCATED as usize)?;
     for rank in job.ranks() {
@@ -101,7 +102,7 @@ pub fn l6_mappings_and_files_agree_with_the_formula(job: &Job) -> Result<()> {
 
 /// Bytes of this process's address space that map files of that name.
 fn mapped(name: &str) -> u64 {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("it can always be read");
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc/self/maps can be read");
     let size = |line: &str| {
         let (start, end) = line.split_whitespace().next()?.split_once('-')?;
         Some(u64::from_str_radix(end, 16).ok()? - u64::from_str_radix(start, 16).ok()?)
@@ -109,17 +110,17 @@ fn mapped(name: &str) -> u64 {
     maps.lines().filter(|line| line.contains(name)).filter_map(size).sum()
 }
 
-/// How many descriptors this process has of files of that name.
+/// The number of this process's descriptors of files of that name.
 fn open(name: &str) -> u64 {
-    let all = std::fs::read_dir("/proc/self/fd").expect("it can always be read");
+    let all = std::fs::read_dir("/proc/self/fd").expect("/proc/self/fd can be read");
     let target = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
     all.filter_map(target).filter(|target| target.to_string_lossy().contains(name)).count() as u64
 }
 
-/// What the kernel keeps to map all that.
+/// Bytes of the page tables of this process.
 fn page_table_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("it can always be read");
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc/self/status can be read");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.expect("VmPTE is told") << 10
+    kilobytes.expect("/proc/self/status has a line VmPTE") << 10
 }

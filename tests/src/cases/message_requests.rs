@@ -1,4 +1,5 @@
-//! G1, G6, G11, G17: sends and receives that are begun and waited for, awaited, dropped or forgotten.
+//! G1, G11, G17: sends and receives that are begun and then waited for, awaited, dropped or
+//! forgotten.
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
@@ -7,16 +8,16 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::{Blame, Cause, Communicator, Job, Rank, RecvRequest, Result, SendRequest, Slot};
 
-/// A short message, one that fits no line, one of several chunks, one of more than a ring.
+/// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
 
-/// Fills the allocator's free lists with other bytes, so that a buffer that went too early shows.
+/// Fills freed memory with other bytes, so that a buffer that was freed too early has wrong bytes.
 fn reuse_freed_memory(len: usize) {
     let blocks: Vec<Vec<u8>> = (0..10).map(|_| vec![0xdd; len]).collect();
     assert!(std::hint::black_box(&blocks).iter().all(|block| block.iter().all(|&byte| byte == 0xdd)));
 }
 
-/// G1: until it was waited for, a slot is busy, however quickly its message went.
+/// G1: a slot is busy until its operation was waited for, however fast the message was transferred.
 pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
     let world = job.world();
     for len in LENGTHS {
@@ -45,7 +46,8 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G17: a send that is dropped or forgotten still brings its bytes, and nobody reads memory that was freed.
+/// G17: the bytes of a send whose request is dropped or forgotten still arrive, and no freed memory
+/// is read.
 pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
     let fates: [fn(SendRequest<u8>); 2] = [drop, |sending| forget(sending)];
     let world = job.world();
@@ -62,13 +64,14 @@ pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
             world.recv(&mut got, Rank(0), slot)?;
             pattern::check(&got, round as u64, &format!("send {round} of {len} bytes"));
         }
-        // Whoever waits moves the message on.
+        // A rank that waits makes progress on the message.
         job.barrier()?;
     }
     Ok(())
 }
 
-/// G17: a receive that is dropped leaves its message to the next; one that is forgotten keeps its buffer and slot.
+/// G17: if a receive is dropped, the next receive gets its message. If a request is forgotten, its
+/// buffer and slot stay in use.
 pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
     let world = job.world();
     for (round, len) in LENGTHS.into_iter().enumerate() {
@@ -80,7 +83,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
                 forget(world.irecv(vec![9_u8; len], Rank(0), forgotten)?);
                 reuse_freed_memory(len);
             }
-            job.barrier()?; // what is sent before a receive is dropped may go with it
+            job.barrier()?; // a message sent before the drop could be lost with it
             if job.rank() == 0 {
                 let mut first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
                 world.isend(pattern::bytes(seed, len), Rank(1), forgotten)?.wait()?;
@@ -98,7 +101,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// G17: while the sender sends, receives come and go.
+/// G17: receives are posted and waited for while the sender keeps sending.
 pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 10));
     for (place, len) in LENGTHS.into_iter().enumerate() {
@@ -107,7 +110,8 @@ pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
             if job.rank() == 0 {
                 world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
             } else if job.rank() == 1 {
-                // A message that was on its way when its receive was dropped is lost with it.
+                // The receive is not dropped: a message under way when its receive is dropped is
+                // lost with it.
                 let mut early = world.irecv(vec![1; len], Rank(0), slot)?;
                 if round % 3 == 0 {
                     job.compute(Duration::from_micros((round % 7) as u64));
@@ -147,8 +151,9 @@ pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G11: a long message of job memory is whole, whether its receiver waits for it, does something else meanwhile, or
-/// takes it from any slot; and its source is the sender's again when the send has returned.
+/// G11: a long message of job memory arrives whole if its receiver waits for it, does something
+/// else meanwhile, or receives from any slot. The sender may overwrite the source once the send has
+/// returned.
 pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
     const MOST: usize = 1_100_000;
     let (world, table) = (job.world(), job.alloc::<u8>(MOST)?);
@@ -185,8 +190,8 @@ pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// G11: job memory in a scope, to job memory and to memory of the program's own; more messages than a scope remembers
-/// without memory of its own, waited for in two ways.
+/// G11: job memory in a scope, sent to job memory and to other memory. There are more messages than
+/// fit into the scope's fixed table, and they are waited for in two ways.
 pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
@@ -231,7 +236,8 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A scope that fails takes back what nobody knows of; its slots and buffers are free.
+/// A scope that fails withdraws operations that its peers do not know of. Their slots and buffers
+/// are free again.
 pub fn a_scope_that_fails_takes_all_back(job: &Job) -> Result<()> {
     let world = job.world();
     for len in LENGTHS {
@@ -256,7 +262,8 @@ pub fn a_scope_that_fails_takes_all_back(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Awaited under an executor that knows nothing of messages: pollster, and tokio on one thread.
+/// Requests are awaited under executors that know nothing of messages: pollster, and tokio on one
+/// thread.
 pub fn messages_are_awaited(job: &Job) -> Result<()> {
     async fn ring(world: &Communicator, next: Rank, previous: Rank, len: usize, slot: Slot) -> Result<()> {
         let receive = world.irecv(vec![0; len], previous, slot)?;
@@ -285,7 +292,7 @@ pub fn messages_are_awaited(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A receive that is awaited and dropped before its message comes is taken back.
+/// A receive that was awaited and dropped before its message came is withdrawn.
 pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
     use std::future::Future;
     use std::pin::Pin;
@@ -304,7 +311,7 @@ pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
         } else if job.rank() == 1 {
             let mut got = vec![0; len];
             world.recv(&mut got, Rank(0), Slot(8))?;
-            pattern::check(&got, 1, "after one that was given up");
+            pattern::check(&got, 1, "received after a dropped receive");
         }
         job.barrier()?;
     }

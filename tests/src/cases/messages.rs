@@ -1,4 +1,4 @@
-//! G: messages, one at a time and many, and what their errors leave behind.
+//! G: messages, single and many, and the state after their errors.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
@@ -7,11 +7,11 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::{Blame, Cause, Job, Rank, Received, Result, Slot};
 
-/// Lengths around everything that changes with them: the line, chunks, rings.
+/// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =
     [0, 1, 7, 8, 9, 16, 47, 48, 49, 100, 4096, 32_767, 32_768, 32_769, 262_144, 300_001];
 
-/// G1: each message meets the receive of its own pair, slot and direction.
+/// G1: each message is matched with the receive of its pair, slot and direction.
 pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
@@ -28,12 +28,12 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
             Ok(())
         })?;
         pattern::check(&got[..len], u64::from(previous.0) * 1000 + round as u64, &format!("{len} bytes"));
-        assert!(got[len..].iter().all(|&byte| byte == 0xee), "nothing behind the message");
+        assert!(got[len..].iter().all(|&byte| byte == 0xee), "bytes behind the message were written");
     }
     job.barrier()
 }
 
-/// G11b: a slot whose receive is posted anew at once after each message.
+/// G11b: the receive of a slot is posted again immediately after each message.
 pub fn g11b_a_slot_is_used_again_at_once(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 200_000, 300) as u64);
     let peer = Rank(1 - job.rank().0);
@@ -49,7 +49,8 @@ pub fn g11b_a_slot_is_used_again_at_once(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: a receive whose time has run out is never written to, and the next on the slot is right.
+/// G16: a receive that has timed out is never written to, and the next receive of the slot gets the
+/// right message.
 pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
     let world = job.world();
     let sizes = [1, 8, 48, 49, 1000, 70_000];
@@ -71,7 +72,10 @@ pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
                         let got = world.recv(&mut late, Rank(0), Slot(5))?;
                         assert_eq!(got.count, second.min(first));
                         pattern::check(&late[..got.count], seed, "too late");
-                        assert!(early.iter().all(|&byte| byte == 1), "written after its time");
+                        assert!(
+                            early.iter().all(|&byte| byte == 1),
+                            "the buffer was written after the receive had timed out"
+                        );
                     }
                 }
             }
@@ -80,18 +84,20 @@ pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G15: a message that is larger than its receive is an error on both sides, and nothing is written.
+/// G15: a message longer than its receive is an error on both sides, and nothing is written.
 pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
     let world = job.world();
     for (len, room) in [(2, 1), (48, 47), (49, 48), (100, 50), (100_000, 10), (100_000, 99_999)] {
         let truncated = Cause::Truncated { len, room };
         if job.rank() == 0 {
-            let error = world.send(&vec![7_u8; len as usize], Rank(1), Slot(0)).expect_err("it does not fit");
+            let error = world
+                .send(&vec![7_u8; len as usize], Rank(1), Slot(0))
+                .expect_err("the message does not fit");
             assert_eq!(*error.cause(), truncated, "{error}");
             world.send(&[5_u8], Rank(1), Slot(0))?;
         } else if job.rank() == 1 {
             let mut into = vec![3_u8; room as usize];
-            let error = world.recv(&mut into, Rank(0), Slot(0)).expect_err("it does not fit");
+            let error = world.recv(&mut into, Rank(0), Slot(0)).expect_err("the message does not fit");
             assert_eq!(*error.cause(), truncated, "{error}");
             assert!(into.iter().all(|&byte| byte == 3));
             assert_eq!(world.recv(&mut into, Rank(0), Slot(0))?.count, 1);
@@ -100,7 +106,7 @@ pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G3, G4, G5: the spool takes what waits too long, as it was then.
+/// G3, G4, G5: a send that waits too long is buffered, with the bytes that it had then.
 pub fn g3_the_spool_takes_what_waits(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -123,7 +129,7 @@ pub fn g3_the_spool_takes_what_waits(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// G7: a receive of any slot takes the message of whichever slot.
+/// G7: a receive of any slot takes a message of every slot.
 pub fn g7_any_slot(job: &Job) -> Result<()> {
     let world = job.world();
     for (round, len) in LENGTHS.into_iter().enumerate() {
@@ -140,7 +146,7 @@ pub fn g7_any_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G2: a send without a spool does not return before its receive was posted.
+/// G2: a send without buffering does not return before its receive is posted.
 pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
     let (world, posted) = (job.world(), job.alloc::<u64>(1)?);
     for (round, len) in LENGTHS.into_iter().enumerate() {
@@ -156,7 +162,8 @@ pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G3: a message whose receive comes in time does not go into the spool; with no time set, none ever does.
+/// G3: a message whose receive comes in time is not buffered. Without a time limit no message ever
+/// is.
 pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -186,8 +193,8 @@ pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G5: three are spooled, one receive is posted: one went, two remain. G1: behind a spooled message on a slot the next
-/// follows in order.
+/// G5: three sends are buffered, then one receive is posted: one message is delivered, two remain.
+/// G1: a message behind a buffered one on its slot follows it in order.
 pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
     if job.rank() == 0 {
@@ -200,11 +207,11 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
         }
         job.raise(ready.on(Rank(1)), 1)?;
         ready.wait_at_least(1)?;
-        // Any waiting call may have sent it already.
+        // A waiting call may have delivered it already.
         while job.check_send_buffer()?.1 > 12 {}
         assert_eq!(job.check_send_buffer()?, (0, 12));
         job.raise(ready.on(Rank(1)), 1)?;
-        job.set_send_buffer(0, None)?; // waits until it is empty
+        job.set_send_buffer(0, None)?; // waits until the send buffer is empty
     } else if job.rank() == 1 {
         ready.wait_at_least(1)?;
         let mut posted = world.irecv(vec![9_u32; 100], Rank(0), Slot(1))?;
@@ -225,7 +232,7 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G6: a full spool is an error that sends nothing and loses nothing.
+/// G6: a full send buffer is an error; nothing is sent, and nothing is lost.
 pub fn g6_a_full_spool(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -255,7 +262,7 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G4: job memory goes into the spool as any other, as it was then.
+/// G4: a send of job memory is buffered like any other, with the bytes that it had then.
 pub fn g4_job_memory_is_spooled(job: &Job) -> Result<()> {
     let (world, table) = (job.world(), job.alloc::<u64>(1000)?);
     if job.rank() == 0 {
@@ -273,7 +280,8 @@ pub fn g4_job_memory_is_spooled(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G7: a receive of any slot and one of a slot, posted together: either pairing, nothing lost or doubled.
+/// G7: a receive of any slot and one of a named slot are posted together. Messages may be matched
+/// either way; none is lost or doubled.
 pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..effort(job, 200, 8) as u64 {
@@ -298,7 +306,7 @@ pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G8: slots and ranks that are none; two receives of any slot.
+/// G8: slots and ranks that do not exist, and two receives of any slot.
 pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size() as u32);
     assert_eq!(world.slots(), 1024);
@@ -318,12 +326,12 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
         &["any slot from rank 0", "earlier receive"],
     );
     drop(any);
-    let few = world.split_with_slots(Some(0), 0, 3)?.expect("everybody is in it");
+    let few = world.split_with_slots(Some(0), 0, 3)?.expect("every rank is a member");
     misused(job, few.send(&[1_u8], Rank(0), Slot(3)), &["there is no slot 3: the communicator has 3"]);
     job.barrier()
 }
 
-/// G9: with 600 receives posted, one more message is right, and so are they.
+/// G9: with 600 posted receives, one more message is received correctly, and so are their messages.
 pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
     let (world, many) = (job.world(), effort(job, 600, 70) as u32);
     let peer = Rank(1 - job.rank().0);
@@ -346,7 +354,8 @@ pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G14: both ranks send before they receive, slot after slot round the communicator's, and the spool keeps it going.
+/// G14: both ranks send before they receive, on one slot after the other. Buffered sends keep this
+/// from deadlock.
 pub fn g14_head_to_head(job: &Job) -> Result<()> {
     let (world, many) = (job.world(), effort(job, 3000, 30) as u64);
     let peer = Rank(1 - job.rank().0);
@@ -385,7 +394,7 @@ pub fn g18_eight_threads_exchange(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Job memory to job memory, and to and from memory of the program's own.
+/// Messages from job memory to job memory, and from and to other memory.
 pub fn messages_of_job_memory(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
@@ -425,11 +434,12 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Messages that were sent for receives withdrawn before, and that nobody receives any more, keep nobody from leaving.
+/// G16: messages that were sent to withdrawn receives and that nobody receives do not keep ranks
+/// from leaving.
 pub fn g16_owing_each_other_they_leave(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
     let into = vec![0_u8; 20_000];
     forget(world.irecv(into.clone(), peer, Slot(1))?);
     job.barrier()?;
-    world.send(&into, peer, Slot(1)) // it lies in the ring of its sender when this returns
+    world.send(&into, peer, Slot(1)) // when this returns, the message is in the ring of its sender
 }

@@ -1,12 +1,12 @@
-//! Bad input: each wrong argument gives an error that names rank, call and remedy and blames rightly; nothing is
-//! touched, and the job goes on.
+//! Wrong arguments: each gives an error that names the rank, the call and the remedy, and says
+//! whose fault it is. Nothing is changed, and the job continues.
 
 use super::memory_areas::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{ended, misused, refused};
 use tasuki::{After, Array, AtomicOp, Blame, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};
 
-/// After whatever was refused, all ranks still reach each other.
+/// Asserts that all ranks can still communicate after calls were refused.
 fn goes_on(job: &Job) -> Result<()> {
     job.barrier()?;
     let (inbox, arrived) = (job.alloc::<u32>(1)?, job.signal()?);
@@ -20,7 +20,7 @@ fn signal_at(bits: u64) -> RemoteSignal {
     bytemuck::cast(bits)
 }
 
-/// Asserts that every call which takes an address refuses this one.
+/// Asserts that every call that takes an address refuses this one.
 fn all_calls_refuse<T: Pod + PartialEq + std::fmt::Debug>(
     job: &Job,
     bad: GlobalPtr<T>,
@@ -46,11 +46,11 @@ fn all_calls_refuse<T: Pod + PartialEq + std::fmt::Debug>(
     misused(job, job.store(word, 1), texts);
     misused(job, ended(job, job.istore(word, 1, After::Nothing)), texts);
     misused(job, ended(job, job.iatomic(word, AtomicOp::Swap(1), GlobalPtr::NULL, After::Nothing)), texts);
-    assert_eq!(kept, values, "a refused get wrote");
+    assert_eq!(kept, values, "a refused get wrote its buffer");
     Ok(())
 }
 
-/// Ranks that the job does not have, near and far, also where their number would run over.
+/// Ranks that the job does not have, also numbers that do not fit into an address.
 pub fn no_such_rank(job: &Job) -> Result<()> {
     let good = job.alloc::<u64>(1)?;
     let signal = job.signal()?;
@@ -65,11 +65,16 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
         misused(job, job.put(good.on(rank), &[1]), &[]);
         misused(job, job.raise(signal.on(rank), 1), &[]);
     }
-    assert_eq!((good.get(0)?, signal.value()), (0, 0), "a rank that does not exist is somebody else");
+    assert_eq!(
+        (good.get(0)?, signal.value()),
+        (0, 0),
+        "an access to a rank that does not exist reached another rank"
+    );
     goes_on(job)
 }
 
-/// Addresses where nothing is registered: in no rank's memory, in the library's own tables, and at random.
+/// Addresses at which nothing is registered: outside all memory, in the library's own tables, and
+/// at random.
 pub fn addresses_of_nothing(job: &Job) -> Result<()> {
     let good = job.alloc::<u64>(1)?;
     let peer = next(job);
@@ -84,7 +89,7 @@ pub fn addresses_of_nothing(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Ranges that begin inside a registration and end outside, and lengths beyond all bounds.
+/// Ranges that begin inside a registration and end outside, and lengths beyond all limits.
 pub fn ranges_that_end_outside(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 100)?;
     let good = job.alloc::<u8>(20)?;
@@ -112,7 +117,7 @@ pub fn ranges_that_end_outside(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Signals that are none, and a signal and bytes of different ranks.
+/// Values that are not signals, and a put whose signal is on another rank than the bytes.
 pub fn signals_that_are_none(job: &Job) -> Result<()> {
     let (inbox, signal) = (job.alloc::<u64>(1)?, job.signal()?);
     let real: u64 = bytemuck::cast(signal.on(next(job)));
@@ -130,7 +135,7 @@ pub fn signals_that_are_none(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Allocations that no machine has room for are refused on every rank, before anything is taken.
+/// Allocations for which no machine has room are refused on every rank, before any memory is taken.
 pub fn no_room(job: &Job) -> Result<()> {
     let before = job.memory();
     let texts = ["not enough memory for", "leaves", "hint: allocate less"];
@@ -150,7 +155,8 @@ pub fn no_room(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Ranks that disagree about a collective call all get an error which says how, and go on together.
+/// Ranks that disagree about a collective call all get an error that says how. Then they can
+/// continue together.
 pub fn ranks_that_disagree(job: &Job) -> Result<()> {
     let me = job.rank().index();
     for odd in [0, job.size() - 1] {
@@ -165,8 +171,8 @@ pub fn ranks_that_disagree(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// One rank asks for nothing, or for more than there can be, where the others ask for something: an error on every
-/// rank, and they go on together.
+/// One rank asks for nothing, or for more than there can be, while the others ask for something.
+/// Every rank gets an error, and they can continue together.
 pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
     for senseless in [0, usize::MAX] {
         for odd in [0, job.size() - 1] {
@@ -180,7 +186,7 @@ pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Indexes outside of one's own part, and so far outside that they run over.
+/// Indexes outside of a rank's part of an array, also ones that overflow.
 pub fn indexes_outside_of_an_array(job: &Job) -> Result<()> {
     let array = job.alloc::<u64>(10)?;
     for (first, count) in [(10, 1), (9, 2), (0, 11), (usize::MAX, 1), (usize::MAX - 1, 3), (11, 0)] {
@@ -195,7 +201,7 @@ pub fn indexes_outside_of_an_array(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Of no values nothing is moved, and that is no error, wherever to.
+/// A transfer of no values moves nothing and is no error, for every address.
 pub fn zero_counts_move_nothing(job: &Job) -> Result<()> {
     let array = job.alloc::<u64>(1)?;
     for place in [array.on(next(job)), array.on(next(job)).at(1), GlobalPtr::NULL] {

@@ -1,4 +1,4 @@
-//! The bodies, one file for each thing that is promised.
+//! The functions of the cases, one file for each promise of the library.
 
 pub mod addresses;
 pub mod atomic_contention;

@@ -1,21 +1,22 @@
-//! Exchanges with neighbours, in all ways of making them.
+//! J: exchanges with neighbours: blocking, nonblocking and planned, on grids and in graphs.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
 use tasuki::{Blame, Communicator, Job, Neighbourhood, Rank, Result};
 
-/// Values that say from which rank they are, which of its blocks, of which start, and where.
+/// Values that tell the rank that gives them, the number of its block, the start, and the place.
 fn block(from: usize, number: usize, start: usize, count: usize) -> Vec<u64> {
     let first = from * 1_000_003 + number * 10_007 + start * 101;
     (0..count).map(|at| (first + at % 8191) as u64).collect()
 }
 
-/// How many values a block has: none, or some.
+/// The number of values in a block: none, or some.
 fn count(from: usize, number: usize, scale: usize) -> usize {
     (from * 2 + number * 3) % 4 * scale
 }
 
-/// What a member gives and gets: of each block its number, and of those it gets whose it is.
+/// The blocks that a member gives, by number, and the blocks that it gets, by giving rank and
+/// number.
 struct Edges {
     me: usize,
     gives: Vec<usize>,
@@ -33,7 +34,7 @@ impl Edges {
         self.gets.iter().flat_map(one).collect()
     }
 
-    /// Blocks that differ in all ways, and again.
+    /// Exchanges blocks of different lengths in all three ways, several times.
     fn exchange(&self, with: &Neighbourhood, scale: usize, starts: usize) -> Result<()> {
         let count = |from, number| count(from, number, scale);
         let gives: Vec<usize> = self.gives.iter().map(|&number| count(self.me, number)).collect();
@@ -45,14 +46,14 @@ impl Edges {
             plan.start()?;
             let begun = with.iexchange_v(given.clone(), &gives, &gets)?;
             assert_eq!(with.exchange_v(&given, &gives, &gets)?, got, "blocking, scale {scale}");
-            assert_eq!(begun.wait()?, got, "begun, scale {scale}");
+            assert_eq!(begun.wait()?, got, "nonblocking, scale {scale}");
             plan.wait()?;
             assert_eq!(plan.to_vec()?, got, "planned, scale {scale}, start {start}");
         }
         Ok(())
     }
 
-    /// Blocks that are equal in all ways, and again.
+    /// Exchanges blocks of equal length in all three ways, several times.
     fn exchange_equal(&self, with: &Neighbourhood, count: usize, starts: usize) -> Result<()> {
         let mut plan = with.exchange_init::<u64>(count)?;
         for start in 0..starts {
@@ -63,20 +64,21 @@ impl Edges {
             let begun = with.iexchange(given)?;
             plan.wait()?;
             assert_eq!(plan.to_vec()?, got, "planned, {count} values, start {start}");
-            assert_eq!(begun.wait()?, got, "begun, {count} values");
+            assert_eq!(begun.wait()?, got, "nonblocking, {count} values");
         }
         Ok(())
     }
 }
 
-/// Where a member is on a grid, dimension by dimension.
+/// The coordinates of a member on a grid.
 fn place(mut rank: usize, dims: &[usize]) -> Vec<usize> {
     let mut place: Vec<usize> = dims.iter().rev().map(|&len| (rank % len, rank /= len).0).collect();
     place.reverse();
     place
 }
 
-/// The blocks of a member on a grid: by twice the dimension, and one more for the side after it, and who is there.
+/// The blocks of a member on a grid, each with the neighbour on its side. The number of a block is
+/// twice the dimension, plus one for the side with the higher coordinate.
 fn sides(me: usize, dims: &[usize], periodic: &[bool]) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
     for dim in 0..dims.len() {
@@ -93,7 +95,8 @@ fn sides(me: usize, dims: &[usize], periodic: &[bool]) -> Vec<(usize, usize)> {
     all
 }
 
-/// J: blocks for neighbours arrive on the side from which they come, also around the end, also from oneself.
+/// J: blocks from neighbours arrive at the right side, also around the end of a dimension and from
+/// the member itself.
 pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let half = (1..=ranks / 2).rev().find(|half| ranks % half == 0).unwrap_or(1);
@@ -122,19 +125,19 @@ pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// J: any graph, with edges that are there twice, go one way, or to oneself, and members that have none; sources stand
-/// in another order than destinations.
+/// J: any graph: double edges, edges in one direction, edges to oneself, and members without edges.
+/// Sources are in another order than destinations.
 pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for round in 0..effort(job, 6, 3) {
         let edges = |from: usize, to: usize| if from == round { 0 } else { (from * 2 + to + round) % 3 };
-        // Which of its blocks, by their number, a member gives whom.
+        // The members to which `from` gives blocks, by number of block.
         let gives = |from: usize| -> Vec<usize> {
             (0..2).flat_map(|turn| (0..ranks).filter(move |&to| edges(from, to) > turn)).collect()
         };
         let number = |from: usize, turn: usize| {
             let all = gives(from).into_iter().enumerate();
-            all.filter(|&(_, to)| to == me).nth(turn).expect("it is there").0
+            all.filter(|&(_, to)| to == me).nth(turn).expect("the edge exists").0
         };
         let from = |turn: usize| (0..ranks).rev().filter(move |&from| edges(from, me) > turn);
         let gets: Vec<(usize, usize)> =
@@ -156,7 +159,8 @@ pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// J: neighbourhoods whose sides do not fit together nobody has, and those concerned are told.
+/// J: neighbourhoods whose members disagree are refused on all members; the members concerned are
+/// told the reason.
 pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     misused(job, world.grid(&[ranks + 1], &[true]), &["places", "members"]);
@@ -165,7 +169,8 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
     misused(job, world.grid(&[usize::MAX, 2], &[true, true]), &["places"]);
     if ranks > 1 {
         misused(job, world.grid(&[ranks], &[me == Rank(0)]), &["another grid"]);
-        // Rank 1 gives rank 0 a block that this does not expect; then the other way round.
+        // Rank 1 gives rank 0 a block that rank 0 does not expect; then rank 0 expects one that
+        // rank 1 does not give.
         for forgets in [Rank(0), Rank(1)] {
             let sources = if me == Rank(0) && forgets != me { &[Rank(1)][..] } else { &[] };
             let destinations = if me == Rank(1) && forgets != me { &[Rank(0)][..] } else { &[] };
@@ -180,7 +185,7 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
         let names = if me == Rank(1) { &none[..] } else { &[] };
         misused(job, world.graph(names, &[]), &[if me == Rank(1) { "no rank" } else { "was refused" }]);
     }
-    // A sink cannot tell how long blocks are.
+    // A member that only receives cannot tell how long blocks are.
     let sink = world.graph(&[me, me], &[me, me])?;
     misused(job, sink.exchange(&[1_u8; 3]), &["3 values", "2 destinations"]);
     misused(job, sink.exchange_v(&[1_u8; 3], &[1, 2], &[2, 1]), &["itself"]);
@@ -197,13 +202,14 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Each of two gives the other a block.
+/// A neighbourhood of two members, each of which gives the other one block.
 fn pair(part: &Communicator) -> Result<Neighbourhood> {
     let other = [Rank(1 - part.rank().0)];
     part.graph(&other, &other)
 }
 
-/// J10: neighbours that disagree about a length find out; of a plan, all do, and nothing of it is left.
+/// J10: two neighbours that disagree about a length get an error. For a plan all members get one,
+/// and no memory remains in use.
 pub fn j10_neighbours_that_disagree(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for (gives, gets) in [(0, 1), (1, 0), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
@@ -230,7 +236,7 @@ pub fn j10_neighbours_that_disagree(job: &Job) -> Result<()> {
         let into = [if me == Rank(1) { gets } else { 3 }, 3];
         let texts: &[&str] = if me.0 < 2 { &["disagree", "exchange_init"] } else { &["was refused"] };
         misused(job, ring.exchange_v_init::<u64>(&out, &into), texts);
-        assert_eq!(kept(), before, "bytes of a plan that nobody has");
+        assert_eq!(kept(), before, "the refused plan left memory in use");
         plan.write(0, &[7, 8])?;
         plan.start()?;
         plan.wait()?;

@@ -1,4 +1,5 @@
-//! D, I: transfers that set flags, that are counted, that meet by key, and broadcasts.
+//! D, I: transfers of the NICAM interface: with flags, with counters, matched by key, and
+//! broadcasts.
 
 use crate::exchange::{effort, last, next, previous};
 use crate::expected_error::{misused, refused};
@@ -9,7 +10,8 @@ use tasuki::{Blame, Cause, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 
-/// A flag says the value that it was set to, and then the copy is there: short and long, to oneself and to others.
+/// D2: when a flag has its value, the copy has arrived: short and long ones, to the rank itself and
+/// to others.
 pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
     let lens = [0, 1, 8, 100, LEN, effort(job, 300_000, 10_000)];
     let room = lens[5];
@@ -24,14 +26,15 @@ pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
         flags.at(0).wait(value)?;
         let found = &target.to_vec()?[..len];
         pattern::check(found, value + u64::from(from.0), &format!("{len} bytes with a flag"));
-        assert_eq!(flags.at(1).value()?, 0, "another flag");
+        assert_eq!(flags.at(1).value()?, 0, "another flag was set");
         transfers.sync().wait()?;
         job.barrier()?;
     }
     Ok(())
 }
 
-/// A flag is set when as many have arrived as were asked for, not before; what comes early counts for the next phase.
+/// D3: a flag is set when as many copies have arrived as the counter was set to, not before. Copies
+/// that come early count for the next phase.
 pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
     let all = job.size();
     let (source, target) = (job.alloc::<u64>(1)?, job.alloc::<u64>(all)?);
@@ -53,10 +56,10 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
         transfers.sync().wait()?;
         job.barrier()?;
         if phase % 2 == 1 {
-            transfers.set_counter(flag.on(me), all as u64)?; // all but one may have come
+            transfers.set_counter(flag.on(me), all as u64)?; // all but one may have arrived
         }
         if me == last(job) {
-            assert_eq!(flag.value()?, 0, "nothing was sent here");
+            assert_eq!(flag.value()?, 0, "a flag was set without arrivals");
             for at in 0..all {
                 transfers.copy_countup(source.pointer(), target.pointer().at(at), 1)?;
             }
@@ -71,7 +74,8 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// One arrival too few sets no flag, and one too many waits for the next phase.
+/// D3: the flag is not set if one arrival is missing. An arrival too many counts for the next
+/// phase.
 pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
     let (words, flags, transfers) = (job.alloc::<u64>(2)?, job.flags(1)?, job.transfers()?);
     let (me, to, flag) = (job.rank(), next(job), flags.at(0));
@@ -88,7 +92,7 @@ pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
         if is_set {
             flag.wait(1)?;
         } else {
-            assert_eq!(flag.value()?, 0, "one has not come");
+            assert_eq!(flag.value()?, 0, "the flag was set although one arrival is missing");
         }
     }
     job.barrier()?;
@@ -97,8 +101,8 @@ pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A copy between two others that a third asks for is carried out, and all that this rank has issued is there when sync
-/// says so.
+/// I1: a rank issues copies between two others, and they are carried out. When sync is done, all
+/// copies that this rank has issued have arrived.
 pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(LEN * job.size())?);
     let (flags, transfers) = (job.flags(1)?, job.transfers()?);
@@ -106,7 +110,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
     for round in 1..=effort(job, 60, 3) as u64 {
         job.put(source.pointer(), &pattern::bytes(round + u64::from(me.0), LEN))?;
         job.barrier()?;
-        // This rank fills its row on every rank, from the memory of the rank after that one.
+        // This rank fills its row on every rank, from the memory of the rank behind that one.
         for rank in job.ranks() {
             let from = Rank((rank.0 + 1) % all as u32);
             transfers.copy(source.on(from), target.on(rank).at(LEN * me.index()), LEN)?;
@@ -118,7 +122,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
         for rank in job.ranks() {
             job.get(target.on(rank).at(LEN * me.index()), &mut found)?;
             let from = (rank.0 + 1) % all as u32;
-            pattern::check(&found, round + u64::from(from), "a copy of another's");
+            pattern::check(&found, round + u64::from(from), "a copy issued by a third rank");
         }
         transfers.write_one(flags.at(0).on(next(job)), round)?;
         flags.at(0).wait(round)?;
@@ -127,7 +131,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A word that is written after copies to the same rank is seen after them.
+/// I1: a word that is written after copies to one rank becomes visible after them.
 pub fn i1_a_word_follows_copies(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(4 * LEN)?);
     let (flags, transfers, to) = (job.flags(1)?, job.transfers()?, next(job));
@@ -146,7 +150,8 @@ pub fn i1_a_word_follows_copies(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Sides of copies meet by key in either order, several keys out of order, equal keys in the order of their calls.
+/// I6: source and destination of a copy are matched by key, in either order, with several keys out
+/// of order, and with equal keys in the order of their calls.
 pub fn i6_rendezvous(job: &Job) -> Result<()> {
     const KEYS: [u64; 8] = [5, 3, 5, 9, 3, 5, 1, 9];
     const OTHER: [u64; 8] = [9, 5, 1, 5, 3, 9, 5, 3];
@@ -182,7 +187,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
         let (sent, found) = (pattern::bytes(round * 10 + u64::from(from.0), 8 * len), target.to_vec()?);
         for (at, key) in OTHER.into_iter().enumerate() {
             let nth = OTHER[..at].iter().filter(|&&other| other == key).count();
-            let place = (0..8).filter(|&place| KEYS[place] == key).nth(nth).expect("both have it");
+            let place = (0..8).filter(|&place| KEYS[place] == key).nth(nth).expect("both sides have the key");
             assert!(found[at * len..][..len] == sent[place * len..][..len], "key {key}, number {nth}");
         }
         job.barrier()?;
@@ -190,7 +195,8 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Sides of different sizes are told, both; nothing is written. A full list is an error that leaves nothing behind.
+/// I6: if source and destination differ in size, both sides get an error, and nothing is written. A
+/// full list is an error that changes nothing.
 pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
     let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(19)?, job.transfers()?);
     let (me, peer) = (job.rank(), Rank(1 - job.rank().0.min(1)));
@@ -213,7 +219,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
             flags.at(0).set(1)?;
         }
         job.barrier()?;
-        // Nor may a flag hide it that says something already.
+        // A flag that has a value already must not hide the error.
         if first {
             transfers.copy_source(2, peer, data.pointer(), 3, flag(0), 2)?;
         }
@@ -252,7 +258,8 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A broadcast reaches every rank and sets its flag, the source's, too; who drops broadcasts is left alone.
+/// I7: a broadcast reaches every rank and sets the flag of every rank, including the source. A rank
+/// that discards broadcasts is not changed.
 pub fn i7_broadcasts(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(LEN)?);
     let (flags, transfers) = (job.flags(1)?, job.transfers()?);
@@ -276,7 +283,7 @@ pub fn i7_broadcasts(job: &Job) -> Result<()> {
         }
         job.barrier()?;
         if me == drops {
-            assert_eq!(flags.at(0).value()?, 0, "it drops broadcasts");
+            assert_eq!(flags.at(0).value()?, 0, "this rank discards broadcasts");
             assert!(target.to_vec()?.iter().all(|&byte| byte == 0));
         }
         job.barrier()?;
@@ -284,7 +291,8 @@ pub fn i7_broadcasts(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Threads of all ranks copy, notify, count and write words at once; each gets its own, and sync all of them.
+/// I8: threads of all ranks copy, notify, count and write words at once. Each gets its own data,
+/// and sync covers all threads.
 pub fn i8_threads_transfer(job: &Job) -> Result<()> {
     let (threads, each, len) = (effort(job, 8, 3), effort(job, 200, 4), 64);
     let (source, target) = (job.alloc::<u8>(threads * len)?, job.alloc::<u8>(threads * len)?);
@@ -324,8 +332,9 @@ pub fn i8_threads_transfer(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Flags that one thread asks for come in its order, by copies of any length or without: one that counts up never goes
-/// back, also where the first stores to it take their time, and what came before its value is there.
+/// D2: flags set by one thread are set in its order, with copies of any length and without. A flag
+/// that counts up never goes back, even if the first stores to it are slow, and the copies before a
+/// value have arrived.
 pub fn d2_flags_count_up(job: &Job) -> Result<()> {
     let (threads, rounds, each) = (3, effort(job, 60, 3), effort(job, 30, 8) as u64);
     let lens = [0, 8, effort(job, 40_000, 5_000)];
@@ -364,7 +373,8 @@ pub fn d2_flags_count_up(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A transfer that fails when it is under way ends the waits for its flags, and tells its rank in every further call.
+/// D17: a transfer that fails under way ends the waits for its flags with an error, and makes every
+/// further call of its rank fail.
 pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
     let (me, to, from) = (job.rank(), next(job), previous(job));
     let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(3)?, job.transfers()?);
@@ -389,7 +399,7 @@ pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What is wrong is told at once, and nothing is touched.
+/// Wrong arguments are refused at once, and nothing is changed.
 pub fn wrong_transfers_are_refused(job: &Job) -> Result<()> {
     let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(1)?, job.transfers()?);
     let (me, to) = (job.rank(), next(job));

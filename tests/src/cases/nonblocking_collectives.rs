@@ -1,10 +1,11 @@
-//! Collective calls that are begun and waited for later, against plain arithmetic.
+//! J: nonblocking collective calls, compared with plain arithmetic.
 
 use crate::exchange::{effort, next, previous};
 use crate::expected_error::refused;
 use tasuki::{Blame, Cause, CollectiveRequest, Job, Max, Rank, Result, Slot, Sum};
 
-/// How many values of 8 bytes: none, one, few, more than a line takes, more than a chunk takes.
+/// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
+/// chunk.
 const COUNTS: [usize; 5] = [0, 1, 7, 125, 8750];
 
 fn value(rank: usize, place: usize) -> u64 {
@@ -15,18 +16,18 @@ fn of_rank(rank: usize, count: usize) -> Vec<u64> {
     (0..count).map(|place| value(rank, place)).collect()
 }
 
-/// Does not commute: what each member gives can be told in what comes out.
+/// An operation that does not commute, so the result shows the order of the values.
 fn string(a: u64, b: u64) -> u64 {
     a.wrapping_mul(31).wrapping_add(b.rotate_left(7))
 }
 
-/// The values of those ranks combined in their order, from the left: only for operations that may be grouped so.
+/// The sums of the values of these ranks.
 fn total(ranks: std::ops::Range<usize>, count: usize) -> Vec<u64> {
     let sum = |place| ranks.clone().map(|rank| value(rank, place)).sum();
     (0..count).map(sum).collect()
 }
 
-/// All calls of one length, begun before any is waited for; `root` gets and gives.
+/// Starts every call with `count` values before it waits for any.
 fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     let mine = of_rank(me, count);
@@ -60,7 +61,8 @@ fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
     Ok(())
 }
 
-/// Every call, of every length, to and from every rank; waited for in the order opposite to that of their starts.
+/// Every call, with every length and several roots, waited for in the reverse order of their
+/// starts.
 pub fn j_begun_calls_of_every_kind(job: &Job) -> Result<()> {
     for (round, count) in COUNTS.into_iter().enumerate() {
         for root in job.ranks().take(effort(job, 5, 2)) {
@@ -70,9 +72,9 @@ pub fn j_begun_calls_of_every_kind(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Values are combined in the order of members, though the operation does not commute.
+/// Values are combined in the order of members, although the operation does not commute.
 pub fn j_begun_calls_keep_the_order(job: &Job) -> Result<()> {
-    // Two by two matrices, which multiply in an order.
+    // Multiplication of two-by-two matrices.
     let multiply = |a: [u64; 4], b: [u64; 4]| {
         let at = |row: usize, column: usize| {
             let product = |k: usize| a[2 * row + k].wrapping_mul(b[2 * k + column]);
@@ -100,10 +102,11 @@ pub fn j_begun_calls_keep_the_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members wait in different orders, and make blocking calls, collective and not, and fuzzy barriers in between.
+/// Members wait in different orders, and make blocking calls, messages and fuzzy barriers in
+/// between.
 pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
-    let half = world.split(Some((me % 2) as u64), 0)?.expect("everybody has a colour");
+    let half = world.split(Some((me % 2) as u64), 0)?.expect("every rank has a colour");
     for round in 0..effort(job, 100, 4) {
         let count = COUNTS[round % COUNTS.len()];
         let root = Rank((round % size) as u32);
@@ -125,7 +128,7 @@ pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
         world.recv(&mut got, previous(job), Slot(1))?;
         assert_eq!(got, vec![previous(job).index() as u64; count]);
         let fuzzy = world.fuzzy_barrier()?;
-        // Each in an order of its own.
+        // Each member waits in its own order.
         begun.rotate_left(me % 12);
         if me % 2 == 1 {
             begun.reverse();
@@ -144,7 +147,8 @@ pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Those that are dropped go on for the others, and more than there are slots follow each other.
+/// Calls whose requests are dropped continue for the other members, also if more calls are made
+/// than there are slots.
 pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     for round in 0..effort(job, 200, 20) {
@@ -168,7 +172,7 @@ pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// One more than can be under way is refused, and begun again when the oldest is over.
+/// One call more than can be under way is refused; it can be made again once the oldest has ended.
 pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -189,7 +193,7 @@ pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Awaited under an executor that knows nothing of messages, several at once.
+/// Several requests are awaited at once, under an executor that knows nothing of messages.
 pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     for count in COUNTS {
@@ -206,10 +210,10 @@ pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// An operation that panics does so in the call of the rank that has it called, here the one that begins or waits.
+/// An operation panics in the call of the rank that executes it, here the one that starts or waits.
 pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
-    let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("everybody has a colour");
-    // The only member combines nothing: its own values come back.
+    let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank has a colour");
+    // A single member combines nothing; its own values are the result.
     assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
     if job.size() > 1 {
         let pair = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
@@ -223,19 +227,19 @@ pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members that disagree about a length, and a root that there is not.
+/// Members that disagree about a length, and a root that does not exist.
 pub fn j_begun_calls_that_disagree(job: &Job) -> Result<()> {
     let world = job.world();
     let none = Rank(job.size() as u32);
     refused(job, world.ibcast(vec![0_u8], none), Blame::Misuse, &["ibcast(1 bytes from rank"]);
     for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
-        let part = world.split(Some(0), 0)?.expect("everybody has a colour");
+        let part = world.split(Some(0), 0)?.expect("every rank has a colour");
         let count = if part.rank() == 0 { short } else { long };
         let begun = part.ibcast(vec![0_u8; count], Rank(0))?;
         if part.rank() != 0 {
             refused(job, begun.wait(), Blame::Misuse, &["disagree", "ibcast"]);
         } else if job.size() > 1 {
-            // It need not find out: what is short has gone.
+            // The root may not notice: a short message has been sent already.
             let _ = begun.wait();
         }
         job.barrier()?;

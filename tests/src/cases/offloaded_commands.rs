@@ -1,4 +1,4 @@
-//! B3, D18: commands that another rank runs than the one that has the queue.
+//! B3, D18: commands that another rank runs than the owner of the queue.
 
 use super::command_queues::post;
 use crate::exchange::effort;
@@ -6,16 +6,17 @@ use crate::pattern;
 use crate::wait_until::Idle;
 use tasuki::{AtomicOp, Cause, Command, GlobalPtr, Job, Rank, Result, Signal};
 
-/// Who ran a command that failed, as its signal tells.
+/// The rank that ran a failed command, taken from the error of its signal.
 fn ran_by(failed: Result<()>) -> Rank {
-    let failed = failed.expect_err("its signal is poisoned");
+    let failed = failed.expect_err("the signal is poisoned");
     let Cause::Poisoned { origin, ref cause } = *failed.cause() else { panic!("{failed}") };
     assert!(matches!(**cause, Cause::OutOfRange { .. } | Cause::Stale { .. }), "{failed}");
     origin
 }
 
-/// Commands that only one rank may run are run by that one, wherever they are posted: those that fail tell who it was.
-/// What was to follow happens at the rank that has the queue, and other commands go on.
+/// D18: commands that only one rank may run are run by that rank, whichever queue they are in; the
+/// error of a failed one names the rank. Their effects happen at the owner of the queue, and other
+/// commands continue.
 pub fn d18_bound_ones_are_run_by_who_they_are_bound_to(job: &Job) -> Result<()> {
     let data = job.alloc::<u64>(8)?;
     let (me, from, to) = (job.rank(), job.rank_after(1), job.rank_after(2));
@@ -53,8 +54,9 @@ pub fn d18_bound_ones_are_run_by_who_they_are_bound_to(job: &Job) -> Result<()> 
     job.barrier()
 }
 
-/// Copies of every size between two other ranks, bound and not: each is whole when its effect is seen, touches nothing
-/// else, and effects keep their order, though short ones overtake long ones.
+/// B3: copies of every size between two other ranks, bound to one of them and not bound. Each is
+/// complete when its effect is visible, and changes nothing else. Effects keep their order,
+/// although short copies overtake long ones.
 pub fn b3_sizes_between_two_others(job: &Job) -> Result<()> {
     const GAP: usize = 16;
     const GUARD: u8 = 0xee;
@@ -81,21 +83,25 @@ pub fn b3_sizes_between_two_others(job: &Job) -> Result<()> {
             };
             post(&queue, &idle, &copy.then(arrived.on(to).add(1)))?;
         }
-        // The rank two before has the queue, the one before the source.
+        // The queue belongs to the rank two before this one, and the source to the rank before.
         let before = job.rank_after(-1);
         for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {
             arrived.wait_at_least(round * lengths.len() as u64 + at as u64 + 1)?;
             let mut bytes = vec![0; len + GAP];
             target.read(start, &mut bytes)?;
             pattern::check(&bytes[..len], seed(before, round, at), &format!("{len} bytes in round {round}"));
-            assert!(bytes[len..].iter().all(|&byte| byte == GUARD), "behind {len} bytes, round {round}");
+            assert!(
+                bytes[len..].iter().all(|&byte| byte == GUARD),
+                "bytes behind {len} bytes were changed, round {round}"
+            );
         }
         job.barrier()?;
     }
     Ok(())
 }
 
-/// More commands for one rank, from several queues of all others, than its inbox has places: all are run, each once.
+/// D18: all other ranks post more commands for one rank, in several queues, than fit into its
+/// inbox. Each is run once.
 pub fn d18_more_than_an_inbox_has_places(job: &Job) -> Result<()> {
     const QUEUES: usize = 3;
     const EACH: usize = 64;

@@ -1,4 +1,4 @@
-//! B: operations that wait for others, and those that must not.
+//! B, C10: operations that wait for others, and operations that must not wait.
 
 use super::memory_areas::{Areas, KINDS, Kind};
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
@@ -7,7 +7,8 @@ use crate::pattern;
 use crate::wait_until::stay_away;
 use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Result};
 
-/// Where the issuer's own copies come from and go to: word i + 1 at i, zeros from [`TO`] on.
+/// Copies of the issuer go from word i to word [`TO`] + i. Word i has the value i + 1, and the
+/// words from [`TO`] on are zero.
 const TO: usize = 8;
 
 fn words(job: &Job) -> Result<Array<u64>> {
@@ -25,7 +26,7 @@ fn has_arrived(words: &Array<u64>, index: usize) -> Result<bool> {
     words.get(TO + index).map(|word| word == index as u64 + 1)
 }
 
-/// Waits for a copy without completing what came before it.
+/// Waits for a copy without completing the operations before it.
 fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
     while !has_arrived(words, index)? {
         job.is_pending(handle);
@@ -34,19 +35,21 @@ fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Resul
     Ok(())
 }
 
-/// Asserts that what is ordered after a closed gate does not start, however often operations are moved on.
+/// Asserts that an operation ordered after a closed gate does not start, however often operations
+/// make progress.
 fn stays_away(job: &Job, gate: &Gate, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
     if gate.is_tight(job) {
         for _ in 0..50 {
             assert!(job.is_pending(handle), "an operation behind a closed gate counts as finished");
-            assert!(!has_arrived(words, index)?, "an operation started before what it was ordered after");
+            assert!(!has_arrived(words, index)?, "an operation started before the one it was ordered after");
             stay_away(job);
         }
     }
     Ok(())
 }
 
-/// Remote, to a, to b, to c, each after the one before: c holds what remote held, whatever memory they are.
+/// B4: copies from the last rank to a, to b, to c, each after the one before. In the end c has the
+/// bytes of the last rank, for every kind of memory.
 pub fn b4_chain_by_handles(job: &Job) -> Result<()> {
     let len = effort(job, 100_000, 20_000);
     let areas = Areas::new(job, 3 * len)?;
@@ -72,7 +75,7 @@ pub fn b4_chain_by_handles(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// The same with the first copy held back: none of the chain runs ahead of it.
+/// B4: as above, with the first copy held back. No copy of the chain starts early.
 pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -94,7 +97,8 @@ pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
     })
 }
 
-/// After a prefix: not before what came earlier has ended, too. After exactly one: as soon as that one has.
+/// B5: an operation after a prefix starts only when everything earlier has ended, too. An operation
+/// after exactly one starts when that one has ended.
 pub fn b5_prefix_and_exact(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -113,7 +117,8 @@ pub fn b5_prefix_and_exact(job: &Job) -> Result<()> {
     })
 }
 
-/// After all: not before everything issued so far has ended; what is issued later does not count.
+/// B6: an operation after all starts only when everything issued before has ended. Later operations
+/// do not matter.
 pub fn b6_all(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -132,7 +137,7 @@ pub fn b6_all(job: &Job) -> Result<()> {
     })
 }
 
-/// Continuing on another path acts as `All`.
+/// B7: `Cont` on another path acts as `All`.
 pub fn b7_cont_on_another_path(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -147,7 +152,7 @@ pub fn b7_cont_on_another_path(job: &Job) -> Result<()> {
     })
 }
 
-/// Continuing on the same path keeps order: of many copies to one place the last one stays.
+/// B7: `Cont` on the same path keeps order: of many copies to one place the last remains.
 pub fn b7_cont_on_one_path(job: &Job) -> Result<()> {
     let len = effort(job, 5_000, 500);
     let areas = Areas::new(job, 20 * len)?;
@@ -177,7 +182,8 @@ pub fn b7_cont_on_one_path(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// What waits for its order does not hold back what waits for nothing, nor what others of this rank issue.
+/// B10: an operation that waits for its order does not delay operations without order, nor others
+/// that this rank issues.
 pub fn b10_unmet_order_delays_nobody(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let far = job.alloc::<u64>(1)?;
@@ -192,31 +198,31 @@ pub fn b10_unmet_order_delays_nobody(job: &Job) -> Result<()> {
         job.put(far.on(KEEPER), &[1])?;
         assert_eq!(job.fetch_add(far.on(KEEPER), 1)?, 1);
         let request = job.iget(far.on(KEEPER), vec![0_u64], After::Nothing)?;
-        assert_eq!(request.wait()?, [2], "waiting for one request waits for that one alone");
+        assert_eq!(request.wait()?, [2], "a request waits only for its own operation");
         stays_away(job, gate, &words, 0, held)?;
         gate.open(job)?;
         job.complete(held)
     })
 }
 
-/// What a full peer does not take holds back nothing that goes elsewhere.
+/// B10: operations that a full peer refuses do not delay operations to other ranks.
 pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
     let (gate, areas) = (Gate::new(job)?, Areas::new(job, 8)?);
     gate.held(job, |gate| {
         let words = words(job)?;
-        // More than the keeper has room for while it is away.
+        // More operations than the keeper has room for while it makes no call.
         let held = (0..effort(job, 200, 20)).try_fold(Handle::NULL, |_, _| gate.close(job))?;
         let elsewhere = areas.on(Kind::Own, last(job)).cast::<u64>();
         let other = job.iatomic(elsewhere, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
         let after = copy_word(job, &words, 1, After::Exact(other))?;
         arrival(job, &words, 1, after)?;
-        assert!(!gate.is_tight(job) || job.is_pending(held), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(held), "the copy waited for the gate");
         gate.open(job)?;
         job.complete(after)
     })
 }
 
-/// An atomic's result is there before what is ordered after it starts, and not before it ran.
+/// C10: the result of an atomic is stored before an operation ordered after it starts.
 pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     for kind in KINDS {

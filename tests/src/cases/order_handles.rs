@@ -1,4 +1,4 @@
-//! B8: what a handle stands for, also one that stands for nothing.
+//! B8: handles, including those that name no operation.
 
 use crate::blocked_operation::Gate;
 use crate::wait_until::stay_away;
@@ -14,7 +14,7 @@ fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<Handle> {
     job.copy(pair.pointer(), pair.pointer().at(1), 1, after)
 }
 
-/// Waits until the pair was copied; it does not wait for what came before.
+/// Waits until the pair was copied, without completing the operations before.
 fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
     while pair.get(1)? == 0 {
         job.is_pending(handle);
@@ -23,7 +23,7 @@ fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
     Ok(())
 }
 
-/// Completing a later operation completes the earlier ones; inquiring agrees, before and after.
+/// Completing a later operation completes the earlier ones. `is_pending` agrees, before and after.
 pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -43,7 +43,8 @@ pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Null and finished handles are complete at once, whatever else is under way.
+/// Null handles and handles of finished operations are complete at once, whatever else is under
+/// way.
 pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -55,15 +56,16 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
             job.complete(handle)?;
             assert!(!job.is_pending(handle), "{handle:?} counts as unfinished");
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
-        // Kept to the end: the last bytes of a copy may arrive after those that are looked at.
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "complete waited for the gate");
+        // The pairs live until the end: the last bytes of a copy may arrive after the word that is
+        // checked.
         let pairs = (0..4).map(|_| pair(job)).collect::<Result<Vec<_>>>()?;
         let orders = [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]);
         for (after, pair) in orders.zip(&pairs) {
             let free = copy(job, pair, after)?;
             arrival(job, pair, free)?;
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "a copy waited for the gate");
         gate.open(job)?;
         job.complete(slow)
     })
@@ -79,13 +81,14 @@ pub fn b8_handles_never_issued(job: &Job) -> Result<()> {
             assert!(!job.is_pending(never), "handle {number} was never issued and counts as unfinished");
             job.complete(never)?;
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "complete waited for the gate");
         gate.open(job)?;
         job.complete(slow)
     })
 }
 
-/// What is ordered after a handle that was never issued starts at once, even if the number becomes its own.
+/// An operation ordered after a handle that was never issued starts at once, even if the handle's
+/// number becomes its own.
 pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -106,7 +109,7 @@ pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
     })
 }
 
-/// Handles are by identity: completing many in any order, again and again, is fine.
+/// Many handles may be completed in any order, and again, because handles identify operations.
 pub fn b8_any_order_and_again(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {

@@ -1,17 +1,18 @@
-//! C8: the owner's own processor and remote atomics on one word.
+//! C8: the owner's processor atomics and remote atomics on one word.
 #![allow(unsafe_code)]
-//! Unsafe: an array's words are used as atomics through its pointer, with no other access to them but the fabric's;
-//! a registered word is an atomic that outlives its registration.
+//! Unsafe: words of an array are used as atomics through its pointer, and only the fabric
+//! accesses them otherwise; a registered word is an atomic that outlives its registration.
 
 use crate::exchange::{effort, tell_all};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
-/// The owner adds to its words by its own processor while all others add by the fabric: nothing is lost, in words
-/// of eight bytes and of four, in job memory and in its own.
+/// C8: the owner adds to its words with processor atomics while all others add through the fabric.
+/// No addition is lost, in words of eight bytes and of four, in job memory and in registered
+/// memory.
 pub fn c8_owner_and_remote_atomics_agree(job: &Job) -> Result<()> {
     if !job.capabilities().cpu_atomics {
-        return Ok(()); // words then belong to the fabric, also for their owner
+        return Ok(()); // then also the owner must use the fabric's atomics
     }
     let shared = job.alloc::<u64>(2)?;
     let private = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -24,7 +25,7 @@ pub fn c8_owner_and_remote_atomics_agree(job: &Job) -> Result<()> {
     if job.rank() == owner {
         // SAFETY: the array is alive, aligned and two words long; all accesses to it are atomic.
         let words = unsafe { &*(std::ptr::from_ref(shared.as_slice()).cast::<[AtomicU64; 2]>()) };
-        // SAFETY: the second word's halves are used as atomics of four bytes only.
+        // SAFETY: the second word is used only as atomics of four bytes.
         let half = unsafe { &*std::ptr::from_ref(&words[1]).cast::<AtomicU32>() };
         for step in 0..each {
             words[0].fetch_add(1, SeqCst);

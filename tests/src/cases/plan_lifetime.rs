@@ -1,4 +1,4 @@
-//! J: plans that not all members start, and what is left of plans that are gone.
+//! J: plans that not all members start, and what remains of dropped plans.
 
 use crate::expected_error::refused;
 use crate::wait_until::may_be_helped;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
 use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
 
-/// A member that leaves without having started what the others have: their waits end, and so does its leave.
+/// A member leaves without having started plans that the others have started. The waits of the
+/// others end with an error, and the others can leave, too.
 pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let are_mutual = [CollectiveKind::Barrier, CollectiveKind::Allgather, CollectiveKind::Alltoall];
@@ -25,7 +26,7 @@ pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
     if job.rank() == 1 {
         return Ok(());
     }
-    let (first, others) = plans.split_first_mut().expect("there are some");
+    let (first, others) = plans.split_first_mut().expect("there are plans");
     first.start()?;
     others.iter_mut().try_for_each(|plan| plan.start())?;
     let mut test = || {
@@ -38,12 +39,13 @@ pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A member that leaves and has started other plans, more often in all: who waits for it is told.
+/// A member leaves after it has started other plans, more often in all. Members that wait for it
+/// get an error.
 pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
     let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
     let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
     let is_barrier = |one: &&Algorithm| one.operation == CollectiveKind::Barrier && (one.fits)(&barrier);
-    let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is one");
+    let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is a barrier algorithm");
     let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
     let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
     for plan in &mut plans {
@@ -56,13 +58,14 @@ pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
     }
     plans[0].start()?;
     if me == ranks - 2 {
-        world.recv(&mut [0_u8], Rank(0), Slot(0))?; // and stays as long
+        world.recv(&mut [0_u8], Rank(0), Slot(0))?; // this rank leaves only then
     }
     refused(job, plans[0].wait(), Blame::Peer, &["has left"]);
     if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
 }
 
-/// Plans through which values pass are dropped in the midst of that: it goes on, and then all is given back.
+/// Chunked plans are dropped while values pass through them. The starts are completed, and then all
+/// memory is free again.
 pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let kept = || (job.memory().local, job.memory().plans);
@@ -93,7 +96,8 @@ pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Signals of plans that are gone have been raised: a fuzzy barrier that is made after them is not over at once.
+/// Signals of dropped plans have values already. A fuzzy barrier that is made later must not take
+/// these for its own and be done at once.
 pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for members in 2..=job.size() {
@@ -109,25 +113,25 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
         }
         part.quiesce()?;
     }
-    let all = world.split(Some(0), 0)?.expect("a member");
-    all.fuzzy_barrier()?.wait()?; // what it needs is made together
+    let all = world.split(Some(0), 0)?.expect("every rank is a member");
+    all.fuzzy_barrier()?.wait()?; // allocates what fuzzy barriers need, which is collective
     if me == 0 {
         world.recv(&mut [0_u8], Rank(1), Slot(0))?;
     }
     let barrier = all.fuzzy_barrier()?;
     if me == 1 {
-        assert!(!barrier.is_done()?, "rank 0 has not come to it");
+        assert!(!barrier.is_done()?, "rank 0 has not started the barrier");
         world.send(&[1_u8], Rank(0), Slot(0))?;
     }
     barrier.wait()
 }
 
-/// An operation that panics where others may run the plan, too: its start ends with an error on all members, and so
-/// does what waits for it to be freed, once.
+/// An operation panics in a plan that other ranks may execute. The start ends with an error on all
+/// members, and so does the next `quiesce`, once.
 pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
-    let flat = flat.expect("it is there");
+    let flat = flat.expect("there is an algorithm flat");
     let some = |a: i64, b: i64| if a + b > 1000 { panic!("on purpose") } else { a + b };
     for count in [3, 5000] {
         let shape =
@@ -145,16 +149,17 @@ pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
             }
         }
         drop(plan);
-        assert!(world.quiesce().is_err(), "its memory stays");
+        assert!(world.quiesce().is_err(), "`quiesce` cannot free the plan");
         world.quiesce()?;
     }
     Ok(())
 }
 
-/// The same where each member runs its own steps, and others still wait for those of the one that has panicked.
+/// As above, where each member executes its own steps, and others still wait for the steps of the
+/// member whose operation panicked.
 pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // there plans are programs
+        return Ok(()); // there other ranks may execute a plan
     }
     let (world, me, ranks) = (job.world(), job.rank(), job.size() as i64);
     let some = move |a: i64, b: i64| if me == 0 && a + b > 1000 { panic!("on purpose") } else { a + b };
@@ -164,10 +169,10 @@ pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
     if me == 0 {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     } else {
-        plan.start()?; // and then it does not wait
+        plan.start()?; // and does not wait
     }
     drop(plan);
-    assert!(world.quiesce().is_err(), "its memory stays");
+    assert!(world.quiesce().is_err(), "`quiesce` cannot free the plan");
     world.quiesce()?;
     assert_eq!(world.allreduce(&[1_i64], Sum)?, [ranks]);
     Ok(())

@@ -1,4 +1,4 @@
-//! J: plans: collectives that are prepared once and started many times.
+//! J: plans, which are collectives that are prepared once and started many times.
 
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{misused, refused};
@@ -10,7 +10,7 @@ use tasuki::schedule::{
 };
 use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
 
-/// A value that says whose it is, of which start, and where.
+/// A value that tells its rank, its start and its place.
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 1000 + at % 997) as i64
 }
@@ -19,12 +19,12 @@ pub(super) fn values(rank: usize, start: usize, count: usize) -> Vec<i64> {
     (0..count).map(|at| value(rank, start, at)).collect()
 }
 
-/// What all give comes to, up to that rank.
+/// The sums of the values of the first `ranks` ranks.
 pub(super) fn sums(ranks: usize, start: usize, count: usize) -> Vec<i64> {
     (0..count).map(|at| (0..ranks).map(|rank| value(rank, start, at)).sum()).collect()
 }
 
-/// Counts of values that lie below, at and above what is short, or is cut.
+/// Numbers of values: none, a short message, and enough to be split into segments.
 const COUNTS: [usize; 3] = [0, 5, 3001];
 
 fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
@@ -33,13 +33,13 @@ fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
     plan.to_vec()
 }
 
-/// J1: 0, 1 and many starts, with what is given changed between them and members that come late; the buffer of one that
-/// is slow never has values of the next start.
+/// J1: no start, one, and many. The values change between starts, and some members are late. The
+/// buffer of a slow member must never have values of the next start.
 pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
     let world = job.world();
     let me = job.rank();
     let mut random = crate::random::Random::seed(u64::from(me.0));
-    // Where ranks reach only their own queues each start waits for threads to take turns.
+    // Where ranks can access only their own queues, each start waits for thread switches.
     let many = if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() { 200 } else { 10_000 / job.size() };
     for (starts, count) in [(0, 10), (1, 10), (effort(job, many, 30), 1), (effort(job, 200, 5), 5000)] {
         for root in job.ranks() {
@@ -63,7 +63,8 @@ pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Each algorithm for each size, each root, with segments that do not divide.
+/// Every algorithm that only moves data, for several sizes and roots, with sizes that the number of
+/// segments does not divide.
 pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for algorithm in ALGORITHMS {
@@ -104,10 +105,12 @@ pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Everything that combines: in the order of members, by anybody where everybody knows how, else by this rank.
+/// Every operation that combines values, in the order of members: built-in operations, which any
+/// rank can execute, and closures, which only this rank can.
 pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    // Maps v -> a v + b, one after the other: it matters which comes first, not which are combined first.
+    // Maps v -> a v + b, applied one after the other. They are associative, but their order
+    // matters.
     type Map = [i64; 2];
     let after = |a: Map, b: Map| [a[0].wrapping_mul(b[0]), a[0].wrapping_mul(b[1]).wrapping_add(a[1])];
     for count in COUNTS {
@@ -156,10 +159,11 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J2: plans under way at once, started in another order on each member, in several communicators.
+/// J2: several plans are under way at once, on several communicators; each member starts them in a
+/// different order.
 pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("everybody is a member");
+    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
     let mut random = crate::random::Random::seed(me as u64);
     let mut plans = Vec::new();
     for group in [world, &other] {
@@ -191,8 +195,9 @@ pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Plans that members have not started as often will never be over: all are told, and what else was dropped is freed.
-/// One that a member still has may be started later.
+/// J3: a plan that members have started a different number of times can never end. All members get
+/// an error, and other dropped plans are freed. A plan that a member still has can be started
+/// later.
 pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let mut odd = world.allreduce_init::<u64>(64, Sum)?;
@@ -202,7 +207,7 @@ pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
         odd.start()?;
         late.start()?;
     }
-    let mut late = (me != 0).then_some(late); // dropped while it is under way
+    let mut late = (me != 0).then_some(late); // rank 0 drops it while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
     let texts = ["quiesce(", "how often a plan was started", "smallest is 0", "largest 1"];
     misused(job, world.quiesce(), &texts);
@@ -216,14 +221,14 @@ pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// What this communicator's plans take on this rank, once all that were dropped are freed.
+/// The bytes that plans of this communicator use on this rank, after all dropped plans are freed.
 fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
     group.quiesce()?;
     Ok(job.memory().local)
 }
 
-/// J3, J12: a plan is dropped at any moment, also under way: the call returns at once, what others get of it is right,
-/// and all memory comes back.
+/// J3, J12: a plan is dropped at any moment, also under way. The call returns at once, the other
+/// members get right values, and all memory is freed.
 pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let before = bytes_now(job, world)?;
@@ -239,22 +244,22 @@ pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
         }
         dropped.start()?;
         if (me.index() + round).is_multiple_of(2) {
-            drop(dropped); // others still wait for theirs
+            drop(dropped); // while others wait for the start
         } else {
             dropped.wait()?;
             assert_eq!(dropped.to_vec()?, data, "round {round}");
         }
         drop(never);
-        assert_eq!(run(&mut after)?, data, "round {round}, the plan made after it");
+        assert_eq!(run(&mut after)?, data, "round {round}, the plan made after the dropped one");
     }
     let after = bytes_now(job, world)?;
-    assert_eq!(after, before, "bytes of plans that everybody has dropped");
+    assert_eq!(after, before, "dropped plans left memory in use");
     Ok(())
 }
 
-/// J4: one rank, nothing to move.
+/// J4: one rank, and nothing to move.
 pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
-    let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("everybody is a member");
+    let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank is a member");
     for group in [&alone, job.world()] {
         let mut empty = group.bcast_init::<i64>(0, Rank(0))?;
         let mut sum = group.allreduce_init::<i64>(0, Sum)?;
@@ -274,14 +279,16 @@ pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J5: those in between compute, and what is for others arrives all the same, where somebody is there to do it.
+/// J5: members in the middle of a chain compute. The values still reach the others, because other
+/// ranks or a helper run the commands.
 pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
     if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
-        return Ok(()); // nobody reaches a member's programs but itself
+        return Ok(()); // only the owner can access a member's commands
     }
     let (world, me) = (job.world(), job.rank().index());
     let (over, last) = (job.signal()?, job.size() - 1);
-    let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
+    let chain =
+        ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("there is an algorithm chain");
     let shape = Shape::new(CollectiveKind::Bcast, job.size(), 0, 8000);
     let mut plan = world.plan(&chain.schedule(&shape, 4))?;
     for start in 0..effort(job, 20, 3) as u64 {
@@ -290,7 +297,7 @@ pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
         }
         plan.start()?;
         if me > 0 && me < last {
-            // No call that could move anything on: until the last one has all.
+            // No call that could make progress until the last member has all values.
             while over.value() <= start {
                 stay_away(job);
             }
@@ -305,15 +312,15 @@ pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A broadcast among all ranks but one, down the binary tree of the ACP paper, by a list that this one runs, which has
-/// nothing to give or to get.
+/// A broadcast among all ranks but `by`, along the binary tree of the ACP paper. Rank `by` runs the
+/// list of all copies, and neither gives nor gets values.
 fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     let members = move || (0..ranks).filter(move |&rank| rank != by);
     let write = move |b: &mut Builder| {
         let data = b.buffer("data", bytes);
         b.prepared_by(Some(by));
         let places: Vec<_> = members().map(|rank| data.on(rank)).collect();
-        let mut arrived = vec![None]; // the root has its bytes already
+        let mut arrived = vec![None]; // the root has the bytes already
         for child in 1..places.len() {
             let parent = (child - 1) / 2;
             arrived.push(Some(b.copy(places[parent], places[child]).after(arrived[parent]).id()));
@@ -330,7 +337,8 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     Schedule::build("list of an outsider", (ranks, 0, bytes), write, contract)
 }
 
-/// J9: the tree of 7, run by a rank that is not in it, and trees of fewer; that rank's own buffer is never touched.
+/// J9: the tree of 7 ranks, run by a rank that is not in it, and smaller trees. The buffer of that
+/// rank must not be changed.
 pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 5000, 300);
@@ -351,10 +359,10 @@ pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Schedules combine whole values, whichever rank's step it is.
+/// J: a schedule that splits a value between two steps is refused, whichever rank's step it is.
 pub fn j_values_are_whole(job: &Job) -> Result<()> {
     let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", CollectiveKind::Allreduce));
-    let tree = tree.expect("it is there");
+    let tree = tree.expect("there is an algorithm tree");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
         let shape = Shape::new(CollectiveKind::Allreduce, job.size(), 0, bytes);
         let plan = job.world().plan_with::<i64>(&tree.schedule(&shape, 1), Sum);
@@ -366,8 +374,9 @@ pub fn j_values_are_whole(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J9: whatever the algorithm, one rank runs the commands of all, in one list: what comes out is the same. Broadcasts,
-/// allgathers, and sums, which that rank adds up in the memory of others.
+/// J9: one rank runs the commands of all ranks, in one list, for several algorithms. The results
+/// must be as usual. This covers broadcasts, allgathers, and sums, which that rank computes in the
+/// memory of others.
 pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 600, 40);
@@ -401,7 +410,7 @@ pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J10 and its kind: what is senseless is refused by whoever asks for it, and nothing is lost by that.
+/// J10: misuse is refused on the rank that asks for it, and nothing is lost.
 pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     misused(job, world.bcast_init::<u8>(1, Rank(job.size() as u32)), &["rank"]);
@@ -417,12 +426,13 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
         misused(job, plan.write(0, &[1]), &["a start is active"]);
         misused(job, plan.read(0, &mut [1]), &["a start is active"]);
         plan.wait()?;
-        plan.wait()?; // nothing is under way
+        plan.wait()?; // has no effect when nothing is under way
         assert!(plan.test()?);
         assert_eq!(plan.to_vec()?, values(0, start, 4));
     }
-    // A schedule that is wrong, or of another group.
-    let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
+    // A schedule for another number of members.
+    let chain =
+        ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("there is an algorithm chain");
     let foreign = chain.schedule(&Shape::new(CollectiveKind::Bcast, job.size() + 1, 0, 8), 1);
     misused(job, world.plan_unchecked(&foreign), &["ranks", "members"]);
     if job.size() > 1 {
@@ -435,15 +445,18 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
         };
         refused(job, most(me == Rank(0), 8), Blame::Misuse, &["way of combining"]);
         refused(job, most(me == Rank(1), 100_000), Blame::Misuse, &["way of combining"]);
-        assert_eq!(job.memory().local, before, "bytes of a plan that nobody has");
+        assert_eq!(job.memory().local, before, "the refused plans left memory in use");
     }
     job.barrier()
 }
 
-/// J11: the tree of the ACP paper's allgather, by lists that ranks run independently.
+/// J11: the allgather tree of the ACP paper, by lists that ranks run independently.
 pub fn j11_independent_lists(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let lists = ALGORITHMS.iter().find(|algorithm| algorithm.name == "command lists").expect("it is there");
+    let lists = ALGORITHMS
+        .iter()
+        .find(|algorithm| algorithm.name == "command lists")
+        .expect("there is an algorithm of command lists");
     let counts = Counts::Each((0..ranks as u64).map(|rank| 8 + rank % 3 * 100).collect());
     for shape in [
         Shape::new(CollectiveKind::Allgather, ranks, 0, 700),
@@ -465,7 +478,7 @@ pub fn j11_independent_lists(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J13: blocking collective calls between start and wait of plans of the same communicator.
+/// J13: blocking collective calls between start and wait of plans on one communicator.
 pub fn j13_calls_between_start_and_wait(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let mut plans = [

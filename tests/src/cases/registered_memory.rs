@@ -1,13 +1,14 @@
-//! Memory that its owner merely registered: by the kernel, or by asking the owner.
+//! Registered memory, which peers access by a kernel copy or by a request to the owner.
 
 use crate::exchange::{effort, next, previous, tell_all};
 use crate::pattern;
 use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result, Slot};
 
-/// Sizes around those of the buffers that requests travel in.
+/// Sizes around those of the buffers of requests.
 const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
 
-/// Puts and gets of every size reach it and nothing beside it; the owner finds them when it takes it back.
+/// Puts and gets of every size access the right bytes and none beside them. The owner finds the
+/// bytes after it has unregistered the memory.
 pub fn puts_and_gets_of_every_size(job: &Job) -> Result<()> {
     for (round, &size) in SIZES.iter().enumerate() {
         let mine = job.register(vec![pattern::GUARD; size + 100])?;
@@ -27,7 +28,7 @@ pub fn puts_and_gets_of_every_size(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// All ranks ask one owner at once, each for more than the owner can hold open: all are served.
+/// All ranks make requests to one owner at once, each more than the owner can hold. All are served.
 pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
     const LEN: usize = 3000;
     const EACH: usize = 90;
@@ -56,7 +57,7 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Bytes put into it are there when their signal is seen, also where the put is a request.
+/// Bytes that were put are there when their signal is visible, also if the put is a request.
 pub fn signals_follow_their_bytes(job: &Job) -> Result<()> {
     let mine = job.register(vec![0_u8; 200_000])?;
     let theirs = tell_all(job, mine.pointer())?[next(job).index()];
@@ -72,7 +73,8 @@ pub fn signals_follow_their_bytes(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// It may be registered for as short as one likes, by many ranks at once, and be passed on by anyone.
+/// Memory may be registered for a short time and by many ranks at once, and any rank may pass its
+/// address on.
 pub fn addresses_travel(job: &Job) -> Result<()> {
     let mail = job.alloc::<GlobalPtr<u64>>(1)?;
     let posted = job.signal()?;
@@ -95,7 +97,8 @@ pub fn addresses_travel(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Messages of every size go from it and into it, also where one end is job memory or the stack.
+/// Messages of every size between registered memory, and between registered memory and other
+/// memory.
 pub fn messages_between_registered_memory(job: &Job) -> Result<()> {
     let world = job.world();
     let len = *SIZES.iter().max().expect("there are sizes");
@@ -110,14 +113,17 @@ pub fn messages_between_registered_memory(job: &Job) -> Result<()> {
             })?;
             let found = into.to_vec();
             pattern::check(&found[..size], seed(previous(job)), &format!("{size} bytes on {slot:?}"));
-            assert!(found[size..].iter().all(|&byte| byte == pattern::GUARD), "beside {size} bytes");
+            assert!(
+                found[size..].iter().all(|&byte| byte == pattern::GUARD),
+                "bytes behind {size} bytes were changed"
+            );
             job.barrier()?;
         }
     }
     Ok(())
 }
 
-/// Receives from the rank before this one, while `send` sends to the next one.
+/// Receives from the rank before this one while `send` sends to the rank after it.
 fn into_registered(
     job: &Job,
     into: &Registered<u8>,

@@ -1,19 +1,20 @@
-//! A: registrations of the program's own memory, raw and many.
+//! A: registrations of the program's memory, raw and many.
 #![allow(unsafe_code)]
-//! Unsafe: raw registrations of vectors that outlive them and that nobody touches by reference meanwhile, and calls
-//! with senseless ranges, which must be refused before anything looks at them.
+//! Unsafe: raw registrations of vectors that outlive them and are not accessed by reference
+//! meanwhile, and calls with invalid ranges, which must be refused before anything accesses the
+//! range.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{effort, next, previous, tell_all, tell_all_of};
 use crate::expected_error::{misused, told};
 use tasuki::{Blame, Error, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
 
-/// How many regions a rank registers.
+/// The number of regions that a rank registers.
 fn region_count(job: &Job) -> usize {
     effort(job, 10_000, 300)
 }
 
-/// The address of each byte of a raw registration is found, and of no byte beside it.
+/// A3: the address of each byte of a raw registration can be asked for, and of no byte beside it.
 pub fn a3_addresses_of_pointers(job: &Job) -> Result<()> {
     let (mut ours, others) = (vec![0_u8; 100], vec![0_u8; 100]);
     let start = ours.as_mut_ptr();
@@ -28,7 +29,7 @@ pub fn a3_addresses_of_pointers(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// One buffer registered twice: what is written through either address is seen through both.
+/// A5: one buffer is registered twice. A write through either address is visible through both.
 pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
     let mut buffer = vec![0_u64; 64];
     let start = buffer.as_mut_ptr().cast::<u8>();
@@ -57,30 +58,36 @@ pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// What is no memory cannot be registered: nothing at null, no zero bytes, no more bytes than an address space has.
+/// A6, A7: ranges that are not memory cannot be registered: at null, of zero bytes, or longer than
+/// an address space.
 pub fn a6_a7_senseless_ranges_are_refused(job: &Job) -> Result<()> {
     let mut byte = vec![0_u8; 4096];
     let start = byte.as_mut_ptr();
     let before = job.memory();
     for (start, bytes) in [(std::ptr::null_mut(), 8), (start, 0)] {
-        // SAFETY: a range without bytes, or none at all: there is nothing to keep valid.
+        // SAFETY: the range has no bytes, or is null, so there is nothing to keep valid.
         misused(job, unsafe { job.register_raw(start, bytes) }, &["at least one byte", "not null"]);
     }
     for bytes in [isize::MAX as usize, usize::MAX - 4096, usize::MAX] {
-        // SAFETY: no such range exists, so the call must refuse it; nobody is told its address.
+        // SAFETY: no such range exists, so the call must refuse it; nobody gets its address.
         let outcome = unsafe { job.register_raw(start, bytes) };
         assert!(outcome.is_err(), "{bytes} bytes were registered");
     }
     let after = job.memory();
     let kept = (after.registered, after.registrations);
-    assert_eq!(kept, (before.registered, before.registrations), "a refused registration left something");
+    assert_eq!(
+        kept,
+        (before.registered, before.registrations),
+        "a refused registration left something behind"
+    );
     let live = job.register(vec![1_u8])?;
     assert_eq!(job.get_value(live.pointer())?, 1);
     Ok(())
 }
 
-/// 10,000 regions, a third of them unregistered, as many registered again: old addresses are refused on every
-/// rank, also where they were used before; the others go on to work; no address is given twice.
+/// A4: of 10,000 regions a third is unregistered, and as many are registered again. Old addresses
+/// are refused on every rank, also where they were used before. The other regions can still be
+/// accessed, and no address is given twice.
 pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     let base = u64::from(job.rank().0) << 32;
     let mut regions: Vec<Option<Registered<u64>>> = Vec::new();
@@ -122,8 +129,8 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A program may register and unregister for as long as it runs, if it meets now and then: neither table entries nor
-/// addresses run out.
+/// A4: a program may register and unregister for as long as it runs, if its ranks meet in a barrier
+/// now and then. Neither table entries nor addresses run out.
 pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
     let mut small = vec![7_u8];
     for round in 0..1_100_000 {
@@ -143,28 +150,29 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Where it never meets, freed addresses cannot be used again; the error says so, and meeting twice helps: the first
-/// meeting may have been under way when they were freed.
+/// A4: without barriers, freed addresses cannot be used again, and the error says so. Two barriers
+/// make them available: the first one may have been under way when they were freed.
 pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
     for _ in 0..3 {
         let refused = use_up(job);
         told(job, &refused, Blame::System, &["not enough memory for", "two more barriers", "hint:"]);
         job.barrier()?;
-        assert!(address_range(job, LONG).is_err(), "one meeting gave addresses back");
+        assert!(address_range(job, LONG).is_err(), "one barrier made freed addresses available");
         job.barrier()?;
     }
     address_range(job, LONG)
 }
 
-/// A meeting to which a rank comes with an operation unfinished gives no addresses back: it may still look for what
-/// was freed.
+/// A4: a barrier that a rank enters with an unfinished operation does not make freed addresses
+/// available, because the operation may still use them.
 pub fn a4_unfinished_operations_keep_addresses(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let mut slow = Handle::NULL;
     use_up(job);
     match job.rank() {
         ISSUER => {
-            // The keeper lets it end in its next waiting call, and the issuer hears of that in its own: the meeting.
+            // The keeper carries out the operation in its next waiting call, and the issuer learns
+            // that in its own. Both calls are the barrier.
             slow = gate.close(job)?;
             gate.open(job)?;
         }
@@ -175,18 +183,22 @@ pub fn a4_unfinished_operations_keep_addresses(job: &Job) -> Result<()> {
     job.complete(slow)?;
     job.barrier()?;
     let kept = address_range(job, LONG).is_err();
-    assert!(kept || !gate.is_tight(job), "a meeting gave addresses back though an operation was unfinished");
+    assert!(
+        kept || !gate.is_tight(job),
+        "a barrier made addresses available though an operation was unfinished"
+    );
     job.barrier()?;
     address_range(job, LONG)
 }
 
-/// A place that is used again takes nothing from its neighbours, also where it fills all of its granule.
+/// A4: a place that is used again does not disturb its neighbours, even if it fills all of its
+/// granule.
 pub fn a4_used_again_beside_the_living(job: &Job) -> Result<()> {
     const LEN: usize = 64 * 1024;
     let mut buffer = vec![7_u8; LEN + 4096];
     let start = buffer.as_mut_ptr();
     let start = start.wrapping_add(start.align_offset(4096));
-    // SAFETY: the buffer outlives the registrations and is not touched while they live.
+    // SAFETY: the buffer outlives the registrations and is not accessed while they live.
     let register = || unsafe { job.register_raw(start, LEN) };
     let [before, freed, after] = [register()?, register()?, register()?];
     let place = freed.address();
@@ -195,7 +207,7 @@ pub fn a4_used_again_beside_the_living(job: &Job) -> Result<()> {
     job.barrier()?;
     job.barrier()?;
     let again = register()?;
-    assert_eq!(again.address(), place, "the first free place is another one");
+    assert_eq!(again.address(), place, "the first free place was not used again");
     for live in [before, again, after] {
         let bytes: GlobalPtr<u8> = GlobalPtr::new(live.address());
         assert_eq!([job.get_value(bytes)?, job.get_value(bytes.at(LEN - 1))?], [7; 2]);
@@ -203,22 +215,23 @@ pub fn a4_used_again_beside_the_living(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Bytes of so many addresses that a thousand times as many are not there.
+/// A length so large that the addresses do not suffice for a thousand registrations.
 const LONG: usize = 512 << 20;
 
-/// Registers and frees until all addresses have been used: the error that says so.
+/// Registers and frees until all addresses have been used, and returns the error that says so.
 fn use_up(job: &Job) -> Error {
     let refused = [LONG, 16 << 20, 1 << 20, 64 << 10].map(|bytes| {
         let refused = (0..1000).find_map(|_| address_range(job, bytes).err());
-        refused.expect("the range of addresses is used up at last")
+        refused.expect("the addresses are used up at last")
     });
     let [first, ..] = refused;
     first
 }
 
-/// Registers so many bytes for a moment.
+/// Registers `bytes` bytes, and unregisters them at once.
 fn address_range(job: &Job, bytes: usize) -> Result<()> {
-    // SAFETY: an address is registered, never looked at: nobody is told it before the registration ends.
+    // SAFETY: the address is registered but never accessed; nobody gets it before the registration
+    // ends.
     unsafe { job.register_raw(std::ptr::without_provenance_mut(1 << 30), bytes) }.map(drop)
 }
 

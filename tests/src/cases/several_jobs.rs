@@ -1,9 +1,9 @@
-//! Several jobs in one process at once: none has state that another one sees.
+//! Several jobs in one process at once: no job sees state of another.
 
 use std::thread;
 use tasuki::{Job, Rank, Result};
 
-/// A little job of its own, whose outcome depends on `seed`.
+/// A small job whose result depends on `seed`.
 fn little_job(ranks: usize, seed: u64) -> Result<Vec<u64>> {
     tasuki::local(ranks, |job| {
         let (inbox, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
@@ -20,7 +20,7 @@ fn little_job(ranks: usize, seed: u64) -> Result<Vec<u64>> {
     })
 }
 
-/// Each rank of a job starts jobs of its own, several at once, and goes on in its own job meanwhile.
+/// Each rank of a job starts several jobs at once, and continues in its own job meanwhile.
 pub fn jobs_in_jobs(job: &Job) -> Result<()> {
     let counter = job.alloc::<u64>(1)?;
     thread::scope(|scope| -> Result<()> {
@@ -30,7 +30,7 @@ pub fn jobs_in_jobs(job: &Job) -> Result<()> {
             job.fetch_add(counter.on(Rank(0)), 1)?;
         }
         for (seed, thread) in threads {
-            let values = thread.join().expect("a little job panicked")?;
+            let values = thread.join().expect("an inner job panicked")?;
             assert_eq!(values, [seed, seed + 1, seed + 2]);
         }
         job.barrier()
@@ -39,8 +39,8 @@ pub fn jobs_in_jobs(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// One thread may be in two jobs: the memory that it was in last is not taken for the other job's, whose addresses are
-/// the same.
+/// One thread may be in two jobs. The library caches the memory that a thread accessed last; it
+/// must not take that for memory of the other job, which has equal addresses.
 pub fn one_thread_in_two_jobs(job: &Job) -> Result<()> {
     let outer = job.alloc::<u64>(1)?;
     for round in 1..=20 {
@@ -58,7 +58,7 @@ pub fn one_thread_in_two_jobs(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A job that fails inside another one fails alone.
+/// A job that fails inside another one does not affect the outer job.
 pub fn a_failing_job_harms_no_other(job: &Job) -> Result<()> {
     let failed = tasuki::local(3, |inner| {
         if inner.rank() == Rank(1) {

@@ -1,4 +1,4 @@
-//! D: bytes before their signal, and signals themselves.
+//! D: signals, and the bytes put before them.
 
 use super::memory_areas::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};
@@ -8,8 +8,8 @@ use crate::wait_until::Idle;
 use std::time::Duration;
 use tasuki::{After, Blame, Job, Rank, Result};
 
-/// When the signal is seen, all bytes that were put with it are there: round a ring, sizes up to what is copied
-/// past the caches, into both kinds of memory.
+/// D1: when a signal is visible, all bytes that were put with it are there: in a ring of ranks,
+/// with sizes up to those that are copied with non-temporal stores, into each kind of memory.
 pub fn d1_bytes_are_there_when_the_signal_is_seen(job: &Job) -> Result<()> {
     let sizes = [(1, 400), (8, 400), (64, 400), (4096, 200), (65_537, 40), (2 << 20, 4)];
     let (arrived, taken) = (job.signal()?, job.signal()?);
@@ -31,7 +31,8 @@ pub fn d1_bytes_are_there_when_the_signal_is_seen(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Several writers, one signal: when it has counted all of them, the bytes of all are there.
+/// D1: several writers raise one signal. When it has counted all of them, the bytes of all are
+/// there.
 pub fn d1_one_signal_counts_many_writers(job: &Job) -> Result<()> {
     const LEN: usize = 3000;
     let (inbox, arrived, taken) = (job.alloc::<u8>(LEN * job.size())?, job.signal()?, job.signal()?);
@@ -52,7 +53,7 @@ pub fn d1_one_signal_counts_many_writers(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A store ordered after a copy gives its value at the destination once the bytes are there.
+/// D2: a store ordered after a copy becomes visible at the destination only after the bytes.
 pub fn d2_store_after_copy(job: &Job) -> Result<()> {
     let len = effort(job, 100_000, 5_000);
     let (inbox, outbox, flag) = (Areas::new(job, len)?, Areas::new(job, len)?, job.alloc::<u64>(1)?);
@@ -78,8 +79,8 @@ pub fn d2_store_after_copy(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Raises add up, from all ranks and one's own; a wait ends at its threshold and not before; what was raised before
-/// the wait counts.
+/// Raises from all ranks add up. A wait ends at its threshold and not before, and raises before the
+/// wait count.
 pub fn signals_count(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let each = effort(job, 2000, 50) as u64;
@@ -102,26 +103,26 @@ pub fn signals_count(job: &Job) -> Result<()> {
     signal.wait_timeout(all + 1, Duration::from_secs(3600))
 }
 
-/// A time-out lasts at least as long as was said, whatever was said.
+/// A time-out lasts at least as long as its limit, for every limit.
 pub fn time_outs_are_not_early(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     for limit in [0, 1, 50, 3_000, 30_000].map(Duration::from_micros) {
         let start = job.clock();
         let error = refused(job, signal.wait_timeout(1, limit), Blame::Peer, &["timed out"]);
         assert!(error.is_timeout());
-        assert!(job.clock() - start >= limit, "{limit:?} were {:?}", job.clock() - start);
+        assert!(job.clock() - start >= limit, "a limit of {limit:?} lasted {:?}", job.clock() - start);
     }
     job.barrier()?;
     if job.rank() == Rank(0) {
         job.compute(Duration::from_millis(600));
         job.ranks().try_for_each(|rank| job.raise(signal.on(rank), 1))?;
     }
-    // Longer than 2^64 ns, by an amount that is short if it is cut off.
+    // Longer than 2^64 ns; cut to 64 bits it would be short.
     signal.wait_timeout(1, Duration::from_secs(18_446_744_074))?;
     signal.wait_timeout(1, Duration::MAX)
 }
 
-/// Counters wrap, and waits go on across the wrap.
+/// Signals wrap, and waits work across the wrap.
 pub fn signals_wrap(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let half = 1_u64 << 63;
@@ -133,7 +134,7 @@ pub fn signals_wrap(job: &Job) -> Result<()> {
     job.barrier()?;
     for step in 0..6 {
         let early = signal.wait_timeout(u64::MAX.wrapping_add(step).wrapping_sub(1), Duration::ZERO);
-        assert!(early.is_err_and(|error| error.is_timeout()), "step {step} was seen before it was raised");
+        assert!(early.is_err_and(|error| error.is_timeout()), "step {step} was visible before it was raised");
         job.barrier()?;
         job.raise(signal.on(next(job)), 1)?;
         signal.wait_at_least(u64::MAX.wrapping_add(step).wrapping_sub(1))?;
@@ -142,7 +143,7 @@ pub fn signals_wrap(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A signal without bytes, and bytes of zero length, raise the signal of whatever rank.
+/// A put of zero bytes raises its signal, even with a null address.
 pub fn empty_puts_raise(job: &Job) -> Result<()> {
     let (inbox, signal) = (job.alloc::<u64>(1)?, job.signal()?);
     job.put_signal(inbox.on(next(job)), &[], signal.on(next(job)), 2)?;
@@ -153,7 +154,7 @@ pub fn empty_puts_raise(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Lines carry up to 48 bytes with their count, to and fro, and waits on them name a writer that left no more.
+/// Payload signals carry up to 48 bytes with their count, in both directions.
 pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
     let (there, back) = (job.payload_signal()?, job.payload_signal()?);
     let (to, from) = (next(job), previous(job));
@@ -172,7 +173,8 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A line that is written again before it was read says so, instead of giving a mixture.
+/// If a payload signal is written again before it was read, the reader gets an error instead of
+/// mixed values.
 pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
     let line = job.payload_signal()?;
     let mut writer = line.writer(next(job))?;
@@ -186,7 +188,7 @@ pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Signal memory changes by signals only.
+/// Signal memory can be changed only by signals.
 pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let bits: u64 = bytemuck::cast(signal.on(next(job)));

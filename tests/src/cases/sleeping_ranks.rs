@@ -1,16 +1,17 @@
-//! D20: ranks that sleep are woken, however deep they sleep, and L7: so they make progress.
+//! D20: sleeping ranks are woken, however deep they sleep. L7: so idle ranks make progress.
 
 use crate::exchange::{effort, is_simulated};
 use crate::random::Random;
 use std::time::Duration;
 use tasuki::{Job, Rank, Result, Signal};
 
-/// A sleeper looks around by itself twice a second. A wake-up that comes as late as that was lost; a few may be due
-/// to a machine that stood still.
+/// A sleeping rank looks around by itself twice a second. A wake-up that is later than this limit
+/// was lost. A few may be late because the machine stood still.
 const LOST: Duration = Duration::from_millis(400);
 const LOST_MAX: usize = 10;
 
-/// How long a step lets the others wait, in microseconds: long enough to spin, to yield, to doze and to sleep.
+/// The delay of a step in microseconds. Delays are long enough for the other ranks to spin, to
+/// yield, or to sleep.
 fn delay(random: &mut Random) -> u64 {
     match random.below(200) {
         0 => 1500 + random.below(1500),
@@ -20,7 +21,7 @@ fn delay(random: &mut Random) -> u64 {
     }
 }
 
-/// When a step's wake-up was sent, to tell how late it arrived.
+/// Sends wake-ups with their time, and counts those that arrive too late.
 struct Clocked<'job> {
     job: &'job Job,
     signal: Signal<'job>,
@@ -47,11 +48,12 @@ impl<'job> Clocked<'job> {
 
     fn judge(&self) {
         let lost = self.lost;
-        assert!(lost <= LOST_MAX, "{lost} wake-ups came so late that only the sleeper's own look found them");
+        assert!(lost <= LOST_MAX, "{lost} wake-ups were lost: the ranks woke up by themselves");
     }
 }
 
-/// 10^5 times one rank, after a random while, wakes another one, chosen at random, while all others sleep.
+/// 10^5 times, after a random delay, one rank wakes another rank, chosen at random, while all
+/// others sleep.
 pub fn d20_random_sleeps_and_wakes(job: &Job) -> Result<()> {
     let mut clocked = Clocked::new(job)?;
     let mut random = Random::seed(20);
@@ -75,7 +77,7 @@ pub fn d20_random_sleeps_and_wakes(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// All ranks but one sleep for long and are woken at once, by turns of who wakes.
+/// All ranks but one sleep for a long time and are woken at once; the ranks take turns in waking.
 pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
     let mut clocked = Clocked::new(job)?;
     let mut random = Random::seed(21);
@@ -97,7 +99,8 @@ pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Lines, requests to owners and barriers wake as signals do: each rank in turn lets the others wait.
+/// Waits for payload signals, requests to owners and barriers are woken like waits for signals.
+/// Each rank in turn makes the others wait.
 pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64])?;
     let words = crate::exchange::tell_all(job, words.pointer()).map(|told| (words, told))?;
@@ -126,7 +129,8 @@ pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A rank whose several threads wait for different signals: each is woken by its own, in any order.
+/// Several threads of one rank wait for different signals. Each is woken by its own signal, in any
+/// order.
 pub fn d20_threads_of_a_rank_are_woken(job: &Job) -> Result<()> {
     const THREADS: usize = 4;
     let steps = effort(job, 3_000, 20);

@@ -1,4 +1,4 @@
-//! P20: pairs that are closed and used again.
+//! P20: slot banks that are closed with `close` and used again.
 
 use crate::exchange::effort;
 use crate::expected_error::misused;
@@ -6,12 +6,12 @@ use crate::pattern;
 use std::time::{Duration, Instant};
 use tasuki::{Cause, Communicator, Job, Max, Rank, Result, Slot};
 
-/// Slots of three pages, the first and the last of them among these.
+/// Slots of three banks, including the first and the last slot of a bank.
 const SLOTS: [Slot; 4] = [Slot(0), Slot(63), Slot(64), Slot(191)];
-/// A word, a line, and what goes in chunks.
+/// A word, a line, and several chunks.
 const LENGTHS: [usize; 3] = [8, 48, 70_000];
 
-/// Sends messages of all lengths to `peer`, and receives as many, one in each of these slots.
+/// Exchanges messages of all lengths with `peer`, one in each of these slots.
 fn exchange(world: &Communicator, peer: Rank, seed: u64, slots: &[Slot]) -> Result<()> {
     let me = world.rank();
     for (len, &slot) in LENGTHS.into_iter().flat_map(|len| slots.iter().map(move |slot| (len, slot))) {
@@ -27,12 +27,13 @@ fn exchange(world: &Communicator, peer: Rank, seed: u64, slots: &[Slot]) -> Resu
     Ok(())
 }
 
-/// Whom rank 0 talks to, and the other way round.
+/// The partner of rank 0 or rank 1; the other ranks have none.
 fn partner(job: &Job) -> Option<Rank> {
     (job.rank().0 < 2).then(|| Rank(1 - job.rank().0))
 }
 
-/// One closes, the other, both, none; at once, or one behind the other; and then they go on.
+/// One rank closes the banks, or the other, or both, or none; at once, or one after the other. Then
+/// they continue to exchange messages.
 pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
     let (world, signal) = (job.world(), job.signal()?);
     let Some(peer) = partner(job) else { return job.barrier() };
@@ -43,14 +44,15 @@ pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
     let mut times = 0;
     for round in 0..effort(job, 60, 12) as u64 {
         exchange(world, peer, round, if round % 5 == 4 { &SLOTS[2..] } else { &SLOTS })?;
-        // Bit 0: rank 0 closes. Bit 1: rank 1 does. Then: who closes first, or nobody waits.
+        // Bit 0 of the round: rank 0 closes. Bit 1: rank 1 closes. `order` says which rank goes
+        // first, or that they do not wait.
         let (closes, order) = (round >> job.rank().0 & 1 == 1, round / 4 % 3);
         if order == 1 + u64::from(job.rank().0) {
             meet(&mut times)?;
         }
         if closes {
             world.close(peer)?;
-            world.close(peer)?; // what is closed already stays so
+            world.close(peer)?; // closing again has no effect
         }
         if order == 1 + u64::from(peer.0) {
             meet(&mut times)?;
@@ -59,8 +61,8 @@ pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// One rank closes again and again while the other has the pair open, with receives posted and messages on their way:
-/// numbers of messages go on.
+/// One rank closes again and again while the other has the banks open, with posted receives and
+/// messages under way. Message numbers continue.
 pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 12) as u64);
     for round in 0..rounds {
@@ -77,7 +79,8 @@ pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
             assert_eq!(got, [round * 7]);
         } else {
             let mut got = [0; 1000];
-            // Its posting stays in rank 0's lines, also while rank 0 has them closed.
+            // The posting of this receive stays in rank 0's slot banks, also while rank 0 has them
+            // closed.
             match world.recv_within(&mut got[..1], Rank(0), Slot(3), Duration::from_micros(round % 5)) {
                 Err(error) if error.is_timeout() => drop(world.recv(&mut got, Rank(0), Slot(3))?),
                 other => drop(other?),
@@ -89,7 +92,8 @@ pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// What a rank has posted just before it closes, and nobody needs any more, is not found in new lines.
+/// Postings from just before a close, which nobody needs any more, must not appear in newly opened
+/// banks.
 pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
     let (world, mut got) = (job.world(), [0_u64]);
     for round in 0..effort(job, 100, 12) as u64 {
@@ -118,11 +122,12 @@ pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// What all pairs of all ranks have closed serves the next communicator's.
+/// Memory of closed slot banks, of all pairs of ranks, serves the next communicator.
 pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
-    /// The directory may touch its heads, and a page of entries for each communicator, for the first time.
+    /// The directory may use its heads, and a page of entries for each communicator, for the first
+    /// time.
     const DIRECTORY: u64 = (8 + 3) * 4096;
-    let split = || job.world().split(Some(1), 0).map(|made| made.expect("it named a colour"));
+    let split = || job.world().split(Some(1), 0).map(|made| made.expect("a rank with a colour is a member"));
     let all = [split()?, split()?, split()?];
     job.barrier()?;
     let (before, mut first) = (job.memory(), None);
@@ -145,7 +150,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
         let closed = job.memory();
         assert_eq!(closed.slot_banks, before.slot_banks);
         job.barrier()?;
-        // Two ranks that open a pair at once both take what it needs, and one gives it back.
+        // If two ranks open a bank at once, both allocate its memory, and one of them frees it.
         let both = (open.slot_banks - before.slot_banks).next_multiple_of(4096);
         let most = *first.get_or_insert(open.file.max(closed.file) + DIRECTORY + both);
         let now = job.memory();
@@ -154,12 +159,12 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A message that was begun and not waited for keeps the pair open, and nothing of it is lost.
+/// A bank cannot be closed while a message was begun and not waited for. The message is not lost.
 pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     let (world, mut got) = (job.world(), [0_u8; 100]);
     misused(job, world.close(Rank(99)), &["there is no rank 99"]);
     let Some(peer) = partner(job) else { return job.barrier() };
-    world.close(peer)?; // nothing was ever open
+    world.close(peer)?; // has no effect if nothing was open
     exchange(world, peer, 0, &SLOTS)?;
     let refused = |what: &'static str, slot: Option<u32>| {
         let place = slot.map_or("slots are in use".to_string(), |slot| format!("slot {slot} is in use"));
@@ -175,8 +180,9 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
         refused(send, Some(65));
         sending.wait()?;
         refused(receive, Some(65));
-        pattern::check(&receiving.wait()?.0, seed, "a message whose pair was not closed");
-        // The others: a receive of any slot; one that a scope has begun; one that is dropped is none.
+        pattern::check(&receiving.wait()?.0, seed, "a message whose bank could not be closed");
+        // Also a receive of any slot, and one that a scope has begun. A dropped receive does not
+        // count.
         let mut any = world.irecv(vec![0_u8; 100], peer, Slot::ANY)?;
         refused(receive, None);
         world.send(&[7_u8; 60], peer, Slot(100))?;
@@ -195,7 +201,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A message in the spool keeps the pair open until it has gone.
+/// A bank cannot be closed while a buffered send of it is under way.
 pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -209,16 +215,16 @@ pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
     if job.rank() == 1 {
         let mut got = vec![0; 2000];
         world.recv(&mut got, Rank(0), Slot(70))?;
-        pattern::check(&got, 1, "what lay in the spool");
+        pattern::check(&got, 1, "a buffered message");
         world.close(Rank(0))?;
     } else {
-        job.set_send_buffer(0, None)?; // waits until it is empty
+        job.set_send_buffer(0, None)?; // waits until the send buffer is empty
         world.close(Rank(1))?;
     }
     job.barrier()
 }
 
-/// A rank with itself is both ends.
+/// A rank that exchanges messages with itself is both ends.
 pub fn p20_close_with_itself(job: &Job) -> Result<()> {
     let (world, me, before) = (job.world(), job.rank(), job.memory().slot_banks);
     for round in 0..effort(job, 200, 6) as u64 {
@@ -236,7 +242,7 @@ pub fn p20_close_with_itself(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Two threads close one pair while a third talks to another rank.
+/// Two threads close one pair of ranks while a third exchanges messages with another rank.
 pub fn p20_threads_close(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 200, 5) as u64);
     for round in 0..rounds {
@@ -260,15 +266,16 @@ pub fn p20_threads_close(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Has rank 0 send a long message in the moment in which rank 1 takes its receive back, until one has gone all the
-/// same: a receive that is seen to be withdrawn is waited for. False where that does not happen.
+/// Rank 0 sends a long message at the moment at which rank 1 withdraws its receive, again and
+/// again, until a message has been sent although the receive was withdrawn. If the sender sees the
+/// withdrawal, it waits for the next receive. Returns false if no message was sent that way.
 fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Result<bool> {
     if job.capabilities().direct_from <= len as u64 {
         return Ok(false);
     }
     for attempt in 0..effort(job, 600, 60) as u64 {
         job.barrier()?;
-        let mut mine = [0_u8; 2]; // whether it came, whether it went
+        let mut mine = [0_u8; 2]; // 1 if the message was received; 1 if it was sent
         let mut sending = None;
         if job.rank() == 1 {
             let limit = Duration::from_nanos(attempt % 60 * 200);
@@ -294,7 +301,8 @@ fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Resul
     Ok(false)
 }
 
-/// A message that has left its sender and was not taken is there for the receiver, though the sender has closed.
+/// A message that was sent and not received can still be received after the sender has closed the
+/// bank.
 pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
     const LEN: usize = 20_000;
     let world = job.world();
@@ -304,7 +312,7 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
         }
         if job.rank() == 0 {
             world.close(Rank(1))?;
-            // Opens it again.
+            // This send opens the bank again.
             let next = (round % 2 == 1).then(|| world.isend(vec![round], Rank(1), Slot(1))).transpose()?;
             job.barrier()?;
             next.map(|mut next| next.wait()).transpose()?;
@@ -325,8 +333,8 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A message that met a receive which was dropped then lies in a page that its receiver has closed since: a receive of
-/// any slot finds it there, too.
+/// A message met a receive that was dropped, and the receiver has closed the bank of its slot
+/// since. A receive of any slot still finds the message.
 pub fn p20_any_finds_what_lies_in_a_closed_page(job: &Job) -> Result<()> {
     let world = job.world();
     for slot in [3, 70, 700, 70] {
@@ -348,11 +356,13 @@ pub fn p20_any_finds_what_lies_in_a_closed_page(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A message that nobody can take any more, since both have closed, keeps nothing from going on.
+/// A message that nobody can receive any more, because both ranks have closed the bank, does not
+/// block other messages.
 pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), Rank(1 - job.rank().0));
-    // Each in a communicator of its own, whose pair stays closed; more of them than a rank has rings. Two in one.
-    let split = |_| job.world().split(Some(1), 0).map(|made| made.expect("it named a colour"));
+    // Each message is in a communicator of its own, whose banks stay closed; there are more of them
+    // than a rank has rings. The last communicator has two messages.
+    let split = |_| job.world().split(Some(1), 0).map(|made| made.expect("a rank with a colour is a member"));
     let all = (0..6).map(split).collect::<Result<Vec<Communicator>>>()?;
     for (round, world) in (0..).zip([&all[..], &all[5..]].concat()) {
         if !send_untaken(job, &world, 20_000, round)? {
@@ -363,7 +373,7 @@ pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
     }
     exchange(world, peer, 7, &SLOTS)?;
     if send_untaken(job, world, 20_000, 8)? {
-        world.close(peer)?; // and so they leave
+        world.close(peer)?; // and leave the job so
     }
     job.barrier()
 }

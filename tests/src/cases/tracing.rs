@@ -1,9 +1,9 @@
-//! Marks and spans of a program, in a job that is traced or not, beside transfers that a trace has arrows for.
+//! Marks and spans of a program, traced or not, around transfers that a trace shows as arrows.
 
 use crate::exchange::{next, previous};
 use tasuki::{After, Job, Rank, Result};
 
-/// Puts, gets and copies between two others do what they do with marks around them.
+/// D: puts, gets and copies between two others work with marks and spans around them.
 pub fn transfers_between_marks(job: &Job) -> Result<()> {
     let (to, from, me) = (next(job), previous(job), job.rank());
     let board = job.alloc::<u64>(4)?;
@@ -25,7 +25,7 @@ pub fn transfers_between_marks(job: &Job) -> Result<()> {
         let copied = job.copy(board.on(to), board.on(from).at(3), 1, After::Nothing)?;
         job.complete(copied)?;
         job.barrier()?;
-        // The rank after this one copied what the rank after it has.
+        // The next rank has copied the value of the rank after it to this rank.
         assert_eq!(board.get(3)?, of(Rank((to.0 + 1) % job.size() as u32), step));
     }
     job.barrier()?;

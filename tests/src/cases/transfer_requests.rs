@@ -1,4 +1,5 @@
-//! Requests that own their buffer: waited for, dropped, forgotten, while the operation is under way.
+//! Requests that own their buffer: they are waited for, dropped or forgotten while the operation is
+//! under way.
 
 use super::memory_areas::{Areas, KINDS};
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
@@ -7,20 +8,20 @@ use crate::leak::forget;
 use crate::pattern;
 use tasuki::{After, Job, Request, Result};
 
-/// What becomes of a request.
+/// What a case does with a request.
 type Fate = fn(Request<u8>);
 
 const FATES: [(&str, Fate); 2] = [("dropped", drop::<Request<u8>>), ("forgotten", forget)];
 
 const LEN: usize = 5000;
 
-/// Fills the allocator's free lists with other bytes, so that a buffer that went too early shows.
+/// Fills freed memory with other bytes, so that a buffer that was freed too early has wrong bytes.
 fn reuse_freed_memory() {
     let blocks: Vec<Vec<u8>> = (0..50).map(|index| vec![0xdd; LEN - 64 + index]).collect();
     assert!(std::hint::black_box(&blocks).iter().all(|block| block.iter().all(|&byte| byte == 0xdd)));
 }
 
-/// A put whose request is dropped or forgotten before it starts still carries its bytes.
+/// A put whose request is dropped or forgotten before it starts still moves its bytes.
 pub fn puts_outlive_their_request(job: &Job) -> Result<()> {
     for (round, (fate, end)) in FATES.into_iter().enumerate() {
         for kind in KINDS {
@@ -51,7 +52,7 @@ pub fn puts_outlive_their_request(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A get whose request is dropped or forgotten before it starts writes into no memory that was freed.
+/// A get whose request is dropped or forgotten before it starts does not write into freed memory.
 pub fn gets_outlive_their_request(job: &Job) -> Result<()> {
     for (fate, end) in FATES {
         for kind in KINDS {
@@ -68,7 +69,7 @@ pub fn gets_outlive_their_request(job: &Job) -> Result<()> {
                 let blocks: Vec<Vec<u8>> = (0..50).map(|_| vec![0xdd; LEN]).collect();
                 let kept = job.iget(areas.on(kind, KEEPER), vec![0; LEN], After::Exact(closed))?;
                 gate.open(job)?;
-                pattern::check(&kept.wait()?, 5, "the one that was kept");
+                pattern::check(&kept.wait()?, 5, "a request that was kept");
                 job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?)?;
                 let clean = blocks.iter().all(|block| block.iter().all(|&byte| byte == 0xdd));
                 assert!(clean, "{fate}: a get wrote into memory that was freed");
@@ -79,7 +80,8 @@ pub fn gets_outlive_their_request(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Requests at an owner that makes no call, many at a time and long: all end, in whatever way they are left.
+/// Many long requests to an owner that makes no call. All end, whether they are kept, dropped or
+/// forgotten.
 pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
     const LONG: usize = 150_000;
     let areas = Areas::new(job, 8 * LONG)?;
@@ -101,7 +103,7 @@ pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
                 reuse_freed_memory();
                 gate.open(job)?;
                 for (part, request) in kept {
-                    assert!(request.wait()? == bytes(part), "put {part} gave other bytes back");
+                    assert!(request.wait()? == bytes(part), "put {part} returned other bytes");
                 }
                 job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?)
             })?;
@@ -116,7 +118,8 @@ pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A request gives its vector back as it was handed in, capacity and all, and says when it is finished.
+/// A request returns the vector that was passed in, with its capacity, and says when it is
+/// finished.
 pub fn requests_give_their_vector_back(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u32>(10)?;

@@ -1,30 +1,32 @@
-//! Calls with blocks that differ in length, in all ways of making them, against plain arithmetic.
+//! J: collective calls with blocks of different lengths, nonblocking and planned, compared with
+//! plain arithmetic.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
 use tasuki::{Blame, CollectiveRequest, Communicator, Job, Plan, Rank, Result};
 
-/// Values of 8 bytes that say from whom they are, to whom, and where.
+/// Values of 8 bytes that tell their sender, their receiver and their place.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
     (0..count).map(|at| (from * 1_000_003 + to * 10_007 + at % 8191) as u64).collect()
 }
 
-/// How many values go from one member to another: none, or some, of which few go beside their length.
+/// The number of values from one member to another: none, or some. A few values travel in one line
+/// with their length.
 fn count(from: usize, to: usize, scale: usize) -> usize {
     (from * 3 + to * 2) % 4 * scale
 }
 
-/// How many values each member gives, where it gives all the same.
+/// The number of values of each member, in calls where a member gives one block to all.
 fn counts(ranks: usize, scale: usize) -> Vec<usize> {
     (0..ranks).map(|rank| (rank + 1) % 3 * scale).collect()
 }
 
-/// Blocks that each member gives, the one with the number `call`.
+/// The blocks number `call` of all members.
 fn all(counts: &[usize], call: usize) -> Vec<u64> {
     counts.iter().enumerate().flat_map(|(rank, &count)| block(rank, call, count)).collect()
 }
 
-/// Every call, begun before any is waited for, waited for in the opposite order.
+/// Starts every call before it waits for any, and waits in the reverse order.
 fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
     let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
     let counts = counts(ranks, scale);
@@ -48,7 +50,8 @@ fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
     Ok(())
 }
 
-/// Begun calls to and from every rank, of blocks that are empty, go beside their length, or do not.
+/// Nonblocking calls with every root and with blocks that are empty, short enough to travel with
+/// their length, or longer.
 pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
     for scale in [0, 1, 3, effort(job, 9001, 301)] {
         job.ranks().try_for_each(|root| begun(job.world(), root, scale))?;
@@ -64,7 +67,7 @@ pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Counts that come to more than there can be are refused by whoever is given them.
+/// Counts whose sum is more than memory can have are refused on the rank that passes them.
 pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     let world = job.world();
     for count in [usize::MAX, usize::MAX / 2 + 1, 1 << 60] {
@@ -86,7 +89,8 @@ pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Two members that disagree by some values both find out, whichever of them is to give less.
+/// Two members disagree about a length. Both get an error, whichever of them has the smaller
+/// number.
 pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
     for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         for (call, is_begun) in (0..4).flat_map(|call| [(call, true), (call, false)]) {
@@ -102,7 +106,7 @@ pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Member 1 gives member 0 so many values that expects another number.
+/// Member 1 gives member 0 `gives` values, and member 0 expects `gets`.
 fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
     let (values, is_first, at) = (vec![0_u64; gives], pair.rank() == 0, pair.rank().index());
     let known = if is_first { gets } else { gives };
@@ -125,7 +129,7 @@ fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Resu
     begun.wait().map(drop)
 }
 
-/// The same in calls that return when it is over.
+/// As `disagree`, in blocking calls.
 fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
     let (values, is_first) = (vec![0_u64; gives], pair.rank() == 0);
     let known = if is_first { gets } else { gives };
@@ -141,7 +145,7 @@ fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize)
     }
 }
 
-/// Plans of all four kinds, each started again and again, all under way at once.
+/// Plans of all four operations, all under way at once, started many times.
 pub fn j_planned_blocks_that_differ(job: &Job) -> Result<()> {
     for scale in [effort(job, 9001, 301), 1, 0, 3].into_iter().take(effort(job, 4, 2)) {
         let mut roots = job.ranks().skip(scale % job.size()).take(effort(job, 5, 1));
@@ -191,12 +195,12 @@ fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Res
     Ok(())
 }
 
-/// Where two members disagree all are told, nobody has the plan, and nothing of it is left.
+/// If two members disagree, all get an error, no member gets a plan, and no memory remains in use.
 pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let last = ranks - 1;
     let right: Vec<usize> = (1..=ranks).collect();
-    // As who is wrong knows it: one value more from the last member.
+    // The counts as the wrong member passes them: one value more from the last member.
     let wrong = |is_wrong: bool| {
         let mut counts = right.clone();
         counts[last] += usize::from(is_wrong);
@@ -207,7 +211,7 @@ pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
     let before = kept();
     let misused = |outcome: Result<Plan<u64>>, texts: &[&str]| {
         misused(job, outcome, texts);
-        assert_eq!(kept(), before, "bytes of a plan that nobody has");
+        assert_eq!(kept(), before, "the refused plan left memory in use");
     };
     let zero = Rank(0);
     let (as_root, told) = if me == 0 { ("disagree", "init") } else { ("counts of member 0", "init") };
@@ -224,7 +228,7 @@ pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
         misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
         let root = Rank(u32::from(me == 1));
         misused(world.gather_v_init(1, &vec![1; ranks], root), &["something else", "another root"]);
-        // The last member gives the first one value more than that expects.
+        // The last member gives the first one value more than the first expects.
         let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);
         gives[0] += usize::from(me == last);
         let texts: &[&str] =

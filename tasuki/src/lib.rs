@@ -18,7 +18,7 @@
 //!     assert_eq!(previous, u64::from(job.rank_after(-1).0));
 //!
 //!     let sum = job.world().allreduce(&[previous], Sum)?;       // the same result on all ranks
-//!     assert_eq!(sum, [(0..job.size() as u64).sum()]);
+//!     assert_eq!(sum, [(0..job.size() as u64).sum::<u64>()]);
 //!     Ok(())
 //! }
 //!

@@ -164,7 +164,7 @@ macro_rules! each_case {
             Everywhere "G14" 2..=2 messages::g14_head_to_head;
             Everywhere "G17" 2..=3 message_requests::g17_sends_outlive_their_request;
             Everywhere "G17" 2..=3 message_requests::g17_receives_outlive_their_request;
-            Everywhere "G17" 2..=3 message_requests::g17_receives_are_dropped_while_messages_come;
+            Everywhere "G17" 2..=3 message_requests::g17_receives_race_with_their_messages;
             Everywhere "G18" 2..=4 messages::g18_eight_threads_exchange;
             Everywhere "G" 1..=4 messages::messages_of_job_memory;
             Everywhere "G" 2..=3 message_requests::a_scope_that_fails_takes_all_back;

@@ -102,7 +102,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
 }
 
 /// G17: receives are posted and waited for while the sender keeps sending.
-pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
+pub fn g17_receives_race_with_their_messages(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 10));
     for (place, len) in LENGTHS.into_iter().enumerate() {
         let slot = Slot(place as u32);

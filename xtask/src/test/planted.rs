@@ -15,12 +15,10 @@ use std::process::Command;
 /// Who has to see a fault: said by the start of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Checker {
-    /// Any name but those below.
+    /// Any name but `asan_...`.
     Loom,
     /// `asan_...`
     Asan,
-    /// `sim_...`: seen by twins in the ordinary tests, not by a step of its own.
-    Sim,
 }
 
 /// Folders that may hold faults.
@@ -32,11 +30,7 @@ const VARIABLE: &str = "TASUKI_PLANTED_FAULT";
 
 impl Checker {
     fn of(fault: &str) -> Checker {
-        match fault.split_once('_') {
-            Some(("asan", _)) => Checker::Asan,
-            Some(("sim", _)) => Checker::Sim,
-            _ => Checker::Loom,
-        }
+        if fault.starts_with("asan_") { Checker::Asan } else { Checker::Loom }
     }
 }
 
@@ -105,6 +99,5 @@ mod tests {
             Tree::of(&[("core/src/a.rs", code), ("xtask/src/a.rs", "const A: bool = planted(\"no\");")]);
         assert_eq!(faults(&tree, Checker::Loom).into_iter().collect::<Vec<_>>(), ["late", "no_fence"]);
         assert_eq!(faults(&tree, Checker::Asan).into_iter().collect::<Vec<_>>(), ["asan_past_end"]);
-        assert_eq!(faults(&tree, Checker::Sim).len(), 0);
     }
 }

@@ -127,17 +127,17 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What the ranks will read.
+/// Checks the value that the ranks will read.
 fn helper(text: &str) -> Result<String, String> {
     text.parse::<Helper>().map(|_| text.to_string())
 }
 
-/// What the ranks will read.
+/// Checks the value that the ranks will read.
 fn collectives(text: &str) -> Result<String, String> {
     text.parse::<Forced>().map(|_| text.to_string())
 }
 
-/// As a variable, in which only text travels.
+/// The file's name as the value of a variable. Only text is passed on.
 fn trace(file: PathBuf) -> anyhow::Result<String> {
     let text = file.to_str().filter(|text| !text.is_empty()).map(str::to_string);
     text.ok_or_else(|| misuse(format!("--trace {}: the name is empty or not Unicode", file.display())))
@@ -150,7 +150,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("{unit} is no unit of time: give ms, s, m or h")),
+        unit => return Err(format!("{unit} is not a unit of time: give ms, s, m or h")),
     };
     let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
     let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero());

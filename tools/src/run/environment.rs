@@ -53,8 +53,8 @@ impl ForRanks {
         self.base.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
     }
 
-    /// The whole environment of process number `index`, whose standard error goes to a terminal of so many columns,
-    /// if it does.
+    /// The environment of process `index`, whose standard error goes to a terminal of that number
+    /// of columns, if it goes to one.
     pub(crate) fn of(
         &self,
         index: usize,

@@ -130,7 +130,8 @@ impl Job {
         }
     }
 
-    /// Its program has ended, and its process (which may be a shell around it) has not.
+    /// The rank's program has ended, but the process that the launcher started (perhaps a shell
+    /// around it) has not.
     pub(super) fn program_ended(&mut self, index: usize) {
         self.processes[index].lost = None;
         let pid =
@@ -184,7 +185,8 @@ impl Job {
         self.end(verdict, Termination::after_death(Instant::now(), self.options.grace));
     }
 
-    /// Whose processes these are: `rank 3`, `ranks 0-2, 5`, or, where one process has all ranks, that one.
+    /// The owner of these processes: `rank 3`, `ranks 0-2, 5`, or, if one process has all ranks,
+    /// that process.
     fn owners(&self, processes: &[usize]) -> String {
         match self.options.way {
             Way::Processes => names(processes),

@@ -30,13 +30,13 @@ use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
 
-/// Descriptors for each process: its connection and memory file, two pipes, its pidfd and that of a descendant that is
-/// the rank.
+/// Descriptors per process: its connection and memory file, two pipes, its pidfd, and the pidfd of
+/// a descendant that is the rank.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
 /// Time to write the remaining output of a job that was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// An empty standard input for a rank that gets none; works without /dev/null, too.
+/// An empty standard input for a rank that gets none. It also works without /dev/null.
 fn no_input() -> std::io::Result<Stdio> {
     match std::fs::File::open("/dev/null") {
         Ok(file) => Ok(file.into()),
@@ -194,7 +194,7 @@ impl Job {
         self.keeper.release();
     }
 
-    /// Runs the job to its end; its exit code.
+    /// Runs the job to its end and returns its exit code.
     pub(super) fn run(mut self) -> anyhow::Result<u8> {
         while !self.is_over() {
             self.poll_once();

@@ -11,7 +11,7 @@ impl OomKills {
         OomKills { before: kills() }
     }
 
-    /// A line to add to the message of a killed process, empty if there is no sign of a oom_kills.
+    /// A line to add to the message of a killed process, empty if there is no sign of such a kill.
     pub(crate) fn hint(&self) -> &'static str {
         match (self.before, kills()) {
             (Some(before), Some(now)) if now > before => {

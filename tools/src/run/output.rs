@@ -5,7 +5,8 @@ use super::poll_sources::ready_size;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// With this number of waiting bytes the ranks' pipes are not read: a slow reader slows the ranks, as without a launcher.
+/// If this number of bytes waits, the launcher does not read the ranks' pipes: a slow reader then
+/// slows the ranks, as it would without a launcher.
 const FULL: usize = 256 << 10;
 
 /// A writer of whole lines from several sources.
@@ -16,7 +17,8 @@ pub(crate) struct OutputStream<F> {
     waiting: Vec<u8>,
     /// The unfinished last line, if there is one.
     amid: Option<Amid>,
-    /// Sources whose line the stream ended after a `\r`: a `\n` that follows is dropped.
+    /// Sources with a line that the stream ended after a `\r`. If a `
+    /// ` follows, it is dropped.
     ended: Vec<usize>,
     closed: bool,
 }
@@ -26,7 +28,7 @@ pub(crate) struct OutputStream<F> {
 struct Amid {
     /// The process that wrote it.
     source: usize,
-    /// It ends with `\r`: the next text overwrites it.
+    /// True if the text ends with `\r`, so that the next text overwrites it.
     over: bool,
 }
 
@@ -94,7 +96,7 @@ impl<F: AsFd> OutputStream<F> {
         self.waiting.len() >= FULL
     }
 
-    /// The descriptor that it writes to.
+    /// The descriptor to write to.
     pub(crate) fn target(&self) -> BorrowedFd<'_> {
         self.to.as_fd()
     }
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// What comes out at the other end.
+    /// What arrives at the other end of a pipe.
     fn written(put: impl FnOnce(&mut OutputStream<std::io::PipeWriter>)) -> String {
         let (mut read, write) = std::io::pipe().unwrap();
         let mut output = OutputStream::new(write);

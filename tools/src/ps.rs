@@ -24,11 +24,13 @@ const QUEUES: usize = 18;
 
 /// Show your running jobs: what each rank waits for, since when, and what command queues wait for.
 ///
-/// A rank outside a waiting call is `running`, or `sleeping` in a system call of the program. `on` is the only rank that
-/// can end a wait, if there is just one. Ranks that wait for each other for ever are reported as a deadlock.
+/// A rank outside a waiting call is `running`, or `sleeping` in a system call of the program. `on`
+/// is the only rank that can end a wait, if there is just one. Ranks that wait for each other for
+/// ever are reported as a deadlock.
 ///
-/// Queues that are not empty are shown for processes and for up to 64 threads, but not for simulated ranks. On a terminal,
-/// long lines are wrapped and indented; otherwise they are not wrapped.
+/// Queues that are not empty are shown for processes and for up to 64 threads, but not for
+/// simulated ranks. On a terminal, long lines are wrapped and indented; otherwise they are not
+/// wrapped.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {

@@ -1,7 +1,8 @@
 //! The processor that each rank's process runs on.
 //!
-//! Ranks are bound only on request. All threads of a program inherit its mask, and OpenMP, rayon and others count the
-//! processors in it: a rank bound to one processor would run all its threads there.
+//! Ranks are bound only on request. All threads of a program inherit its mask, and OpenMP, rayon
+//! and others count the processors in it: a rank bound to one processor would run all its threads
+//! there.
 
 use super::options::Way;
 use rustix::io::Errno;

@@ -1,4 +1,5 @@
-//! Detects that the kernel killed processes for lack of memory while a job ran. A killed process cannot report that.
+//! Detects that the kernel killed processes for lack of memory while a job ran. A killed process
+//! cannot report that.
 
 /// The kernel's count of such kills when the job began.
 pub(crate) struct OomKills {

@@ -46,7 +46,8 @@ impl<F: AsFd> OutputStream<F> {
         OutputStream { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
     }
 
-    /// Adds lines of `source`, each with `label` before it. Ends an unfinished line of another source first.
+    /// Adds lines of `source`, each with `label` before it. Ends an unfinished line of another
+    /// source first.
     pub(crate) fn put(&mut self, source: usize, label: &str, lines: &[u8]) {
         if self.closed || lines.is_empty() {
             return;
@@ -101,8 +102,8 @@ impl<F: AsFd> OutputStream<F> {
         self.to.as_fd()
     }
 
-    /// Writes as much as possible without blocking; to be called when the target is ready. An error closes the stream: later
-    /// text is dropped.
+    /// Writes as much as possible without blocking; to be called when the target is ready. An error
+    /// closes the stream: later text is dropped.
     pub(crate) fn write(&mut self) -> Result<(), Errno> {
         let end = self.waiting.len().min(self.size);
         match rustix::io::write(&self.to, &self.waiting[..end]) {

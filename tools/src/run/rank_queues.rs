@@ -27,7 +27,8 @@ pub(crate) struct RankQueue {
     pub(crate) under_way: u64,
     /// Commands that have failed.
     pub(crate) failed: u64,
-    /// The signal that the head of a session queue waits for, or the nearest that a command waits for.
+    /// The signal that the head of a session queue waits for, or the nearest that a command waits
+    /// for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) awaits: Option<Awaits>,
     /// Ranks that run the commands under way.

@@ -1,7 +1,8 @@
 //! How a job is ended: which signals its processes get, and when.
 //!
-//! A process that is asked to end (by SIGTERM, or by the user's signal) has the time of `--grace`, since a checkpoint may
-//! take seconds. Then it is killed. A second signal from the user leaves one second.
+//! A process that is asked to end (by SIGTERM, or by the user's signal) has the time of `--grace`,
+//! since a checkpoint may take seconds. Then it is killed. A second signal from the user leaves one
+//! second.
 
 use rustix::process::Signal;
 use std::collections::VecDeque;

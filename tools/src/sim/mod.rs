@@ -1,7 +1,7 @@
 //! `tasuki sim`: simulates a collective on a network of any size, in virtual time.
 //!
 //! ```text
-//! algorithm_choice   which algorithm to simulate       units          times, sizes and rates as text
+//! algorithm_choice   which algorithm to simulate       units          times, sizes and rates
 //! network_costs      the options for costs             workload       what is simulated, in words
 //! report             the table and the line of JSON    progress_bar   how far the simulation is
 //! broadcast_figure/      a study's broadcasts beside its formulas
@@ -101,7 +101,8 @@ pub(crate) struct Args {
     /// Draw bucket-relay and two-phase broadcasts beside the formulas of their study
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure: Option<PathBuf>,
-    /// Draw collectives driven by one rank beside those driven by all, for 100 to 1,000,000 ranks; takes about a minute
+    /// Draw collectives driven by one rank beside those driven by all, for 100 to 1,000,000 ranks;
+    /// takes about a minute
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure_lists: Option<PathBuf>,
 }

@@ -2,10 +2,10 @@
 //! picture.
 //!
 //! ```text
-//! parts      reads the parts that ranks wrote      join       makes one file of them when the job has ended
+//! parts      reads the parts that ranks wrote      join       makes one file of the parts
 //! lanes      spans and arrows, on lanes            link       finds which span led to which
 //! json       writes Trace Event JSON               reading    reads Trace Event JSON
-//! picture    draws it (scale: axis; colours)       names      names of commands, calls, queues and signals
+//! picture    draws it (scale: axis; colours)       names      names of commands, calls, queues
 //! ```
 
 mod colours;

@@ -18,7 +18,7 @@ const SIZES: [(u64, &str); 4] = [(8, "8 B"), (8 << 10, "8 KiB"), (1 << 20, "1 Mi
 /// As many ranks as one may ask for.
 const RANKS_MAX: usize = 1 << 20;
 
-/// What would be chosen.
+/// The algorithms that plans would choose.
 #[derive(Serialize)]
 pub(crate) struct Choices {
     ranks: usize,

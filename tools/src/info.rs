@@ -1,5 +1,5 @@
-//! `tasuki info`: what this machine offers, which variables are set, and which algorithms plans would
-//! choose.
+//! `tasuki info`: what this machine offers, which variables are set, and which algorithms plans
+//! would choose.
 
 use crate::algorithm_choices::{self, Choices};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What there is.
+/// What `tasuki info` shows.
 #[derive(Serialize)]
 struct Machine {
     version: &'static str,

@@ -293,6 +293,6 @@ fn parts_that_nobody_joined_are_joined_later() {
             .err
             .contains("before")
     );
-    assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("no trace"));
+    assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("not a trace"));
     assert!(tool(&["draw", "/no/such/file", "-o", svg_name]).expect(2).err.contains("/no/such/file"));
 }

@@ -168,10 +168,10 @@ fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let algorithm = operation_names::algorithm(name, &of_it, shape.operation.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
-            "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
+            "it needs ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
              --topology torus:2x2x3"
         } else if algorithm.name == "two-level" {
-            "it wants several ranks on each of several nodes, as in --ranks 64 --per-node 16"
+            "it needs several ranks on each of several nodes, as in --ranks 64 --per-node 16"
         } else {
             "it does not support this number of ranks"
         };

@@ -1,4 +1,5 @@
-//! `tasuki info --collectives`: which algorithms plans would take here, and how long a start would take by them.
+//! `tasuki info --collectives`: which algorithms plans would take here, and the estimated time of a
+//! start.
 
 use crate::arguments::operation_names;
 use comfy_table::{Table, presets};
@@ -17,7 +18,7 @@ const SIZES: [(u64, &str); 4] = [(8, "8 B"), (8 << 10, "8 KiB"), (1 << 20, "1 Mi
 /// As many ranks as one may ask for.
 const RANKS_MAX: usize = 1 << 20;
 
-/// What would be chosen.
+/// The algorithms that plans would choose.
 #[derive(Serialize)]
 pub(crate) struct Choices {
     ranks: usize,
@@ -38,7 +39,7 @@ struct Choice {
     algorithm: String,
     is_forced: bool,
     estimate_ns: Option<u64>,
-    /// The others that fit.
+    /// The other algorithms that fit.
     others: Vec<Other>,
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn ranks(text: &str) -> Result<usize, String> {
     ranks.ok_or_else(|| format!("give 1 to {RANKS_MAX} ranks"))
 }
 
-/// What so many ranks that `tasuki run` starts here choose by.
+/// The conditions on which ranks that `tasuki run` starts here choose.
 pub(crate) fn selection(ranks: usize) -> anyhow::Result<Selection> {
     let environment = Environment::current();
     let tuning = Tuning::of(&environment)?;
@@ -62,13 +63,14 @@ pub(crate) fn selection(ranks: usize) -> anyhow::Result<Selection> {
     let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
     let forced = forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;
     let processors = affinity::usable();
-    // As a rank knows that has no helper unless there is a processor for it.
+    // A rank assumes no helper unless there is a processor for it.
     let has_no_helper = ranks >= processors;
     Ok(Selection { costs, forced, per_processor: ranks.div_ceil(processors), has_no_helper })
 }
 
 impl Choices {
-    /// What `tasuki run` would have so many ranks choose; as many as there are processors where nobody says.
+    /// What `tasuki run` would choose on this number of ranks. The default is the number of
+    /// processors.
     pub(crate) fn here(ranks: Option<usize>) -> anyhow::Result<Choices> {
         let tuning = Tuning::of(&Environment::current())?;
         let processors = affinity::usable();
@@ -93,7 +95,7 @@ impl Choices {
         }
     }
 
-    /// For people.
+    /// The choices as text.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         let (ranks, processors) = (operation_names::ranks(self.ranks), self.processors);
@@ -128,7 +130,7 @@ impl Choices {
 
 fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> Choice {
     let shape = Shape::new(operation, ranks, 0, bytes);
-    // Neighbours of a ring stand for all.
+    // The neighbours of a ring stand for all neighbourhoods.
     let ring = (operation == CollectiveKind::Neighbours)
         .then(|| NeighbourGraph::cartesian(&[ranks], &[true], bytes));
     let counts = ring.flatten().map_or(shape.counts.clone(), |ring| Counts::Graph(Arc::new(ring)));

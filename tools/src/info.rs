@@ -1,4 +1,5 @@
-//! `tasuki info`: what this machine offers, which variables are set, and which algorithms would be chosen.
+//! `tasuki info`: what this machine offers, which variables are set, and which algorithms plans
+//! would choose.
 
 use crate::algorithm_choices::{self, Choices};
 use serde::Serialize;
@@ -25,7 +26,8 @@ pub(crate) struct Args {
     /// Show the variables that Tasuki reads: name, default, value, and where the value comes from
     #[arg(long)]
     env: bool,
-    /// Show the algorithm that plans would choose for each collective, and the estimated time of a start
+    /// Show the algorithm that plans would choose for each collective, and the estimated time of a
+    /// start
     #[arg(long, conflicts_with = "env")]
     collectives: bool,
     /// Number of ranks [default: one for each processor]
@@ -36,7 +38,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What there is.
+/// What `tasuki info` shows.
 #[derive(Serialize)]
 struct Machine {
     version: &'static str,
@@ -115,7 +117,7 @@ fn machine() -> Machine {
 }
 
 fn facilities() -> Vec<Facility> {
-    // A switch for tests takes facilities away; a wrong value of it is somebody else's to tell.
+    // A variable for tests disables system features; another place reports a wrong value of it.
     let denied = Settings::parse(&Environment::current())
         .map_or(DisabledFeatures::default(), |settings| settings.disabled);
     let barrier = membarrier::register(FenceScope::Registered, denied);

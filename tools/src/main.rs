@@ -35,16 +35,16 @@ enum Command {
     Bench(bench::Args),
     Info(info::Args),
     Sim(sim::Args),
-    /// Is one of the demonstration's ranks.
+    /// Runs a rank of the demonstration.
     #[command(name = demo::SUBCOMMAND, hide = true)]
     DemoRank(demo::RankArgs),
-    /// Is a process of the bench: a rank, or one that answers hand-overs.
+    /// Runs a process of the bench: a rank, or one that answers hand-overs.
     #[command(name = bench::SUBCOMMAND, hide = true)]
     BenchPart(bench::PartArgs),
     /// Ends the processes of a job whose launcher was killed.
     #[command(name = run::keeper::SUBCOMMAND, hide = true)]
     Keeper {
-        /// The job, to be seen in lists of processes.
+        /// The job, as shown in lists of processes.
         job: String,
     },
 }

@@ -24,11 +24,13 @@ const QUEUES: usize = 18;
 
 /// Show your running jobs: what each rank waits for, since when, and what command queues wait for.
 ///
-/// A rank outside a waiting call is `running`, or `sleeping` in a system call of the program. `on` is the only rank that
-/// can end a wait, if there is just one. Ranks that wait for each other for ever are reported as a deadlock.
+/// A rank outside a waiting call is `running`, or `sleeping` in a system call of the program. `on`
+/// is the only rank that can end a wait, if there is just one. Ranks that wait for each other for
+/// ever are reported as a deadlock.
 ///
-/// Queues that are not empty are shown for processes and for up to 64 threads, but not for simulated ranks. On a terminal,
-/// long lines are wrapped and indented; otherwise they are not wrapped.
+/// Queues that are not empty are shown for processes and for up to 64 threads, but not for
+/// simulated ranks. On a terminal, long lines are wrapped and indented; otherwise they are not
+/// wrapped.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -64,7 +66,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     Ok(u8::from(!silent.is_empty()))
 }
 
-/// The job of that name. Misuse: there is none; its error says which there are.
+/// The job with that name. If there is none, the error names the jobs that run.
 fn chosen(jobs: Vec<Snapshot>, name: &str) -> anyhow::Result<Snapshot> {
     let names: Vec<String> = jobs.iter().map(|job| format!("{} ({})", job.job, job.program)).collect();
     let found = jobs.into_iter().find(|job| job.job == name);
@@ -79,7 +81,8 @@ fn parse(text: &str) -> Result<Snapshot, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Names of the sockets in a table like /proc/net/unix on which somebody listens, and that begin like this user's.
+/// The names of sockets with a listener, from a table like /proc/net/unix, that begin with this
+/// user's prefix.
 fn sockets(table: &str, prefix: &str) -> Vec<String> {
     let listening = |line: &&str| line.split_whitespace().nth(3).is_some_and(|flags| flags == "00010000");
     let names = table.lines().filter(listening).filter_map(|line| line.split_once(" @"));
@@ -94,7 +97,7 @@ fn terminal_columns() -> usize {
     if told == 0 { WIDTH } else { told }
 }
 
-/// A job as a block of lines, which fit a terminal if it is for one.
+/// A job as a block of lines, wrapped to `width` columns if it is given.
 fn table(job: &Snapshot, width: Option<usize>) -> String {
     let count = job.ranks.len();
     let ranks = if count == 1 { "rank" } else { "ranks" };
@@ -129,8 +132,9 @@ fn row(rank_state: &RankState, stages: usize, width: Option<usize>) -> String {
     }
 }
 
-/// A line of a head and a text. Where that is more than `width` columns the text is broken between words, and goes on
-/// behind `indent` columns: its end often says what all wait for.
+/// A line that consists of a head and a text. A text that exceeds `width` columns is broken between
+/// words and continues after `indent` columns. It is not cut, because its end often says what a
+/// rank waits for.
 fn folded(head: &str, text: &str, indent: usize, width: Option<usize>) -> String {
     let (mut all, mut column) = (head.to_string(), head.chars().count());
     for (at, word) in text.split(' ').enumerate() {
@@ -149,7 +153,7 @@ fn folded(head: &str, text: &str, indent: usize, width: Option<usize>) -> String
     all
 }
 
-/// Seconds as people say them.
+/// A duration in the largest fitting unit.
 fn time(seconds: f64) -> String {
     match seconds as u64 {
         0..60 => format!("{seconds:.1} s"),

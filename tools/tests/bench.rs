@@ -1,4 +1,5 @@
-//! `tasuki bench` as a user types it, and its rank programs as processes, with little to do and no time asserted.
+//! `tasuki bench` on the command line and its rank programs as processes, with few repetitions. No
+//! test asserts a time.
 
 mod launcher;
 
@@ -14,7 +15,7 @@ fn bench(args: &[&str]) -> Ended {
     Running::start(command).wait()
 }
 
-/// Ranks that play a part of the bench; what they say, line by line.
+/// Runs ranks as a part of the bench and returns the lines that they print.
 fn play(ranks: &str, part: &Value) -> Vec<Value> {
     let part = part.to_string();
     let ended =
@@ -90,7 +91,7 @@ fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
 
 #[test]
 fn a_library_that_is_not_there_is_off_and_what_it_decides_is_missed() {
-    // A copy of the tool elsewhere: beside it nothing is installed.
+    // Copies the tool to a folder in which nothing else is installed.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("target/debug/tasuki");
     std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
@@ -111,7 +112,7 @@ fn a_library_that_is_not_there_is_off_and_what_it_decides_is_missed() {
     assert!(line.ends_with("peer off"), "{}", ended.out);
 }
 
-/// What ranks are to measure: very little of everything.
+/// Settings that make ranks measure very little.
 fn plan(cases: &[&str], sizes: &[u64], shared: &Path) -> Value {
     json!({
         "cases": cases,
@@ -133,7 +134,8 @@ fn plan(cases: &[&str], sizes: &[u64], shared: &Path) -> Value {
 fn two_processes_take_every_figure_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limit");
-    // Words, and four areas of buffers: as large as the rotation through cold buffers, or two of the largest.
+    // Words, and four areas of buffers. An area holds the rotation through cold buffers, or two of
+    // the largest buffers.
     File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
     let cases = [
         "limit",
@@ -162,8 +164,9 @@ fn two_processes_take_every_figure_in_turn() {
     for name in ["put_near", "put", "message", "posted", "rate", "get", "atomic"] {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }
-    // Four words and their two limits, messages by one way or the other and the postings between, commands in two forms
-    // each, a handler, the hand-over, and for each size and state five of ours, one and two copiers.
+    // Four words and their two limits; messages on two paths, and the postings between them;
+    // commands in two forms each; a handler; the hand-over; and for each size and state five
+    // transfers of Tasuki, one copier and two copiers.
     assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 1 + 2 * 4 * (5 + 2), "{names:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Which algorithms plans take: what is shown of it, what forces others, and what becomes of members that disagree.
+//! Which algorithms plans take: what `tasuki info` shows, what forces others, and what happens if
+//! members disagree.
 
 mod launcher;
 
@@ -6,15 +7,15 @@ use launcher::{Ended, Running, TASUKI, conformance_program, tasuki_run};
 use serde_json::Value;
 use std::process::Command;
 
-/// A case that makes plans of broadcasts, and checks what they bring.
+/// A case that makes plans of broadcasts and checks their results.
 const CASE: &str = "j1_starts_are_told_apart";
-/// A case that makes plans of all kinds, and is soon over.
+/// A case that makes plans of all kinds and ends soon.
 const SHORT_CASE: &str = "j4_nothing_to_do";
 
 fn info(args: &[&str], forced: &str) -> Ended {
     let mut command = Command::new(TASUKI);
     command.args(["info", "--collectives"]).args(args);
-    // A file that somebody has written here would change what is shown.
+    // A tuning file of the user would change the output.
     command.env("XDG_CONFIG_HOME", "/nonexistent").env("TASUKI_COLLECTIVES", forced);
     Running::start(command).wait()
 }
@@ -77,7 +78,7 @@ fn plans_do_what_they_should_by_what_is_forced() {
     }
 }
 
-/// A job of which rank 1 has another value of a variable.
+/// A job in which rank 1 has another value of a variable.
 fn disagree(variable: &str, value: &str) -> Ended {
     let program = conformance_program();
     let script =

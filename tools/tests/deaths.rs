@@ -1,11 +1,11 @@
-//! D15: a rank that is killed in the middle of what it does for others. Their calls end by themselves with errors that
-//! name it, and the job with one message.
+//! D15: a rank is killed while it does something for other ranks. Their calls return errors that
+//! name it, and the launcher prints one message.
 
 mod launcher;
 
 use launcher::{Ended, dying_program, run};
 
-/// Runs `dying` with three ranks, of which that one dies, in that way.
+/// Runs `dying` on three ranks. One of them dies in the given way.
 fn dies(options: &[&str], way: &str, victim: usize) -> Ended {
     let victim_text = victim.to_string();
     let ended = run(&[&["-n", "3"], options, &[dying_program(), way, &victim_text]].concat()).expect(137);
@@ -49,7 +49,7 @@ fn in_a_handler() {
     }
 }
 
-/// What its helper does while it computes kills it all the same.
+/// What a rank's helper does can kill the rank even while its program computes.
 #[test]
 fn by_its_helper() {
     dies(&["--helper", "rank"], "helper", 1);

@@ -1,4 +1,4 @@
-//! `tasuki demo` as a newcomer types it: what it prints, what it leaves, what it refuses.
+//! `tasuki demo`: what it prints, which files it leaves, what it refuses.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

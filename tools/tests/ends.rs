@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Asks the launcher what its three ranks do until the answer has this in it.
+/// Asks the launcher for its three ranks' states until the answer contains `what`.
 fn until_said(running: &mut Running, what: &str) {
     running.until_ranks_run(3);
     running.until(what, |running| {
@@ -17,7 +17,7 @@ fn until_said(running: &mut Running, what: &str) {
     });
 }
 
-/// Ranks that have met and hold until they are let go, by the folder.
+/// Ranks that have met and wait until a file appears in the folder.
 fn start_held(count: usize) -> (Running, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let told = folder.path().join("told");
@@ -106,7 +106,7 @@ fn descendants_end_with_their_rank() {
 
 #[test]
 fn ranks_that_ignore_sigterm_are_killed() {
-    // Rank 0 fails once the others ignore what they will be sent.
+    // Rank 0 fails when the others ignore the signal that will be sent to them.
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().display();
     let ready = format!("[ -e {place}/1 ] && [ -e {place}/2 ]");
@@ -115,7 +115,7 @@ fn ranks_that_ignore_sigterm_are_killed() {
     let script = format!("if [ $TASUKI_RANK = 0 ]; then {first}; else {others}; fi");
     let ended = run(&["-n", "3", "--grace", "200ms", "sh", "-c", &script]).expect(5);
     let killed = ended.messages().into_iter().find(|line| line.contains("killed"));
-    let killed = killed.unwrap_or_else(|| panic!("nobody says who was killed: {}", ended.err));
+    let killed = killed.unwrap_or_else(|| panic!("no message names the rank that was killed: {}", ended.err));
     assert!(killed.starts_with("tasuki: killed ranks 1, 2, which had not ended "), "{killed}");
     assert!(
         killed.ends_with(" s after SIGTERM") && ended.err.contains("hint: `--grace TIME`"),
@@ -124,7 +124,7 @@ fn ranks_that_ignore_sigterm_are_killed() {
     );
 }
 
-/// A rank that takes a while to end once it is asked to, as one does that writes a checkpoint.
+/// A rank that needs some time to end after it is asked to, like one that writes a checkpoint.
 const SAVING: &str =
     "trap 'sleep 1.5; echo saved; exit 0' TERM INT; echo ready; while :; do sleep 0.01; done";
 
@@ -148,7 +148,7 @@ fn ranks_that_are_asked_to_end_have_time_for_a_checkpoint() {
     assert_eq!(ended.out.matches("saved").count(), 2, "{ended:?}");
 }
 
-/// `timeout` of GNU signals its child and then the child's group.
+/// GNU `timeout` signals its child and then the child's group.
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one_request() {
     let mut running = start_saving(&[]);
@@ -320,7 +320,8 @@ fn a_killed_launcher_s_stopped_ranks_end_too() {
     assert_eq!(running.wait().status.code(), None);
 }
 
-/// What starts a rank in a session, or a group, that is not the one of the process which the launcher started.
+/// Commands that start a rank in another session or group than that of the process that the
+/// launcher started.
 const APART: [&[&str]; 3] = [
     &["setsid", "--wait"],
     &["sh", "-c", "setsid --wait \"$@\"; true", "sh"],
@@ -368,7 +369,7 @@ fn ranks_in_sessions_of_their_own_end_with_their_job() {
     }
 }
 
-/// Runs the program that ends as it should not, on two ranks.
+/// Runs the program that ends wrongly, on two ranks.
 fn ending(args: &[&str], what: &str) -> launcher::Ended {
     let mut command = tasuki_run(&["-n", "2"]);
     command.args(args).args([ending_program(), what]);
@@ -408,7 +409,7 @@ fn forked_children_that_return_from_the_program_end_and_disturb_nothing() {
     }
 }
 
-/// The kernel's preference for a process where memory runs out.
+/// The kernel's score for killing a process when memory runs out.
 fn oom_score(pid: u32) -> i32 {
     let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("it runs");
     score.trim().parse().expect("a number")

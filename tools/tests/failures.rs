@@ -1,11 +1,11 @@
-//! What the user reads when a rank fails: one report, which names the rank also without `--label`, and one line of the
-//! launcher's, which says only what the report does not.
+//! What the user reads when a rank fails: one report that names the rank even without `--label`,
+//! and one line of the launcher that adds only what the report lacks.
 
 mod launcher;
 
 use launcher::{Ended, failing_program, run};
 
-/// Three ranks, of which rank 1 fails in that way.
+/// Three ranks; rank 1 fails in the given way.
 fn fails(options: &[&str], way: &str, code: i32) -> Ended {
     let args = [&["-n", "3"], options, &[failing_program(), way]].concat();
     let ended = run(&args).expect(code);
@@ -13,7 +13,7 @@ fn fails(options: &[&str], way: &str, code: i32) -> Ended {
     ended
 }
 
-/// Lines that ranks have written.
+/// The lines that ranks wrote.
 fn of_ranks(ended: &Ended) -> Vec<&str> {
     ended.err.lines().filter(|line| line.starts_with("error: ")).collect()
 }
@@ -53,7 +53,8 @@ fn a_panic_is_told_once_with_its_rank() {
     assert!(ended.err.starts_with("error: rank 1 panicked:\n"), "{}", ended.err);
 }
 
-/// Nobody but the launcher can tell these, and it tells them in full; the others' errors only follow.
+/// Only the launcher can report these failures, and it reports them in full; the errors of other
+/// ranks only follow.
 #[test]
 fn a_process_that_ends_is_told_by_the_launcher_alone() {
     for (way, code, how) in

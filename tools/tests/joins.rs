@@ -1,4 +1,4 @@
-//! How ranks become a job, and who may look at it: L4, L5, and `tasuki ps`.
+//! How ranks join a job, and who may look at it: L4, L5, and `tasuki ps`.
 
 mod launcher;
 
@@ -50,7 +50,7 @@ fn a_low_limit_of_open_files_is_raised_for_ranks_that_join_and_no_others() {
     assert_eq!(limited("sh -c 'ulimit -n'").out, "50\n".repeat(60));
 }
 
-/// The time on a processor that a process has used, in hundredths of a second.
+/// The processor time that a process has used, in hundredths of a second.
 fn processor_time(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
@@ -110,7 +110,7 @@ fn a_copy_that_something_else_started_several_times_is_no_job_of_one() {
             "{said}"
         );
     }
-    // Ranks of ours are a job whatever started the launcher.
+    // The launcher's ranks are a job of their own, whatever started the launcher.
     let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
     command.env("PMIX_RANK", "1").env("SLURM_PROCID", "1");
     Running::start(command).wait().expect(0);
@@ -181,7 +181,7 @@ fn another_user_cannot_join_or_read() {
     running.until_ranks_run(2);
     let variables = environment(running.ranks()[1]);
     let ours = variables.iter().filter(|variable| variable.starts_with("TASUKI_"));
-    // The example, copied to where everybody may start it, with the job's own key.
+    // The example, copied to a place from which everybody may start it, with the job's own key.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("rank");
     std::fs::copy(rank_program(), &program).unwrap();
@@ -207,7 +207,8 @@ fn threads_are_one_process_that_is_told_so() {
     assert!(died.err.contains("the process of ranks 0-2 died: exit code 4"), "{}", died.err);
 }
 
-/// Also where they fill all processors: a rank with several threads would have one processor for all of them.
+/// Ranks are not bound even if they occupy all processors: all threads of a bound rank would share
+/// one processor.
 #[test]
 fn unasked_each_rank_may_use_all_processors() {
     let ranks = tasuki_core::os::affinity::allowed().len();

@@ -1,5 +1,5 @@
-//! L2 and L3: SIGKILL of any rank, or of the launcher, at any moment. Whatever the moment, all end, and nothing is
-//! left behind.
+//! L2 and L3: SIGKILL of any rank or of the launcher at any moment. All processes end, and nothing
+//! is left behind.
 
 mod launcher;
 
@@ -10,10 +10,11 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 const ROUNDS: u64 = 100;
-/// Moments lie between the first fork and well into the ranks' waits.
+/// The moments range from the first fork to well into the ranks' waits.
 const LATEST_US: u64 = 30_000;
 
-/// A small generator: the moments need not be good, only different, and known when a test fails.
+/// A small generator of random numbers. The moments only need to differ, and to be known when a
+/// test fails.
 struct Dice(u64);
 
 impl Dice {
@@ -25,7 +26,7 @@ impl Dice {
     }
 }
 
-/// A different seed in each run, said if the test fails.
+/// The seed differs in each run; a failing test prints it.
 fn dice() -> Dice {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let seed = std::env::var("KILLS_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -68,15 +69,15 @@ fn ranks_killed_at_any_moment() {
     }
 }
 
-/// What the environment of a rank says.
+/// The value of a variable in a rank's environment.
 fn variable(pid: u32, name: &str) -> String {
     let all = environment(pid);
     let value = all.iter().find_map(|variable| variable.strip_prefix(name)?.strip_prefix('='));
     value.expect("the launcher has set it").to_string()
 }
 
-/// Messages of every kind are on their way. Each other rank's call ends by itself, before the launcher would end its
-/// process, and names who died.
+/// Messages of every kind are under way. The call of each other rank returns an error that names
+/// the dead rank before the launcher would end that rank's process.
 #[test]
 fn ranks_killed_while_messages_are_under_way() {
     const RANKS: u64 = 4;
@@ -119,7 +120,7 @@ fn launchers_killed_at_any_moment() {
     }
 }
 
-/// The process that ends the ranks when the launcher is killed, if it runs.
+/// The keeper of a launcher, if it runs.
 fn keeper(running: &mut Running) -> Option<u32> {
     running.children().into_iter().find(|&pid| command_line(pid).contains("__keeper"))
 }
@@ -137,13 +138,13 @@ fn a_keeper_that_was_killed_is_replaced() {
         send(old.expect("just found"), Signal::KILL);
         running.until("another keeper", |running| keeper(running).is_some_and(|new| Some(new) != old));
     }
-    // It was told of the ranks before it ran: what is in the pipe, it reads at the end.
+    // The new keeper gets the records before it runs: it finds them in the pipe.
     running.signal(Signal::KILL);
     let ended = running.wait();
     assert_eq!(ended.status.code(), None, "{ended:?}");
 }
 
-/// The kernel ends the ranks; descendants of theirs would stay.
+/// The kernel ends the ranks but not their descendants.
 #[test]
 fn keeper_and_launcher_killed_at_once() {
     let mut running = start_ranks(3, "join meet wait");

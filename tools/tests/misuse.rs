@@ -1,4 +1,5 @@
-//! Wrong options and programs: exit code 2, one clear message, the nearest right word.
+//! Wrong options and programs: exit code 2, one clear message, and a suggestion of the nearest
+//! correct word.
 
 mod launcher;
 

@@ -1,4 +1,4 @@
-//! L1: what ranks are given, what they write, and the exit code (L1 of the cases of jobs).
+//! L1: what ranks are given, what they write, and the exit code.
 
 mod launcher;
 
@@ -55,7 +55,7 @@ fn a_prompt_is_shown_before_its_line_ends() {
     assert_eq!(running.wait().expect(0).out, "name? hello you\n");
 }
 
-/// Rank 0 begins a line, rank 1 writes one, rank 0 ends its own: each in turn.
+/// Rank 0 begins a line, rank 1 writes one, and rank 0 ends its own, in this order.
 fn cut_in_two(options: &str, other: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (begun, written) = (folder.path().join("begun"), folder.path().join("written"));
@@ -159,7 +159,8 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_the_job() {
 
 #[test]
 fn a_terminal_s_lines_reach_rank_0() {
-    // Ranks are no foreground group: without the launcher between, the terminal would stop them.
+    // Ranks are not in the foreground group: if they read the terminal themselves, it would stop
+    // them.
     let script = "sh -c 'test $TASUKI_RANK = 0 && read line && echo got $line; true'";
     let mut command = Command::new("script");
     command.args(["-qec", &format!("{TASUKI} run -n 2 {script}"), "/dev/null"]).stdin(Stdio::piped());

@@ -1,4 +1,4 @@
-//! `tasuki plan`: commands as they are shown, proven, drawn and exported, and what becomes of files that are wrong.
+//! `tasuki plan`: shows, proves, draws and exports plans, and refuses wrong files.
 
 mod launcher;
 
@@ -50,7 +50,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path in Unicode")
 }
 
-/// Algorithms for an operation, as they are called.
+/// The names of the algorithms for an operation.
 fn algorithms(operation: &str, ranks: &str) -> Vec<String> {
     let ended = plan(&["check", operation, "--ranks", ranks, "--bytes", "64", "--json"]);
     if ended.code() == 2 {
@@ -62,7 +62,8 @@ fn algorithms(operation: &str, ranks: &str) -> Vec<String> {
     plans.iter().map(|plan| plan["name"].as_str().expect("a name").to_string()).collect()
 }
 
-/// A chain among three ranks, 64 bytes in two segments, as a file: readiness climbs it, then the segments go down.
+/// A chain of three ranks and 64 bytes in two segments, as a file: readiness goes up the chain,
+/// then the segments go down.
 fn chain() -> Value {
     let effect = |rank: u64, signal: u64| json!({ "rank": rank, "signal": signal, "amount": 1 });
     let when = |signal: u64, count: u64| json!({ "signal": signal, "count": count });
@@ -135,13 +136,13 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         let out = plan(&[&["show"], args].concat()).expect(0).out;
         out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    // 32 ranks or more than one node have no inline algorithm: that is for few ranks on one node.
+    // Inline algorithms are for few ranks on one node, so 32 ranks or several nodes have none.
     let many = shown(&["bcast", "--ranks", "100", "--bytes", "8"]);
     assert!(many.contains("is what a job would run here, as commands"), "{many}");
     assert!(many.contains("--algorithm takes others: ") && many.contains("chain"), "{many}");
     let nodes = shown(&["bcast", "--ranks", "32", "--per-node", "4", "--bytes", "8"]);
     assert!(nodes.contains("as commands that helpers"), "{nodes}");
-    // The same as `tasuki info --collectives` says, as far as there is an inline one.
+    // Equals what `tasuki info --collectives` shows, where there is an inline algorithm.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if processors <= 32 {
         let ranks = processors.max(2).to_string();
@@ -210,7 +211,7 @@ fn push(array: &mut Value, value: Value) {
     array.as_array_mut().expect("an array").push(value);
 }
 
-/// A change that makes a plan wrong, and what is said of it.
+/// A change that makes a plan wrong, and the expected message.
 type Fault = (&'static str, fn(&mut Value), &'static str);
 
 const FAULTS: [Fault; 6] = [
@@ -303,8 +304,9 @@ fn a_join_that_the_next_start_overtakes_is_told() {
     assert!(flat.contains("may go on without") && flat.contains("adds to signal \"told\" as well"), "{out}");
 }
 
-/// Rank 0 copies into one of several places of rank 1, which takes it from there. It waits until what it copied `lag`
-/// starts before was taken; without one it does not wait.
+/// Rank 0 copies into one of several places of rank 1, which takes it from there. Before a start
+/// rank 0 waits until rank 1 has taken what it copied `lag` starts ago; without a lag it does not
+/// wait.
 fn relay(turns: u64, lag: Option<u64>) -> Value {
     let names = ["start", "arrived", "sent", "free", "taken"];
     let signals = |counts: [u64; 5]| -> Vec<Value> {
@@ -418,7 +420,8 @@ fn goal_text_of_many_ranks_is_written_in_bounded_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.goal");
     let args = ["--ranks", "20000", "--bytes", "8", "--algorithm", "binomial", "--format", "goal"];
-    // A proof of so many steps takes more memory than there is; 512 MiB of address space are enough for all.
+    // A proof with this number of steps needs more memory than there is; 512 MiB of address space
+    // are enough for all.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 524288; exec \"$@\"", "sh", TASUKI, "plan", "export", "bcast"]);
     Running::start({
@@ -439,7 +442,7 @@ fn goal_text_of_many_ranks_is_written_in_bounded_memory() {
 #[test]
 fn a_schedule_without_goal_form_leaves_the_file_that_was_there() {
     let mut file = chain();
-    // Rank 1 takes whichever of two additions comes first.
+    // Rank 1 goes on after either of two additions.
     let rank = &mut file["parts"][0];
     let mut again = rank["steps"][1].clone();
     again["queue"] = json!(7);

@@ -1,4 +1,4 @@
-//! What `tasuki ps` shows of command queues, also of a rank that computes.
+//! What `tasuki ps` shows of command queues, including those of a rank that computes.
 
 mod launcher;
 
@@ -11,7 +11,7 @@ fn ps(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The queues of that launcher's job, of all its ranks.
+/// The queues of all ranks in that launcher's job.
 fn queues(launcher: u32) -> Vec<Value> {
     let all: Value = serde_json::from_str(&ps(&["--json"])).unwrap_or_default();
     let jobs = all.as_array().into_iter().flatten();

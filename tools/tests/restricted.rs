@@ -1,7 +1,8 @@
-//! The launcher where the system lacks or refuses something: the job runs wherever it can, and what is missing is said
-//! once, in words that name the reason.
+//! The launcher on a system that lacks or refuses something: the job runs if possible, and one
+//! message names what is missing and why.
 #![allow(unsafe_code)]
-//! Unsafe: a seccomp filter, installed between fork and exec by two system calls on values made before.
+//! Unsafe: a seccomp filter, installed between fork and exec by two system calls on values made
+//! before.
 
 mod launcher;
 
@@ -12,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A job of two ranks that goes well.
+/// A job of two ranks that succeeds.
 fn goes_well(mut command: Command) -> Ended {
     command.args([rank_program(), "join", "meet", "leave"]);
     Running::start(command).wait().expect(0)
@@ -35,7 +36,7 @@ fn a_home_that_is_no_folder_is_no_home() {
 #[test]
 fn a_home_that_cannot_be_read_is_told_once() {
     let folder = tempfile::tempdir().unwrap();
-    // Even root cannot follow it.
+    // Even root cannot follow this symbolic link.
     let circle = folder.path().join("circle");
     std::os::unix::fs::symlink(&circle, &circle).unwrap();
     let ended = with_home(&circle);
@@ -55,7 +56,8 @@ fn measured_values_that_make_no_sense_are_told_once() {
     assert!(ended.err.contains("warning") && ended.err.contains("tune.json"), "{}", ended.err);
 }
 
-/// `tasuki run` in a mount namespace of its own without /proc and /dev; `None` where that cannot be made.
+/// Runs `tasuki run` in a mount namespace without /proc and /dev; `None` if the system does not
+/// allow that.
 fn without_proc_and_dev() -> Option<Command> {
     let hide = "umount -l /proc && mount -t tmpfs none /dev && test ! -e /dev/null -a ! -e /proc/self";
     let unshare = |script: &str| {
@@ -100,7 +102,7 @@ const SCHED_SETAFFINITY: Call = Call(122);
 #[cfg(target_arch = "aarch64")]
 const SETSID: Call = Call(157);
 
-/// An instruction of a packet filter, and a program of them (linux/filter.h).
+/// An instruction of a packet filter, and a program of such instructions (linux/filter.h).
 #[repr(C)]
 struct Instruction {
     code: u16,
@@ -120,7 +122,8 @@ unsafe extern "C" {
     fn prctl(option: c_int, ...) -> c_int;
 }
 
-/// Has the kernel answer one system call of the command, and of all that it starts, with EPERM.
+/// Makes the kernel answer one system call with EPERM, for the command and everything that it
+/// starts.
 fn refuse(command: &mut Command, call: &Call) {
     const NO_NEW_PRIVILEGES: c_int = 38;
     const SECCOMP: c_int = 22;
@@ -135,7 +138,8 @@ fn refuse(command: &mut Command, call: &Call) {
     ];
     let install = move || {
         let filter = Filter { length: instructions.len() as u16, instructions: instructions.as_ptr() };
-        // SAFETY: the filter lies on the stack, its instructions in the closure; the kernel copies both.
+        // SAFETY: the filter lies on the stack, its instructions in the closure; the kernel copies
+        // both.
         let refused = unsafe {
             let (one, none): (c_ulong, c_ulong) = (1, 0);
             prctl(NO_NEW_PRIVILEGES, one, none, none, none) != 0

@@ -1,4 +1,4 @@
-//! `tasuki sim`: what it prints and writes, and what it says to misuse.
+//! `tasuki sim`: what it prints and writes, and how it answers misuse.
 
 mod launcher;
 
@@ -74,7 +74,7 @@ fn many_ranks_are_simulated() {
     assert!(ended.out.contains("torus:40x50x50"), "{}", ended.out);
 }
 
-/// What `Algorithm::choose` says, as long as that is over soon.
+/// The choice of `Algorithm::choose`, if it comes soon.
 #[test]
 fn the_algorithm_is_the_one_that_plans_take() {
     for (args, algorithm) in [
@@ -88,7 +88,8 @@ fn the_algorithm_is_the_one_that_plans_take() {
     ] {
         assert_eq!(figures(&args)["algorithm"], algorithm, "{args:?}");
     }
-    // A square of commands: what is quickest is not even tried.
+    // The number of commands grows with the square of the ranks, so the algorithms are not tried
+    // against each other.
     let ended = sim(&["bcast", "-n", "20000", "--bytes", "4M", "--segments", "2"]).expect(0);
     assert!(ended.out.contains("pipelined: the usual one; scatter+allgather"), "{}", ended.out);
     let ended = sim(&["bcast", "-n", "64", "--bytes", "1K", "--topology", "torus"]).expect(0);
@@ -146,7 +147,7 @@ fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, text.replace("\"version\":1", "\"version\":7")).unwrap();
     assert!(misuse(&[file]).contains("version"), "{}", misuse(&[file]));
-    // What is never met gets stuck, and says so.
+    // A wait that never ends gets stuck, and the command says so.
     std::fs::write(file, text.replacen("\"count\":1", "\"count\":4", 9)).unwrap();
     let stuck = sim(&[file]).expect(1);
     assert!(stuck.err.contains("cannot be simulated"), "{}", stuck.err);
@@ -182,7 +183,7 @@ fn neighbours_are_simulated() {
     assert!(misuse(&["bcast", "-n", "4", "--grid", "2x2"]).contains("neighbour"));
 }
 
-/// A file that a plan is exported to.
+/// A file with an exported plan.
 fn exported(folder: &tempfile::TempDir, name: &str, args: &[&str]) -> String {
     let file = folder.path().join(name);
     let format = if name.ends_with(".goal") { "goal" } else { "json" };
@@ -199,7 +200,7 @@ fn goal_text_is_simulated() {
     let file = exported(&folder, "plan.goal", &bcast);
     let figures_of = figures(&[&file, "--topology", "crossbar"]);
     assert_eq!((&figures_of["collective"], &figures_of["ranks"]), (&json!("goal"), &json!(8)));
-    // Seven copies, and a byte for each time that a rank says it is ready.
+    // Seven copies, and a byte for each time that a rank signals readiness.
     assert_eq!(figures_of["bytes_delivered"], 7 * 65536 + 7);
     let seconds = |more: &[&str]| {
         figures(&[&[&file[..], "--topology", "crossbar"], more].concat())["seconds"].as_f64().unwrap()
@@ -220,11 +221,11 @@ fn goal_text_is_simulated() {
 
 #[test]
 fn costs_can_be_given_with_their_units() {
-    // One transfer of 1,000,000 bytes over two hops, and its notice: 2 L + m G, and back 2 L.
+    // One transfer of 1,000,000 bytes over two hops, and its signal: 2 L + m G, and back 2 L.
     let args = ["bcast", "-n", "2", "--bytes", "1000000", "--algorithm", "binary", "--topology", "crossbar"];
     let run = |more: &[&str]| figures(&[&args[..], more].concat());
     let slow = run(&["--latency", "10us", "--byte-time", "1GB/s", "--gap", "0ns", "--overhead", "3us"]);
-    // o, then the leaf's readiness 2 L, the copy, and the news of it.
+    // o, then the leaf's readiness 2 L, the copy, and its signal.
     assert!(
         (slow["seconds"].as_f64().unwrap() - (3e-6 + 20e-6 + 20e-6 + 1e-3 + 20e-6)).abs() < 1e-12,
         "{slow}"
@@ -248,8 +249,8 @@ fn costs_can_be_given_with_their_units() {
     assert!(help.contains("0.05 ns"), "{help}");
 }
 
-/// LogGOPS: each sender's first byte comes 2 L after it has heard that the root is ready; the root's interface takes
-/// m G + g for each message but the last, and m G for that.
+/// LogGOPS: the first byte of each sender comes 2 L after it has learned that the root is ready.
+/// The root's interface takes m G + g for each message except the last, and m G for that one.
 #[test]
 fn an_incast_is_serialised_at_the_receiver() {
     let (latency, byte, gap) = (100e-9, 0.104762e-9, 1e-9);
@@ -260,8 +261,8 @@ fn an_incast_is_serialised_at_the_receiver() {
         let seconds = figures(&args)["seconds"].as_f64().unwrap();
         let (senders, body) = (f64::from(ranks - 1), f64::from(bytes) * byte);
         let incast = 2.0 * latency + (senders - 1.0) * (body + gap) + body;
-        // Before it the root says that it is ready, after it the last sender hears that it is done: at most 2 L each,
-        // and g for each notice.
+        // Before this the root signals that it is ready, and after this the last sender learns that
+        // it is done: at most 2 L each, and g for each signal.
         let notices = 4.0 * latency + 4.0 * f64::from(ranks) * gap;
         assert!(
             (incast..=incast + notices).contains(&seconds),
@@ -270,11 +271,11 @@ fn an_incast_is_serialised_at_the_receiver() {
     }
 }
 
-/// A grid whose ends are no neighbours has fewer messages than one whose ends are.
+/// A grid that is not periodic has fewer messages than a periodic one.
 #[test]
 fn neighbours_of_an_open_grid_are_not_slower_than_of_a_closed_one() {
-    // In a fat tree links in the middle are shared by pairs that have nothing to do with each other, so that there a row
-    // alone is compared.
+    // In a fat tree, unrelated pairs share links in the middle. There, only a single row is
+    // compared.
     let two_dimensions =
         [("256", "16x16", "crossbar"), ("256", "16x16", "torus"), ("256", "16x16", "torus:16x16")];
     let rows = ["33", "64"].into_iter().flat_map(|ranks| {
@@ -286,7 +287,7 @@ fn neighbours_of_an_open_grid_are_not_slower_than_of_a_closed_one() {
         let (open, around) = (seconds(&args), seconds(&[&args[..], &["--periodic"]].concat()));
         assert!(open <= around, "{grid} on {topology}: {open} {around}");
     }
-    // On a mesh the edge that closes a ring leads through the whole row, one L for each link.
+    // On a mesh the edge that closes a ring crosses the whole row, one L for each link.
     let ring = ["allgather", "-n", "33", "--bytes", "64K", "--algorithm", "ring", "--topology"];
     let seconds = |topology: &str| figures(&[&ring[..], &[topology]].concat())["seconds"].as_f64().unwrap();
     assert!(seconds("mesh:33") > seconds("torus:33") + 31.0 * 100e-9);
@@ -330,7 +331,7 @@ fn misuse_is_told_with_the_nearest() {
     assert!(unfit.contains("fill a torus"), "{unfit}");
     assert!(misuse(&["scan", "--ranks", "16777215"]).contains("fewer ranks"));
     assert!(misuse(&["bcast", "--ranks", "4", "--json", "/nowhere/a.json"]).contains("cannot be written"));
-    // What was there stays.
+    // The old content stays.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.json");
     std::fs::write(&file, "of yesterday").unwrap();

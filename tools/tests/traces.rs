@@ -1,4 +1,4 @@
-//! What `tasuki run --trace` writes of jobs of all kinds, and what becomes of it when something is wrong.
+//! What `tasuki run --trace` writes for jobs of all kinds, and what happens on errors.
 
 mod launcher;
 
@@ -11,7 +11,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-/// A case in which commands are short and long, fire at once and later, and let each other and waits go on.
+/// A case with short and long commands that fire at once and later, and release each other and
+/// waits.
 const CASE: &str = "d16_segments_are_forwarded_in_order";
 
 /// A case that puts, gets and copies, and marks what it does.
@@ -27,23 +28,23 @@ fn read(file: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(file).expect("a trace")).expect("JSON")
 }
 
-/// Events of that phase.
+/// The events of a phase.
 fn of<'v>(trace: &'v Value, phase: &str) -> Vec<&'v Value> {
     trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] == phase).collect()
 }
 
-/// Rank and thread. Processes and threads count from 1, ranks from 0.
+/// Rank and thread of an event. Processes and threads count from 1, ranks from 0.
 fn lane(event: &Value) -> (u64, u64) {
     let number = |name: &str| event[name].as_u64().filter(|number| *number > 0).expect("a number from 1 on");
     (number("pid") - 1, number("tid"))
 }
 
-/// In ns, as they are written.
+/// A time in ns, as written.
 fn time(event: &Value, name: &str) -> i64 {
     (event[name].as_f64().expect("a number") * 1000.0).round() as i64
 }
 
-/// Times rise on each lane; what begins in something ends in it; everything takes a time.
+/// Checks that times rise on each lane, that spans nest, and that each span has a length.
 fn spans_are_sound(trace: &Value) {
     let mut lanes: BTreeMap<(u64, u64), Vec<(i64, i64)>> = BTreeMap::new();
     for span in of(trace, "X") {
@@ -60,7 +61,8 @@ fn spans_are_sound(trace: &Value) {
     }
 }
 
-/// Each arrow has both ends, in this order, each inside a span of its lane. How many there are of each kind.
+/// Checks that each arrow has both ends in order, each inside a span of its lane. Returns the
+/// number of arrows of each kind.
 fn arrows_are_sound(trace: &Value) -> BTreeMap<String, usize> {
     let mut spans: BTreeMap<(u64, u64), Vec<(i64, i64)>> = BTreeMap::new();
     for span in of(trace, "X") {
@@ -89,13 +91,13 @@ fn ranks_in(trace: &Value) -> BTreeSet<u64> {
     of(trace, "X").into_iter().map(|span| lane(span).0).collect()
 }
 
-/// Names of spans, marks and arrows.
+/// The names of spans, marks and arrows.
 fn names_in(trace: &Value) -> BTreeSet<&str> {
     let named = trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] != "M");
     named.map(|event| event["name"].as_str().expect("a text")).collect()
 }
 
-/// Of each kind of metadata, the name for each rank.
+/// The names of the ranks in each kind of metadata.
 fn told(trace: &Value, what: &str) -> BTreeMap<(u64, u64), String> {
     let told = of(trace, "M").into_iter().filter(|event| event["name"] == what);
     told.map(|event| (lane(event), event["args"]["name"].as_str().expect("a text").to_string())).collect()
@@ -125,7 +127,7 @@ fn jobs_of_all_kinds_are_traced() {
         assert_eq!(told(&trace, "thread_name")[&(2, 1)], "program");
         let kinds = kinds_in(&trace);
         assert!(kinds["wait"] > 0 && kinds["post"] > 0, "{kinds:?}");
-        // All that was posted was run, once, and somebody was let go on.
+        // Each posted command ran once, and something was released.
         let commands = arrows["post"];
         assert_eq!((commands % 16, kinds["run"]), (0, commands), "{options:?}: {kinds:?}, {arrows:?}");
         assert!(arrows["effect"] > 0, "{options:?}: {arrows:?}");
@@ -214,7 +216,7 @@ fn a_full_buffer_is_told() {
         marks.iter().all(|mark| mark["name"] == "events lost" && mark["args"]["before"].as_u64() > Some(0))
     );
     spans_are_sound(&trace);
-    // The last events were kept: where each rank marks the end of its program, which comes after all others.
+    // The last events are kept, among them the mark at the end of each rank's program.
     let (ended, trace) = self::trace(folder.path(), &options, &[conformance_program(), TRACED]);
     ended.expect(0);
     let ends = of(&trace, "i").into_iter().filter(|mark| mark["name"] == "end of the program").count();
@@ -291,6 +293,6 @@ fn parts_that_nobody_joined_are_joined_later() {
             .err
             .contains("before")
     );
-    assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("no trace"));
+    assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("not a trace"));
     assert!(tool(&["draw", "/no/such/file", "-o", svg_name]).expect(2).err.contains("/no/such/file"));
 }

@@ -1,5 +1,5 @@
-//! What `tasuki ps`, `--timeout` and SIGQUIT say of ranks that wait: the call that the program made, who waits for whom,
-//! and which ranks wait for each other for ever.
+//! What `tasuki ps`, `--timeout` and SIGQUIT say about ranks that wait: the program's call, the
+//! awaited rank, and ranks that wait for each other for ever.
 
 mod launcher;
 
@@ -18,13 +18,13 @@ fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
 
-/// The job of that launcher; none before it has one.
+/// The job of that launcher; `None` until it has one.
 fn job(launcher: u32) -> Option<Value> {
     let all: Value = serde_json::from_slice(&ps(&["--json"]).stdout).ok()?;
     all.as_array()?.iter().find(|job| job["launcher"] == launcher).cloned()
 }
 
-/// What ranks of a job wait in; nothing of those that do not.
+/// The calls in which ranks of a job wait, without ranks that do not wait.
 fn calls(job: &Value) -> Vec<String> {
     let ranks = job["ranks"].as_array().into_iter().flatten();
     ranks.map(|rank| rank["waits_in"].as_str().unwrap_or_default().to_string()).collect()
@@ -43,7 +43,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// The waits of the program `stuck calls`, in its order: as one of the ranks at least shows it.
+/// The waits of the program `stuck calls`, in order, as at least one of the ranks shows them.
 const CALLS: [&str; 20] = [
     "barrier(world)",
     "barrier(world)",
@@ -96,7 +96,7 @@ fn ps_names_the_programs_call_beside_a_helper() {
     names_each_call(&["--helper", "node"]);
 }
 
-/// Traced ranks make their collective calls by messages, whose waits are steps of the program's calls.
+/// Traced ranks make collective calls with messages; their waits are shown as the program's calls.
 #[test]
 fn traces_name_the_programs_call() {
     let folder = folder();
@@ -117,7 +117,7 @@ fn traces_name_the_programs_call() {
     assert!(steps.is_empty(), "{steps:?}");
 }
 
-/// The deadlocks of a job, each as its ranks, and whether it is certain.
+/// The deadlocks of a job: the ranks of each, and whether it is certain.
 fn deadlocks(job: &Value) -> Vec<(Vec<u64>, bool)> {
     let all = job["deadlocks"].as_array().into_iter().flatten();
     let ranks = |deadlock: &Value| {
@@ -161,7 +161,8 @@ fn a_time_out_says_who_is_in_a_deadlock() {
     assert!(ended.err.contains(&format!("  deadlock: {}\n", all.join(", "))), "{}", ended.err);
 }
 
-/// Whatever is shown of that job for a while, with two ranks that wait for each other, no deadlock is certain.
+/// Checks for a while that no certain deadlock is shown for a job in which two ranks wait for each
+/// other.
 fn is_not_said(what: &str) {
     let folder = folder();
     let mut running = start(&["-n", "2"], what, &folder);
@@ -183,7 +184,7 @@ fn who_may_still_go_on_is_in_no_deadlock() {
     is_not_said("threads");
 }
 
-/// What rank 1 sends may be all that another rank needs to go on: it counts as one that may.
+/// A message from rank 1 may be all that another rank needs, so the rank counts as able to go on.
 #[test]
 fn who_still_sends_is_in_no_deadlock() {
     let mut running = start(&["-n", "3"], "sending", &folder());
@@ -198,7 +199,7 @@ fn who_still_sends_is_in_no_deadlock() {
     running.wait();
 }
 
-/// They end without another rank.
+/// These waits end without another rank.
 #[test]
 fn waits_with_a_limit_are_no_deadlock() {
     let folder = folder();
@@ -214,7 +215,7 @@ fn waits_with_a_limit_are_no_deadlock() {
     running.wait().expect(0);
 }
 
-/// Whether all threads of a process sleep.
+/// Returns true if all threads of a process sleep.
 fn sleeps(pid: u64) -> bool {
     let tasks = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task"));
     let mut stats = tasks.into_iter().flatten().flatten().map(|task| task.path().join("stat"));
@@ -224,8 +225,8 @@ fn sleeps(pid: u64) -> bool {
     })
 }
 
-/// Ranks that have gone to sleep in a receive sleep until the test lets them go on. Where they share processors they
-/// sleep before a wait is a long one.
+/// Ranks that sleep in a receive until the test lets them go on. If they share processors, they
+/// sleep before a wait counts as long.
 #[test]
 fn a_rank_that_sleeps_is_never_running() {
     const RANKS: usize = 8;
@@ -258,7 +259,8 @@ fn a_rank_that_sleeps_is_never_running() {
             silent += calls.iter().skip(1).filter(|call| *call != "recv(slot 5 from rank 0)").count();
         }
     }
-    // A rank says what it waits for soon, though its processors may be busy: not only when it next looks around.
+    // A rank publishes its wait soon even if its processors are busy, and not only when it next
+    // looks around.
     assert!(2 * silent < looks, "{silent} of {looks} times a rank did not say what it waits for");
     open(&folder, "end");
     running.wait().expect(0);

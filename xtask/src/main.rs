@@ -1,6 +1,7 @@
-//! The chores of the repository: `cargo xtask test` checks everything, `cargo xtask tidy` the rules of the
-//! house; `cargo xtask peers` installs what the bench is compared with.
-// Printing is what this program is for.
+//! Maintenance commands of the repository: `cargo xtask test` runs all checks, `cargo xtask tidy`
+//! checks the project's own rules, and `cargo xtask peers` installs the libraries with which the
+//! bench compares.
+// This program's purpose is to print.
 
 use anyhow::Result;
 use cargo_metadata::MetadataCommand;
@@ -12,7 +13,7 @@ mod test;
 mod tidy;
 mod tree;
 
-/// Chores of the Tasuki repository.
+/// Maintenance commands of the Tasuki repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -22,11 +23,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run every check in sequence: style, tests, documentation, model checking, sanitizers, examples.
+    /// Run every check in sequence: style, tests, documentation, model checking, sanitizers,
+    /// examples.
     Test(test::Options),
-    /// Install the libraries that the bench compares with: mpich, openmpi, intel, ucx.
+    /// Install the libraries with which the bench compares: mpich, openmpi, intel, ucx.
     Peers(peers::Options),
-    /// Check the rules of the house that neither the compiler nor clippy knows.
+    /// Check the project's own rules, which neither the compiler nor clippy checks.
     Tidy,
 }
 

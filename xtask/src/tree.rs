@@ -1,4 +1,5 @@
-//! The sources as rules and runners see them: text files with paths relative to the root, Rust parsed once.
+//! The sources as rules see them: text files with paths relative to the root; Rust files parsed
+//! once.
 
 use anyhow::{Context, Result};
 use proc_macro2::TokenStream;
@@ -6,11 +7,11 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// A breach of a rule.
+/// A violation of a rule.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Finding {
     pub(crate) file: String,
-    /// From 1; line 1 also stands for the file as a whole.
+    /// Counts from 1; line 1 also stands for the whole file.
     pub(crate) line: usize,
     pub(crate) message: String,
 }
@@ -26,17 +27,17 @@ pub(crate) struct File {
     /// Relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Present for Rust.
+    /// Present for Rust files.
     pub(crate) rust: Option<Rust>,
 }
 
-/// What the parser made of a Rust file.
+/// The parsed form of a Rust file.
 pub(crate) struct Rust {
     pub(crate) syntax: syn::File,
     pub(crate) tokens: TokenStream,
 }
 
-/// What a rule's own test expects of sources that break nothing.
+/// What a rule's own test expects for sources without violations.
 #[cfg(test)]
 pub(crate) const NO_LINES: [usize; 0] = [];
 
@@ -45,7 +46,7 @@ pub(crate) struct Tree {
     pub(crate) files: Vec<File>,
 }
 
-/// Kinds of files that rules look at; `run` is .ci/run.
+/// Kinds of files that rules read; `run` is .ci/run.
 const TEXT: &[&str] = &["rs", "toml", "md", "sh", "run", "c", "h"];
 
 impl File {
@@ -59,7 +60,7 @@ impl File {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// Whether the file lies below the folder; `folder` ends with `/`.
+    /// Returns true if the file lies below the folder; `folder` ends with `/`.
     pub(crate) fn below(&self, folder: &str) -> bool {
         self.path.starts_with(folder)
     }
@@ -77,7 +78,8 @@ impl Rust {
 }
 
 impl Tree {
-    /// Reads what is below `root`, but for build output and hidden folders other than `.ci` and `.cargo`.
+    /// Reads the files below `root`, except build output and hidden folders other than `.ci` and
+    /// `.cargo`.
     pub(crate) fn read(root: &Path) -> Result<Tree> {
         let mut files = Vec::new();
         read_folder(root, "", &mut files)?;
@@ -85,7 +87,7 @@ impl Tree {
         Ok(Tree { files })
     }
 
-    /// The Rust files with what the parser made of them.
+    /// The Rust files with their parsed forms.
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &Rust)> {
         self.files.iter().filter_map(|file| file.rust.as_ref().map(|rust| (file, rust)))
     }
@@ -95,7 +97,7 @@ impl Tree {
         self.files.iter().filter(|file| file.path.rsplit('/').next() == Some("Cargo.toml"))
     }
 
-    /// A finding when no Rust file is below the folder: a rule about an empty place guards nothing.
+    /// A finding if no Rust file is below the folder: a rule about an empty place guards nothing.
     pub(crate) fn vacant(&self, folder: &str) -> Option<Finding> {
         let empty = !self.rust().any(|(file, _)| file.below(folder));
         let message = format!("no source below {folder}, so this rule guards nothing: correct its path");

@@ -1,15 +1,15 @@
-//! What the command itself says, and with which code it ends.
+//! The command's error messages and exit codes.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Misuse: wrong options, no such program.
+/// The exit code for misuse, such as wrong options or an unknown program.
 pub const MISUSE: u8 = 2;
-/// The reader of standard output went away: 128 + SIGPIPE, as the shell would report it.
+/// The exit code if the reader of standard output went away: 128 + SIGPIPE, as a shell reports it.
 pub const CLOSED: u8 = 141;
 
-/// An error that is the user's to mend: it ends the command with [`MISUSE`].
+/// An error that the user can correct. The command exits with [`MISUSE`].
 #[derive(Debug)]
 pub struct Misuse(pub String);
 
@@ -21,12 +21,12 @@ impl fmt::Display for Misuse {
 
 impl std::error::Error for Misuse {}
 
-/// A misuse as an error of a function that can fail otherwise, too.
+/// Makes a misuse from a message, for functions that can also fail in other ways.
 pub fn misuse(text: impl Into<String>) -> anyhow::Error {
     Misuse(text.into()).into()
 }
 
-/// The exit code of a subcommand, after saying what went wrong.
+/// Prints the error of a subcommand, if there is one, and returns the exit code.
 pub fn outcome(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => code.into(),
@@ -38,23 +38,23 @@ pub fn outcome(result: anyhow::Result<u8>) -> ExitCode {
     }
 }
 
-/// Whether the reader of our output went away, which is no error but an end.
+/// Returns true if the error is that the reader of standard output went away. This is a normal end.
 fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// A warning, on standard error.
+/// Prints a warning on standard error.
 pub fn warn(text: &str) {
     let _ = writeln!(io::stderr().lock(), "tasuki: warning: {text}");
 }
 
-/// Prints a text and whether that worked.
+/// Prints a text on standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(not_written)
 }
 
-/// Standard output cannot be written: that is the user's to mend, unless its reader went away.
+/// Makes an error from a failed write to standard output: misuse, unless the reader went away.
 pub fn not_written(error: io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::BrokenPipe => error.into(),

@@ -1,5 +1,5 @@
-//! What the subcommands of `tasuki` share: what they print and with which status they end ([`exit_status`]), the files
-//! that they write ([`output_file`]), and processes that must not outlive them ([`child`]).
+//! Code that the subcommands of `tasuki` share: messages and exit codes ([`exit_status`]), output
+//! files ([`output_file`]), and processes that end with their parent ([`child`]).
 
 pub mod child;
 pub mod exit_status;

@@ -1,4 +1,5 @@
-//! Files that a command writes: tried before anything else is done, replaced when there is something to write.
+//! Files that a command writes: opened before any other work, so that errors come early, and
+//! replaced at the end.
 
 use crate::exit_status::misuse;
 use anyhow::Context;
@@ -7,7 +8,7 @@ use std::io::{IsTerminal, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are tried: more than any output has.
+/// The number of bytes written as a trial: more than any output has.
 const TRIED_BYTES: usize = 1 << 20;
 
 /// A file to be written later.
@@ -15,23 +16,23 @@ const TRIED_BYTES: usize = 1 << 20;
 pub struct Sink {
     path: PathBuf,
     file: File,
-    /// It was not there, and nothing has been written: it goes again.
+    /// True if the file is new and nothing has been written; then it is removed again.
     is_left_empty: bool,
 }
 
-/// Whether that stands for standard output.
+/// Returns true if the path stands for standard output.
 pub fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 impl Sink {
-    /// Opens the file and finds out whether it can be written. What is in it stays until [`Sink::replace`]. An error is
-    /// the user's.
+    /// Opens the file and checks that it can be written. The old content stays until
+    /// [`Sink::replace`]. An error is misuse.
     pub fn open(path: &Path) -> anyhow::Result<Sink> {
         let refused = |error| misuse(format!("{} cannot be written: {error}", path.display()));
         let path = if is_standard_output(path) { Path::new("/dev/stdout") } else { path };
         let is_left_empty = !path.exists();
-        // Not truncated: if what is to be written does not come about, the last one's is still there.
+        // The file is not truncated: if the command fails, the old content is still there.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
         let file = file.map_err(refused)?;
         let mut sink = Sink { path: path.to_path_buf(), file, is_left_empty };
@@ -47,12 +48,12 @@ impl Sink {
             self.file.set_len(meta.len())?;
             return written;
         }
-        // A device that takes anything takes an empty line; /dev/full refuses it.
+        // Writes an empty line to a device: most devices accept it; /dev/full refuses it.
         let is_device = meta.file_type().is_char_device() && !self.file.is_terminal();
         if is_device { self.file.write_all(b"\n") } else { Ok(()) }
     }
 
-    /// Writes `text` in the place of what was there.
+    /// Replaces the content with `text`.
     pub fn replace(mut self, text: &str) -> anyhow::Result<()> {
         let shown = || format!("{} could not be written", self.path.display());
         if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
@@ -66,7 +67,7 @@ impl Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         if self.is_left_empty {
-            let _ = std::fs::remove_file(&self.path); // what went wrong before is what counts
+            let _ = std::fs::remove_file(&self.path); // the earlier error is reported
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn segments_to_simulate(shape: &Shape) -> u64 {
     let largest = match &shape.counts {
         Counts::Equal(bytes) => *bytes,
         Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().copied().max().unwrap_or(0),
-        Counts::Graph(_) => 0, // neighbours are sent their blocks whole
+        Counts::Graph(_) => 0, // blocks for neighbours are sent whole
     };
     segments_of_study(largest)
 }

@@ -1,4 +1,4 @@
-//! The arguments by which `tasuki plan` and `tasuki sim` name a collective.
+//! The arguments that name a collective for `tasuki plan` and `tasuki sim`.
 //!
 //! ```text
 //! operation_names     operations and algorithms by name
@@ -32,17 +32,18 @@ const BYTES: u64 = 8192;
 /// The ranks and the sizes of a collective.
 #[derive(Args)]
 pub(crate) struct CollectiveArgs {
-    /// How many ranks
+    /// Number of ranks
     #[arg(short = 'n', long, value_name = "N", value_parser = ranks)]
     ranks: Option<usize>,
     /// The root rank of a rooted operation [default: 0]
     #[arg(long, value_name = "R")]
     root: Option<usize>,
-    /// Bytes that each rank contributes to a broadcast, reduction or scan; otherwise bytes of a block [default: 8192]
+    /// Bytes that each rank contributes to a broadcast, reduction or scan; otherwise bytes of a
+    /// block [default: 8192]
     #[arg(long, value_name = "B", value_parser = bytes)]
     bytes: Option<u64>,
-    /// Bytes of each block, for blocks of different sizes: a file, or a list with one number for each rank, as in 8,0,16;
-    /// for alltoall one number for each pair of ranks, row by row
+    /// Bytes of each block, for blocks of different sizes: a file, or a list with one number for
+    /// each rank, as in 8,0,16; for alltoall one number for each pair of ranks, row by row
     #[arg(long, value_name = "LIST|FILE", conflicts_with = "bytes")]
     counts: Option<String>,
     /// Combine values in rank order (the operator is not commutative)
@@ -51,8 +52,8 @@ pub(crate) struct CollectiveArgs {
     /// Number of consecutive ranks on each node [default: 1]
     #[arg(long, value_name = "K", value_parser = ranks)]
     per_node: Option<usize>,
-    /// Ranks along each dimension of the grid that defines the neighbours, as in 4x2; the last dimension changes fastest
-    /// [default: one row of all ranks]
+    /// Ranks along each dimension of the grid that defines the neighbours, as in 4x2; the last
+    /// dimension changes fastest [default: one row of all ranks]
     #[arg(long, value_name = "AxB..", value_parser = grid)]
     grid: Option<Grid>,
     /// Make the grid periodic: ranks at opposite ends are neighbours
@@ -76,12 +77,12 @@ impl CollectiveArgs {
         options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 
-    /// Ranks of a node.
+    /// Ranks per node.
     pub(crate) fn per_node(&self) -> usize {
         self.per_node.unwrap_or(1)
     }
 
-    /// The collective that is called `what`, with nodes in no order; `command` is what was typed before it.
+    /// The collective `what`, with unordered nodes. `command` is what the user typed before it.
     pub(crate) fn shape(&self, command: &str, what: &str) -> anyhow::Result<Shape> {
         let (operation, has_counts) = operation_names::operation(what)?;
         let Some(ranks) = self.ranks else {

@@ -48,8 +48,8 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Warns if the plan of a file, which is to be drawn or simulated, is wrong or unproven. The tests prove the built-in
-/// collectives.
+/// Warns if the plan of a file, which is to be drawn or simulated, is wrong or unproven. The tests
+/// prove the built-in collectives.
 pub(crate) fn warn_of_unproven(file: &str, schedule: &Schedule) {
     match prove(schedule, limit().min(QUICK)) {
         Outcome::Right(_) => {}

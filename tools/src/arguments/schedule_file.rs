@@ -12,7 +12,8 @@ pub(crate) fn is_file(what: &str) -> bool {
     what.ends_with(".json") || what.contains('/')
 }
 
-/// Reads the plan of the file `what`. Refuses the options of `given`, since the file decides what they would set.
+/// Reads the plan of the file `what`. Refuses the options of `given`, since the file decides what
+/// they would set.
 pub(crate) fn read<'o>(what: &str, given: impl Iterator<Item = &'o str>) -> anyhow::Result<Schedule> {
     let mut given = given;
     if let Some(option) = given.next() {
@@ -71,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         let path = path.to_str().unwrap();
-        // A letter of three bytes lies across two chunks.
+        // A letter of three bytes is split between two chunks.
         let long = "x".repeat(CHUNK as usize - 1) + "\u{2026}" + &"y".repeat(5);
         std::fs::write(path, &long).unwrap();
         assert_eq!(text_up_to(path, u64::MAX).unwrap(), long);

@@ -1,10 +1,10 @@
-//! `tasuki demo`: a real program on several processes. It starts itself, shows how far it is, and ends with what was
-//! moved and how fast.
+//! `tasuki demo`: runs a real program on several processes. The command starts its own executable
+//! as the ranks, shows their progress, and ends with what was moved and how fast.
 //!
 //! ```text
-//! mod      the command: checks, starts the ranks, tells the outcome
-//! rank     what each of the processes does            news    what they write to the command
-//! screen   the command's view while they run          report  the figures at the end
+//! mod      the command: checks, starts the ranks, prints the outcome
+//! rank     what each of the processes does            news    messages of the ranks to the command
+//! screen   what the command shows while they run      report  the figures at the end
 //! ```
 
 mod news;
@@ -23,16 +23,16 @@ use std::rc::Rc;
 use tasuki_command::print;
 use tasuki_examples::heat::check_writable;
 
-/// Cells computed in all, by the ranks together and once more by one processor for the comparison: what takes an
-/// ordinary laptop a few seconds.
+/// Cell updates in total. The ranks compute them together, and rank 0 repeats them alone for the
+/// comparison. An ordinary laptop takes a few seconds.
 const UPDATES: usize = 8_000 * 512 * 512;
-/// Iterations of a small plate: more would not change the picture.
+/// Most iterations, for a small plate: more would not change the picture.
 const ITERATIONS_MAX: usize = 20_000;
-/// Iterations of a large one: fewer would leave no picture.
+/// Fewest iterations, for a large plate: fewer would leave the picture empty.
 const ITERATIONS_MIN: usize = 200;
-/// Cells of a side: a smaller one shows nothing, a larger one takes too long.
+/// Cells of each side: a smaller plate shows nothing, a larger one takes too long.
 const SIZE: std::ops::RangeInclusive<i64> = 16..=4096;
-/// More processes show nothing more.
+/// Most processes: more would show nothing new.
 const RANKS_MAX: i64 = 256;
 
 const EXAMPLE: &str = "\
@@ -40,21 +40,21 @@ Examples:
   tasuki demo
   tasuki demo --ranks 2 --size 1024 --output plate.png
 
-In a plate a hot and a cold sash are wound into each other. Each process computes the temperature of a \
-strip of it, and in each iteration puts its outermost rows into the memory of its neighbours.";
+A hot and a cold band wind into each other on a plate. Each process computes the temperature of a \
+strip of the plate, and in each iteration puts its outermost rows into the memory of its neighbours.";
 
 /// Show a real program on four processes: progress, a picture, what was moved and how fast.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// How many processes
+    /// Number of processes
     #[arg(short = 'n', long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
     ranks: u32,
     /// Cells of each side of the plate
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(SIZE))]
     size: u32,
-    /// Where the picture goes
+    /// Where to write the picture
     #[arg(long, value_name = "FILE", default_value = "heat.png")]
     output: PathBuf,
 }
@@ -76,7 +76,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     }
 }
 
-/// A job of this very program.
+/// The options of a job whose ranks run this executable.
 fn options(args: &Args, iterations: usize, screen: Rc<RefCell<Screen>>) -> anyhow::Result<Options> {
     let program = std::env::current_exe().context("the path of this program cannot be found")?;
     let text = |number: usize| number.to_string().into();

@@ -1,24 +1,26 @@
-//! What the ranks of the demonstration tell the command that started them: a line of JSON each, on standard output.
+//! Messages from the ranks of the demonstration to the command that started them: one line of JSON
+//! each, on standard output.
 
 use super::report::Report;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// One thing told.
+/// One message.
 #[derive(Serialize, Deserialize)]
 pub(super) enum News {
-    /// A rank has joined, and this is its process.
+    /// A rank has joined; this is its process number.
     Here(u32),
-    /// So many iterations are done.
+    /// This many iterations are done.
     Iterated(usize),
-    /// So many iterations of the serial run are done.
+    /// This many iterations of the serial run are done.
     Compared(usize),
-    /// It is done.
+    /// The demonstration is done.
     Done(Report),
 }
 
 impl News {
-    /// Writes it. If nobody reads it, the command is gone, and its keeper will end us.
+    /// Writes the message. An error is ignored: if nobody reads, the command is gone and its keeper
+    /// ends this process.
     pub(super) fn tell(&self) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
@@ -26,7 +28,7 @@ impl News {
         }
     }
 
-    /// Reads a line; `None` if it is none of ours.
+    /// Reads a line. Returns `None` if it is not such a message.
     pub(super) fn parse(line: &[u8]) -> Option<News> {
         serde_json::from_slice(line).ok()
     }

@@ -1,4 +1,4 @@
-//! One rank of the demonstration: a process of its own, started by the command.
+//! One rank of the demonstration: a process that the command started.
 
 use super::news::News;
 use super::report::{Report, Row};
@@ -8,10 +8,10 @@ use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 use tasuki_examples::heat::{Picture, Plate, Solution, serial, solve};
 
-/// The hidden subcommand that is a rank.
+/// The hidden subcommand that runs a rank.
 pub(crate) const SUBCOMMAND: &str = "__demo-rank";
 
-/// How often progress is told.
+/// How many times progress is reported.
 const TOLD: usize = 100;
 
 /// A rank of `tasuki demo`.
@@ -25,7 +25,7 @@ pub(crate) struct RankArgs {
     output: PathBuf,
 }
 
-/// The rank's whole life.
+/// Runs the rank from start to end.
 pub(crate) fn main(args: &RankArgs) -> ExitCode {
     tasuki::main(|job| app(job, args))
 }
@@ -51,7 +51,7 @@ fn now_and_then(done: usize, of: usize, news: impl Fn(usize) -> News) {
     }
 }
 
-/// What rank 0 does with the solution: compare, paint, tell.
+/// What rank 0 does with the solution: compares it with a serial run, draws the picture, reports.
 fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
     let field = &solution.field;
     let told = |done| now_and_then(done, args.iterations, News::Compared);

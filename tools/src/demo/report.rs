@@ -1,4 +1,4 @@
-//! The end of the demonstration: the outcome, and what each rank moved, as a table.
+//! The end of the demonstration: the outcome, and a table of what each rank moved.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use std::path::Path;
 use tasuki_core::os::affinity;
 use tasuki_examples::heat::{RankReport, TransferCount};
 
-/// Columns that everything fits into.
+/// The width of the table in columns.
 const WIDTH: u16 = 100;
 
-/// What rank 0 tells.
+/// What rank 0 reports at the end.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) iterations: usize,
-    /// How far cells are from the mean of their neighbours.
+    /// The largest difference between a cell and the mean of its neighbours.
     pub(super) residual: f64,
-    /// The largest difference to the serial run, if there is any.
+    /// The largest difference from the serial run, if there is any.
     pub(super) difference: Option<f64>,
     /// Width and height of the picture.
     pub(super) pixels: (usize, usize),
-    /// What rank 0 got from the others at the end.
+    /// What rank 0 got from the other ranks at the end.
     pub(super) gathered: Transfers,
-    /// One for each rank.
+    /// One row for each rank.
     pub(super) rows: Vec<Row>,
 }
 
@@ -39,9 +39,10 @@ pub(super) struct Row {
     rows: u64,
     put: Transfers,
     seconds: f64,
-    /// RankReport of the time spent in puts.
+    /// The share of the time that the rank spent in puts.
     share_put: f64,
-    /// RankReport of the time spent waiting for neighbours, and copying what they had put.
+    /// The share of the time that the rank spent waiting for neighbours and copying what they had
+    /// put.
     share_taken: f64,
 }
 
@@ -66,7 +67,7 @@ impl From<&RankReport> for Row {
 }
 
 impl Report {
-    /// All of it, for people.
+    /// The whole report as text.
     pub(super) fn text(&self, picture: &Path) -> String {
         let Report { iterations, residual, pixels: (width, height), .. } = self;
         let seconds = self.rows.iter().map(|row| row.seconds).fold(0.0, f64::max);
@@ -125,7 +126,7 @@ impl Report {
 }
 
 impl Transfers {
-    /// GB/s, or a dash where nothing was moved.
+    /// The speed in GB/s, or a dash where nothing was moved.
     fn speed(&self) -> String {
         if self.count == 0 { "-".into() } else { format!("{:.2}", self.gigabytes_per_second) }
     }

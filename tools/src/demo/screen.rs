@@ -1,5 +1,5 @@
-//! What the command shows while its ranks run: their processes, and a bar, or two plain lines where there is no
-//! terminal.
+//! What the command shows while its ranks run: their process numbers, and a progress bar, or two
+//! plain lines if standard error is no terminal.
 
 use super::news::News;
 use super::report::Report;
@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
 use tasuki_command::print;
 
-/// Indicatif fills the line, so that what others write meanwhile begins in the next.
+/// The bar fills its line, so that output of other programs begins on the next line.
 const BAR: &str = "{msg} [{bar:44}] {pos} of {len} iterations, {elapsed}";
-/// How many numbers of processes stand in a line of 100 columns.
+/// How many process numbers fit into a line of 100 columns.
 const PIDS_A_LINE: usize = 8;
 
 /// The stages.
@@ -18,18 +18,18 @@ const STARTING: &str = "starting";
 const ITERATING: &str = "ranks";
 const COMPARING: &str = "serial run, to compare";
 
-/// The view, and what it has heard.
+/// The screen, and what the ranks have reported.
 pub(super) struct Screen {
     bar: ProgressBar,
     is_terminal: bool,
     pids: Vec<Option<u32>>,
-    /// What is being done: one of the stages.
+    /// The current stage, one of the constants above.
     stage: &'static str,
     report: Option<Report>,
 }
 
 impl Screen {
-    /// A view of `ranks` processes that do `iterations` iterations.
+    /// A screen for `ranks` processes that do `iterations` iterations.
     pub(super) fn new(ranks: usize, iterations: usize) -> Screen {
         let bar = ProgressBar::with_draw_target(Some(iterations as u64), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(BAR) {
@@ -40,7 +40,7 @@ impl Screen {
         Screen { bar, is_terminal, pids: vec![None; ranks], stage: STARTING, report: None }
     }
 
-    /// Takes a line that a rank wrote.
+    /// Handles a line that a rank wrote.
     pub(super) fn take(&mut self, rank: usize, stream: Stream, line: &[u8]) {
         match (stream, News::parse(line)) {
             (Stream::Out, Some(news)) => self.hear(rank, news),
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    /// Removes the bar; the report, if it has come.
+    /// Removes the bar. Returns the report if it has come.
     pub(super) fn close(&mut self) -> Option<Report> {
         if self.report.is_some() {
             self.bar.finish_and_clear();
@@ -57,7 +57,8 @@ impl Screen {
         self.report.take()
     }
 
-    /// Leaves the bar as it stands and goes on below: clearing it could remove errors that others wrote.
+    /// Leaves the bar where it is and continues below it: clearing it could remove errors that
+    /// others wrote.
     fn leave(&mut self) {
         if !self.bar.is_hidden() && !self.bar.is_finished() {
             let _ = writeln!(stderr());
@@ -77,7 +78,7 @@ impl Screen {
     fn joined(&mut self, rank: usize, pid: u32) {
         self.pids[rank] = Some(pid);
         if let Some(pids) = self.pids.iter().copied().collect::<Option<Vec<u32>>>() {
-            // Nobody who reads is no reason to fail here: the report will find out.
+            // An error here is ignored: if nobody reads, printing the report fails and says so.
             let _ = print(&lines_of(&pids));
             if self.is_terminal {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -102,14 +103,14 @@ impl Screen {
         }
     }
 
-    /// A line that is no news: an error, most likely.
+    /// Prints a line that is not a message, most likely an error.
     fn pass(&mut self, line: &[u8]) {
         self.leave();
         let _ = stderr().write_all(line);
     }
 }
 
-/// The numbers of all processes, in lines that fit.
+/// The numbers of all processes, in lines of limited width.
 fn lines_of(pids: &[u32]) -> String {
     let numbers = |pids: &[u32]| pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = pids.chunks(PIDS_A_LINE).map(numbers).collect();

@@ -1,4 +1,4 @@
-//! What is asked for on the command line: a collective among so many ranks, or a file.
+//! The schedule that the command line asks for: a collective on a number of ranks, or a file.
 
 use crate::algorithm_choices;
 use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, operation_names, read, segments_to_see};
@@ -9,21 +9,23 @@ use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::selection::Selection;
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
-/// Which schedule.
+/// Which schedule the user asks for.
 #[derive(Args)]
 pub(crate) struct Ask {
-    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan,
-    /// neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv; or a file that
-    /// `tasuki plan export --format json` wrote; check reads GOAL text, too
+    /// Collective: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
+    /// reduce_scatter, scan, exscan, neighbours, or, with blocks of different sizes, gatherv,
+    /// scatterv, allgatherv, alltoallv. Or a file that `tasuki plan export --format json` wrote;
+    /// `check` also reads GOAL text
     #[arg(value_name = "OPERATION|FILE")]
     what: String,
     #[command(flatten)]
     asked: CollectiveArgs,
-    /// The way to do it; without it what a job would run where plans are shown, all that fit where they are checked, and
-    /// else the first one that fits
+    /// Algorithm [default: show: the one that a job would run; check: all that fit; otherwise the
+    /// first one that fits]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
-    /// Segments, for algorithms that cut [default: 4, or fewer where there are fewer values]
+    /// Number of segments, for algorithms that cut messages [default: 4, or fewer where there are
+    /// fewer values]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     segments: Option<u64>,
     /// Nodes of a torus along X, Y and Z, as in 4x2x2
@@ -31,19 +33,19 @@ pub(crate) struct Ask {
     torus: Option<[usize; 3]>,
 }
 
-/// A schedule with what is to be said of it.
+/// A schedule and its description.
 pub(super) struct Plan {
     pub(super) schedule: Schedule,
-    /// What does what by which algorithm, how much, among whom.
+    /// The operation, the algorithm, the amount of data and the ranks, in words.
     pub(super) title: String,
-    /// The same without the algorithm.
+    /// The title without the algorithm.
     pub(super) asked: String,
-    /// That others would do, too.
+    /// The other algorithms that fit, in words.
     pub(super) remark: Option<String>,
 }
 
 impl Ask {
-    /// The one schedule that is asked for, or the first one that fits.
+    /// The requested schedule, or the first one that fits.
     pub(super) fn plan(&self) -> anyhow::Result<Plan> {
         let mut plans = self.plans()?;
         let others: Vec<String> =
@@ -56,8 +58,9 @@ impl Ask {
         Ok(plan)
     }
 
-    /// What the plan of a job would run here, where neither an algorithm nor a file is named. `is_engine`: where helpers
-    /// or the network run its commands, rather than its ranks in their calls.
+    /// The schedule that a job's plan would run here, if neither an algorithm nor a file is named.
+    /// `is_engine` selects the schedule for commands that helpers or the network run, instead of
+    /// the one that ranks run inline in their calls.
     pub(super) fn plan_of_job(&self, is_engine: bool) -> anyhow::Result<Plan> {
         if self.algorithm.is_some() || self.file().is_some() {
             if is_engine {
@@ -104,7 +107,7 @@ impl Ask {
         Ok(Plan { schedule, asked: self.title(&shape), title, remark: Some(remark) })
     }
 
-    /// All schedules that are asked for: at least one.
+    /// All schedules that match the request: at least one.
     pub(super) fn plans(&self) -> anyhow::Result<Vec<Plan>> {
         if let Some(file) = self.file() {
             return Ok(vec![self.read(file)?]);
@@ -139,12 +142,12 @@ impl Ask {
         Ok(chosen.iter().map(plan).collect())
     }
 
-    /// The file that is named in place of an operation.
+    /// The file that is named instead of an operation.
     pub(super) fn file(&self) -> Option<&str> {
         is_file(&self.what).then_some(self.what.as_str())
     }
 
-    /// The GOAL text that is named in place of an operation.
+    /// The GOAL text that is named instead of an operation.
     pub(super) fn goal(&self) -> Option<&str> {
         self.what.ends_with(".goal").then_some(self.what.as_str())
     }
@@ -183,7 +186,7 @@ impl Ask {
     }
 }
 
-/// Among whom, and how much.
+/// The ranks, the amount of data and the root, in words.
 fn among(shape: &Shape) -> String {
     let ranks = operation_names::ranks(shape.ranks);
     let bytes = match &shape.counts {
@@ -198,7 +201,7 @@ fn among(shape: &Shape) -> String {
     format!(" among {ranks}{bytes}{root}")
 }
 
-/// Whether the number of segments makes a difference, to the root or its first neighbour.
+/// Returns true if the number of segments changes the part of the root or of its first neighbour.
 fn is_cut(algorithm: &Algorithm, shape: &Shape, segments: u64) -> bool {
     let (cut, whole) = (algorithm.schedule(shape, segments), algorithm.schedule(shape, 1));
     [shape.root, (shape.root + 1) % shape.ranks].into_iter().any(|rank| cut.part(rank) != whole.part(rank))

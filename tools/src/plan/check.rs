@@ -1,4 +1,4 @@
-//! Proves plans, and shows what the first fault is about.
+//! Proves plans, and shows the steps that the first fault involves.
 
 use super::arguments::{Ask, Plan};
 use super::names::{self, Everybody};
@@ -13,9 +13,9 @@ use tasuki_command::{misuse, print};
 use tasuki_schedule::goal::{self, GoalStats};
 use tasuki_schedule::{CheckReport, Fault, FaultSite, Location, RankPart, Schedule, Step, StepKind};
 
-/// Steps that are shown for a fault.
+/// Number of steps shown for a fault.
 const STEPS_MAX: usize = 12;
-/// The exit code where a plan is wrong.
+/// The exit code for a wrong plan.
 const WRONG: u8 = 1;
 
 #[derive(Serialize)]
@@ -82,7 +82,8 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
     }
 }
 
-/// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
+/// Checks that the messages of a GOAL text match and that nothing waits for itself. GOAL text
+/// allows no further check.
 fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
     let text = text(path)?;
     let goal = goal::parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
@@ -148,7 +149,7 @@ fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The commands that a fault is about.
+/// The commands that a fault involves.
 fn commands(schedule: &Schedule, fault: &Fault) -> String {
     let steps = involved(schedule, fault);
     let everybody = Everybody::of(schedule);
@@ -171,7 +172,7 @@ fn commands(schedule: &Schedule, fault: &Fault) -> String {
     text
 }
 
-/// Rank and number of the steps that a fault is about.
+/// The rank and number of each step that a fault involves.
 fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
     let of = |places: &[&FaultSite]| places.iter().filter_map(|at| Some((at.rank, at.step?))).collect();
     match fault {
@@ -191,13 +192,13 @@ fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
         }
         Fault::WrongBytes { place, .. } => {
             let steps = writing(schedule, place);
-            // Where nobody writes, somebody has told the rank that its start is over all the same.
+            // If no step writes the place, show the steps that let the rank's start end anyway.
             if steps.is_empty() { ending(schedule, place.rank as usize) } else { steps }
         }
     }
 }
 
-/// Steps that raise what the end of a rank's start waits for.
+/// Steps that raise the signals on which a rank's start ends.
 fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
     let part = schedule.part(rank);
     let waited: BTreeSet<_> = part.finished().iter().map(|trigger| trigger.signal).collect();
@@ -207,7 +208,7 @@ fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
     select(schedule, raises)
 }
 
-/// Steps that raise a signal of that name of that rank.
+/// Steps that raise the signal `name` of rank `whose`.
 fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, usize)> {
     let owner = schedule.part(whose);
     let is_it = |signal: usize| owner.counters().get(signal).is_some_and(|counter| counter.name == name);
@@ -217,7 +218,7 @@ fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, us
     select(schedule, raises)
 }
 
-/// Steps of a rank that wait for its signal of that name.
+/// Steps of a rank that wait for its signal `name`.
 fn waiting(schedule: &Schedule, rank: usize, name: &str) -> BTreeSet<(usize, usize)> {
     let part = schedule.part(rank);
     let is_it = |step: &Step| {
@@ -227,7 +228,7 @@ fn waiting(schedule: &Schedule, rank: usize, name: &str) -> BTreeSet<(usize, usi
     steps.map(|(number, _)| (rank, number)).collect()
 }
 
-/// Steps that write a byte.
+/// Steps that write the byte at `place`.
 fn writing(schedule: &Schedule, place: &Location) -> BTreeSet<(usize, usize)> {
     select(schedule, |step| match step.action {
         StepKind::Nothing => false,
@@ -247,7 +248,7 @@ fn select(schedule: &Schedule, is_it: impl Fn(&Step) -> bool) -> BTreeSet<(usize
     parts.flat_map(of_part).collect()
 }
 
-/// The text about several.
+/// The text about several plans.
 fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_style(TableComponent::HeaderLines, '-');

@@ -1,11 +1,11 @@
-//! `tasuki plan`: collectives as data, shown, proven, drawn, and handed to others.
+//! `tasuki plan`: shows, proves, draws and exports collectives as data.
 //!
 //! ```text
-//! arguments    the command line      names   names of steps, buffers and signals
-//! show   as text                    check   proven
+//! arguments    the command line      names    names of steps, buffers and signals
+//! show         prints a plan         check    proves plans
 //! ```
 //!
-//! Files and pictures are made by `tasuki-plans`.
+//! The crate `tasuki-plans` writes the files and draws the pictures.
 
 mod arguments;
 mod check;
@@ -72,7 +72,8 @@ enum What {
         /// Build and print the commands of this rank only
         #[arg(long, value_name = "R")]
         rank: Option<usize>,
-        /// What helpers or the network run, also where the ranks of a job would run their steps in their own calls
+        /// Show what helpers or the network run, even where the ranks of a job would run their
+        /// steps in their own calls
         #[arg(long)]
         engine: bool,
     },
@@ -102,10 +103,10 @@ enum What {
     Export {
         #[command(flatten)]
         ask: Ask,
-        /// The format
+        /// Format of the file
         #[arg(long, value_enum)]
         format: Format,
-        /// The file; without it standard output
+        /// File to write [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -119,7 +120,7 @@ enum Format {
     Goal,
 }
 
-/// Which picture.
+/// The kind of picture.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum View {
     /// Steps as nodes, dependencies as arrows
@@ -176,18 +177,18 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
     if path.exists() && !path.is_file() {
         return write(&plan, format, &mut fs::File::create(path).map_err(failed)?).map_err(refused);
     }
-    // A schedule may turn out to have no GOAL form after many ranks were written: until all are, the file that was
-    // there before stays.
+    // A schedule may turn out to have no GOAL form after many ranks were written. The old file
+    // stays until the new one is complete.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.permissions(fs::Permissions::from_mode(0o666)); // as usual: less what the umask takes away
+    builder.permissions(fs::Permissions::from_mode(0o666)); // the umask applies, as for any new file
     let mut file = builder.tempfile_in(folder).map_err(failed)?;
     write(&plan, format, file.as_file_mut()).map_err(refused)?;
     file.persist(&path).map_err(|error| failed(error.error)).map(|_| ())
 }
 
-/// Writes a plan. Nothing at all is written of a small one that is refused.
+/// Writes a plan. If a small plan is refused, nothing is written.
 fn write(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let mut out = BufWriter::with_capacity(1 << 20, out);
     let written = match format {
@@ -197,7 +198,7 @@ fn write(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), Error> 
     match written {
         Ok(()) => out.flush().map_err(Error::Writing),
         Err(error) => {
-            let _ = out.into_parts(); // leaves what is in the buffer unwritten
+            let _ = out.into_parts(); // drops the buffer without writing it
             Err(error)
         }
     }

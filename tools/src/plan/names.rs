@@ -1,4 +1,4 @@
-//! The words of plans: steps and places as they are shown.
+//! Steps and places of plans in words.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,25 +7,25 @@ use tasuki_schedule::{
     BufferId, Location, Name, RankPart, Schedule, SignalId, Span, Step, StepEffect, StepKind, StepTrigger,
 };
 
-/// Letters of a name that are shown.
+/// Longest name shown, in letters.
 const NAME_MAX: usize = 20;
 
-/// Ranks whose names are kept.
+/// Number of ranks whose names are cached.
 const KEPT_MAX: usize = 4096;
 
-/// What buffers and signals of all ranks are called, made where it is asked for.
+/// The names of the buffers and signals of all ranks, made when needed.
 pub(super) struct Everybody<'s> {
     schedule: &'s Schedule,
     kept: RefCell<BTreeMap<usize, Rc<Own>>>,
 }
 
-/// What those of one rank are called, told apart where several have one name.
+/// The names of one rank's buffers and signals. Names that occur several times are numbered.
 struct Own {
     buffers: Vec<String>,
     signals: Vec<String>,
 }
 
-/// Names as one rank sees them, which says of others' whose they are.
+/// Names as one rank sees them: names of another rank's buffers and signals include that rank.
 pub(super) struct Names<'s> {
     rank: usize,
     own: Rc<Own>,
@@ -54,7 +54,7 @@ impl<'s> Everybody<'s> {
         Everybody { schedule, kept: RefCell::default() }
     }
 
-    /// Names for the rank of that part.
+    /// The names that the rank of this part sees.
     pub(super) fn names(&'s self, part: &RankPart) -> Names<'s> {
         Names { rank: part.rank(), own: Rc::new(Own::of(part)), everybody: self }
     }
@@ -77,14 +77,14 @@ impl Names<'_> {
         self.own.signal(signal)
     }
 
-    /// That rank's own names; this rank's where there is no such rank.
+    /// The names of rank `rank`, or of this rank if there is no such rank.
     fn of(&self, rank: u32) -> Rc<Own> {
         let rank = rank as usize;
         let is_other = rank != self.rank && rank < self.everybody.schedule.ranks();
         if is_other { self.everybody.own(rank) } else { self.own.clone() }
     }
 
-    /// Bytes of a buffer of a rank, which is named if it is another one.
+    /// A range of bytes in a buffer, with the rank if it is another one.
     pub(super) fn place(&self, place: &Location, bytes: u64) -> String {
         let (name, end) = (self.of(place.rank).buffer(place.buffer), place.offset.saturating_add(bytes));
         let whose =
@@ -105,7 +105,7 @@ impl Names<'_> {
         format!("{} >= {}{of}", self.signal(trigger.signal), trigger.count)
     }
 
-    /// What a step does, in one piece or two.
+    /// The action of a step, in one piece or two.
     pub(super) fn action(&self, action: &StepKind) -> Vec<String> {
         let (word, side, from, to, bytes) = match action {
             StepKind::Nothing => return vec!["nothing".into()],
@@ -115,7 +115,7 @@ impl Names<'_> {
             }
             StepKind::Reduce { from, to, bytes, in_front: false } => ("reduce", "behind", from, to, *bytes),
         };
-        // The same bytes of another rank need no second range.
+        // If both ranges are equal, the other rank is enough.
         let to = if (from.buffer, from.offset) == (to.buffer, to.offset) && to.rank as usize != self.rank {
             format!("rank {}", to.rank)
         } else {
@@ -131,7 +131,7 @@ impl Names<'_> {
         format!("{whose}{name} +{}", effect.amount)
     }
 
-    /// A step as pieces that stand in columns: its number, what it waits for, what it does, and what it raises.
+    /// A step in pieces for columns: its number, its trigger, its action and its effects.
     pub(super) fn step(&self, number: usize, step: &Step) -> Pieces {
         let effects: Vec<String> = step.effects().map(|effect| self.effect(&effect)).collect();
         let then = if effects.is_empty() { String::new() } else { format!("then {}", effects.join(", ")) };
@@ -147,13 +147,13 @@ pub(super) struct Pieces {
     then: String,
 }
 
-/// Letters of a line at most.
+/// Longest line, in letters.
 const WIDTH: usize = 100;
-/// What columns take at most before a line is broken.
+/// Widest columns, in letters, before a line is broken.
 const TRIGGER_MAX: usize = 28;
 const ACTION_CHARS_MAX: usize = 46;
 
-/// Steps as lines of 100 letters at most, in columns where they are short enough for that.
+/// Steps as lines of at most 100 letters, in columns if they are short enough.
 pub(super) fn lines(steps: &[Pieces]) -> String {
     let width = |of: &dyn Fn(&Pieces) -> usize, max: usize| {
         steps.iter().map(of).filter(|&width| width <= max).max().unwrap_or(0)
@@ -189,7 +189,7 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
     text
 }
 
-/// Names, with a number behind those that several have.
+/// Adds a number to each name that occurs several times.
 fn told_apart<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> {
     let mut counts = BTreeMap::new();
     names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
@@ -206,7 +206,7 @@ fn told_apart<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> 
     names.map(number).collect()
 }
 
-/// A name that harms no line, whatever a file says.
+/// A name with control characters replaced and cut in length: a file may contain any name.
 fn short(name: &str) -> String {
     let clean = |c: char| if c.is_control() { '?' } else { c };
     let is_long = name.chars().count() > NAME_MAX;

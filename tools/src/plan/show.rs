@@ -1,4 +1,4 @@
-//! A plan as text: the commands of each rank, with what they wait for and what they raise.
+//! Prints a plan: the commands of each rank, what they wait for and what they raise.
 
 use super::arguments::Ask;
 use super::names::{self, Everybody, Names};
@@ -7,13 +7,13 @@ use std::fmt::Write;
 use tasuki_command::{misuse, print};
 use tasuki_schedule::{BufferKind, Contract, RankPart, Schedule};
 
-/// Spans of a contract that are shown.
+/// Number of spans of a contract that are shown.
 const SPANS_MAX: usize = 4;
-/// Signals and buffers that are shown.
+/// Number of signals and buffers that are shown.
 const NAMES_MAX: usize = 40;
-/// Letters of a line at most.
+/// Longest line, in letters.
 const WIDTH: usize = 100;
-/// Letters that a name and what stands around it take.
+/// Width of the first column, in letters.
 const NAME: usize = 11;
 
 pub(super) fn command(ask: &Ask, rank: Option<usize>, is_engine: bool) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>, is_engine: bool) -> anyhow
     Ok(())
 }
 
-/// What one rank does.
+/// The part of one rank as text.
 fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
     let part = schedule.part(rank);
     let names = everybody.names(&part);
@@ -84,7 +84,7 @@ fn buffers(part: &RankPart, names: &Names<'_>) -> Vec<String> {
     rooms.map(one).collect()
 }
 
-/// Signals, with how much each counts in a start.
+/// The signals, with the amount that each grows in a start.
 fn signals(part: &RankPart, names: &Names<'_>) -> Vec<String> {
     let counters = part.counters().iter().enumerate().skip(1);
     let one = |(number, counter): (usize, &tasuki_schedule::SignalDecl)| {
@@ -111,7 +111,7 @@ fn contract(contract: &Contract, names: &Names<'_>) -> (Vec<String>, Vec<String>
     (gives, few(gets.collect(), SPANS_MAX))
 }
 
-/// The first of them, and how many more there are.
+/// The first `max` entries, and the number of the others.
 fn few(mut all: Vec<String>, max: usize) -> Vec<String> {
     let more = all.len().saturating_sub(max);
     if more > 0 {
@@ -121,7 +121,7 @@ fn few(mut all: Vec<String>, max: usize) -> Vec<String> {
     all
 }
 
-/// A text behind a word, broken between its entries; lines behind the first are indented.
+/// A word and a text. Long texts are broken between entries, and the later lines are indented.
 pub(super) fn wrap(word: &str, text: &str, between: &str, indent: usize) -> String {
     let mut wrapped = word.to_string();
     let mut used = word.chars().count();

@@ -38,9 +38,9 @@ pub(crate) struct Args {
     /// Number of ranks
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = count)]
     ranks: usize,
-    /// Bind ranks to processors: none, core (one processor for each rank, round robin), or a list with the processor of
-    /// each rank, as in 0,1,0. All threads of a rank are bound to its processor [default: none, so that the threads of a
-    /// rank can use several processors]
+    /// Bind ranks to processors: none, core (one processor for each rank, round robin), or a list
+    /// with the processor of each rank, as in 0,1,0. All threads of a rank are bound to its
+    /// processor [default: none, so that the threads of a rank can use several processors]
     #[arg(long, value_name = "none|core|LIST")]
     bind: Option<Bind>,
     /// Begin each line of output with its rank
@@ -49,20 +49,21 @@ pub(crate) struct Args {
     /// End the job after this time: 90, 90s, 1.5m, 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
-    /// Time from SIGTERM to SIGKILL when the job is ended (SIGTERM, Ctrl-C, --timeout, death of a rank)
-    /// [default: 10s]
+    /// Time from SIGTERM to SIGKILL when the job is ended (SIGTERM, Ctrl-C, --timeout, death of a
+    /// rank) [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     grace: Option<Duration>,
-    /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank (one for each) or
-    /// auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy all processors, otherwise node]
+    /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank
+    /// (one for each) or auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy
+    /// all processors, otherwise node]
     #[arg(long, value_name = "WHICH", value_parser = helper)]
     helper: Option<String>,
-    /// Algorithms that plans use wherever they fit, as in bcast=binomial,allreduce=ring [default: the fastest, as
-    /// `tasuki info --collectives` shows]
+    /// Algorithms that plans use wherever they fit, as in bcast=binomial,allreduce=ring [default:
+    /// the fastest, as `tasuki info --collectives` shows]
     #[arg(long, value_name = "OP=ALG,..", value_parser = collectives)]
     collectives: Option<String>,
-    /// Write a trace of all ranks as Trace Event JSON, for https://ui.perfetto.dev and `tasuki trace draw`; compressed if
-    /// the name ends in .gz
+    /// Write a trace of all ranks as Trace Event JSON, for https://ui.perfetto.dev and `tasuki
+    /// trace draw`; compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Set an environment variable for the ranks (repeatable)
@@ -127,17 +128,17 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What the ranks will read.
+/// Checks the value that the ranks will read.
 fn helper(text: &str) -> Result<String, String> {
     text.parse::<Helper>().map(|_| text.to_string())
 }
 
-/// What the ranks will read.
+/// Checks the value that the ranks will read.
 fn collectives(text: &str) -> Result<String, String> {
     text.parse::<Forced>().map(|_| text.to_string())
 }
 
-/// As a variable, in which only text travels.
+/// The file's name as the value of a variable. Only text is passed on.
 fn trace(file: PathBuf) -> anyhow::Result<String> {
     let text = file.to_str().filter(|text| !text.is_empty()).map(str::to_string);
     text.ok_or_else(|| misuse(format!("--trace {}: the name is empty or not Unicode", file.display())))
@@ -150,7 +151,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("{unit} is no unit of time: give ms, s, m or h")),
+        unit => return Err(format!("{unit} is not a unit of time: give ms, s, m or h")),
     };
     let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
     let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero());

@@ -1,7 +1,8 @@
 //! The processor that each rank's process runs on.
 //!
-//! Ranks are bound only on request. All threads of a program inherit its mask, and OpenMP, rayon and others count the
-//! processors in it: a rank bound to one processor would run all its threads there.
+//! Ranks are bound only on request. All threads of a program inherit its mask, and OpenMP, rayon
+//! and others count the processors in it: a rank bound to one processor would run all its threads
+//! there.
 
 use super::options::Way;
 use rustix::io::Errno;
@@ -38,7 +39,8 @@ impl FromStr for Bind {
     }
 }
 
-/// The processor of each rank, or nothing where they are free. `allowed` are those that the affinity mask leaves.
+/// The processor of each rank, or nothing if ranks are not bound. `allowed` are the processors of
+/// the affinity mask.
 pub(crate) fn place(
     bind: Option<&Bind>,
     ranks: usize,
@@ -58,8 +60,8 @@ pub(crate) fn place(
     }
 }
 
-/// Why the system does not let processes be bound to these processors, if it does not: tried on the calling thread,
-/// which has its own mask again afterwards.
+/// The error with which the system refuses to bind a thread to these processors, if it does. Tries
+/// it on the calling thread and restores that thread's mask.
 pub(crate) fn refusal(processors: &[usize]) -> Option<Errno> {
     if processors.is_empty() {
         return None;
@@ -85,7 +87,7 @@ pub(crate) fn only(processor: usize) -> CpuSet {
 fn listed(list: &[usize], ranks: usize, allowed: &[usize]) -> anyhow::Result<Vec<usize>> {
     if list.len() != ranks {
         return Err(misuse(format!(
-            "--bind names {} processors, and there are {ranks} ranks: name one for each",
+            "--bind names {} processors, but there are {ranks} ranks: name one for each",
             list.len()
         )));
     }
@@ -127,7 +129,7 @@ mod tests {
         assert_eq!(refusal(&[]), None);
         assert_eq!(refusal(&[allowed[0]]), None);
         assert_eq!(tasuki_core::os::affinity::allowed(), allowed);
-        assert_eq!(refusal(&[allowed[0], CpuSet::MAX_CPU - 1]), Some(Errno::INVAL), "there are not so many");
+        assert_eq!(refusal(&[allowed[0], CpuSet::MAX_CPU - 1]), Some(Errno::INVAL), "no such processor");
         assert_eq!(tasuki_core::os::affinity::allowed(), allowed);
     }
 

@@ -1,13 +1,15 @@
 //! Finds ranks that wait for each other for ever.
 //!
-//! If a wait has no time limit and only one rank can end it, the waiting rank publishes that rank. A cycle of such waits
-//! is a deadlock, unless
+//! If a wait has no time limit and only one rank can end it, the waiting rank publishes that rank.
+//! A cycle of such waits is a deadlock, with these exceptions:
 //!
-//! - what was to end a wait has happened already, and its rank has not looked yet: so all must be asleep, found so twice,
-//!   some ms apart, in the same waits, and woken by nobody between;
-//! - a rank goes on with something else while its program waits, which is all that the one before it needs: it says what
-//!   it has begun besides ([`UnderWay`]);
-//! - another thread of such a rank does what is waited for: where one runs nothing is said, and where one sleeps, that
+//! - The awaited event has happened, but the rank has not looked yet. So all ranks of a cycle must
+//!   be asleep in two samples, some ms apart, in the same waits, and not woken between them.
+//! - While its program waits, a rank also makes progress on other operations, and such an operation
+//!   is all that the rank before it needs. A rank publishes the operations that it has begun
+//!   ([`UnderWay`]).
+//! - Another thread of a rank does what is awaited. If such a thread runs, no deadlock is reported;
+//!   if one sleeps, the report says that this may be a deadlock.
 //!   this may be a deadlock.
 
 use super::job::Job;
@@ -22,7 +24,8 @@ use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::node_state::{EndedBy, NodeState, PublishedWait, Stage, UnderWay};
 
-/// Ranks each of which waits for the next, and the last for the first; or one that waits for another, which has left.
+/// A cycle of ranks each of which waits for the next, or one rank that waits for a rank that has
+/// left.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub(crate) struct Deadlock {
     /// In the order in which they wait.
@@ -30,7 +33,7 @@ pub(crate) struct Deadlock {
     /// Rank that the last one waits for, if that one has left the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<usize>,
-    /// Whether these ranks have no other threads, which could end it.
+    /// True if no rank has other threads that could end the deadlock.
     pub(crate) is_certain: bool,
 }
 
@@ -38,7 +41,7 @@ pub(crate) struct Deadlock {
 const NAMED_MAX: usize = 8;
 /// Time between two samples.
 const APART: Duration = Duration::from_millis(5);
-/// How often ranks that have just got up to look around, as sleepers do now and then, are looked at again.
+/// How many times ranks are sampled again if they were awake: sleepers look around now and then.
 const LOOKS_MAX: usize = 20;
 
 /// The state of a rank at one moment.
@@ -69,7 +72,7 @@ impl WaitSample {
     }
 }
 
-/// Rank that a rank waits for, if nothing but that one's program can end the wait.
+/// The rank that a rank waits for, if only that rank's program can end the wait.
 fn awaited(samples: &[WaitSample], rank: usize) -> Option<usize> {
     let by = samples[rank].by?;
     let other = by.rank().index();
@@ -81,7 +84,8 @@ fn awaited(samples: &[WaitSample], rank: usize) -> Option<usize> {
     (look.has_left || !may_go_on).then_some(other)
 }
 
-/// All cycles, each once and beginning with its lowest rank; and ranks that wait for one that has left.
+/// All cycles, each once and beginning with its lowest rank; and ranks that wait for a rank that
+/// has left.
 fn deadlocks(samples: &[WaitSample]) -> Vec<Deadlock> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for first in 0..samples.len() {
@@ -168,7 +172,8 @@ impl Job {
         certain
     }
 
-    /// The threads of a rank beside the one that waits. Where a process has all ranks, those that may be of this one.
+    /// The threads of a rank other than the one that waits. If one process has all ranks, the
+    /// threads that may belong to this rank.
     fn others(&self, rank: usize, samples: &[WaitSample]) -> Vec<Thread> {
         let (pid, name) = (self.pid(rank), self.thread_name(rank));
         let is_another_ranks = |thread: &Thread| {

@@ -1,4 +1,5 @@
-//! The environment of the ranks: the launcher's, the variables of `--env`, and those that identify job and rank.
+//! The environment of the ranks: the launcher's, the variables of `--env`, and those that identify
+//! job and rank.
 
 use super::options::{Options, Way};
 use std::ffi::{OsStr, OsString};
@@ -39,7 +40,8 @@ impl ForRanks {
         let mut remarks = environment.unknown();
         let tuning = Tuning::of(&environment)?;
         remarks.extend(tuning.remark());
-        // A foreign launcher may have started this process several times: the ranks are this launcher's.
+        // A foreign launcher may have started this process several times: the ranks are this
+        // launcher's.
         environment.set(names::THREADS, "1");
         let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;
         if let Err(why) = settings.collectives.parse::<Forced>() {
@@ -53,8 +55,8 @@ impl ForRanks {
         self.base.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
     }
 
-    /// The whole environment of process number `index`, whose standard error goes to a terminal of so many columns,
-    /// if it does.
+    /// The environment of process `index`, whose standard error goes to a terminal of that number
+    /// of columns, if it goes to one.
     pub(crate) fn of(
         &self,
         index: usize,

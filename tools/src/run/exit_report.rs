@@ -21,12 +21,12 @@ use tasuki_core::os::clock;
 const TIMED_OUT: u8 = 124;
 /// The exit code of a process that was killed.
 const KILLED: u8 = 128 + 9;
-/// Time from the end of a rank's connection to declaring it dead. The exit of its process, which tells more, usually
-/// comes first.
+/// Time from the end of a rank's connection to declaring it dead. The exit of its process, which
+/// tells more, usually comes first.
 const CONNECTION_GRACE: Duration = Duration::from_millis(100);
 
-/// A rank that begins to sleep publishes its wait within this time, if it gets a processor. It is sampled again up to
-/// [`SILENT_LOOKS`] times.
+/// A rank that begins to sleep publishes its wait within this time, if it gets a processor. It is
+/// sampled again up to [`SILENT_LOOKS`] times.
 const SILENT_MAX: Duration = Duration::from_millis(2);
 const SILENT_LOOKS: usize = 5;
 
@@ -35,7 +35,8 @@ const SILENT_LOOKS: usize = 5;
 pub(super) enum Verdict {
     /// This code.
     Code(u8),
-    /// The exit code of a process that has reported its failure and still runs; the second value if it exits without one.
+    /// The exit code of a process that has reported its failure and still runs; the second value if
+    /// it exits without one.
     OfProcess(usize, u8),
 }
 
@@ -105,7 +106,8 @@ impl Job {
         Some(node_state.rank_state(rank).stage())
     }
 
-    /// Ends the job if a process has exited without joining: the other ranks would wait for it for ever.
+    /// Ends the job if a process has exited without joining: the other ranks would wait for it for
+    /// ever.
     pub(super) fn check_that_all_can_come(&mut self) {
         if !self.server.is_awaited() {
             return;
@@ -120,7 +122,8 @@ impl Job {
         }
     }
 
-    /// A rank's connection has closed. If the rank has not left, it is dead, even if it is not a child of the launcher.
+    /// A rank's connection has closed. If the rank has not left, it is dead, even if it is not a
+    /// child of the launcher.
     pub(super) fn connection_ended(&mut self, rank: Rank) {
         let process = &mut self.processes[rank.index()];
         if process.exit.is_none()
@@ -130,7 +133,8 @@ impl Job {
         }
     }
 
-    /// Its program has ended, and its process (which may be a shell around it) has not.
+    /// The rank's program has ended, but the process that the launcher started (perhaps a shell
+    /// around it) has not.
     pub(super) fn program_ended(&mut self, index: usize) {
         self.processes[index].lost = None;
         let pid =
@@ -142,8 +146,8 @@ impl Job {
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
         let told = self.server.node_state().and_then(|node_state| node_state.death());
-        // A process with all ranks that exited by itself after one of them failed has reported the reason, unless that
-        // rank called exit.
+        // A process with all ranks that exited by itself after one of them failed has reported the
+        // reason, unless that rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
         let is_said = told.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
         let (culprit, cause, verdict) = match told {
@@ -184,7 +188,8 @@ impl Job {
         self.end(verdict, Termination::after_death(Instant::now(), self.options.grace));
     }
 
-    /// Whose processes these are: `rank 3`, `ranks 0-2, 5`, or, where one process has all ranks, that one.
+    /// The owner of these processes: `rank 3`, `ranks 0-2, 5`, or, if one process has all ranks,
+    /// that process.
     fn owners(&self, processes: &[usize]) -> String {
         match self.options.way {
             Way::Processes => names(processes),
@@ -241,7 +246,8 @@ impl Job {
         self.end(Verdict::Code(TIMED_OUT), Termination::at_once(Instant::now(), self.options.grace));
     }
 
-    /// SIGINT or SIGTERM came: all ranks get it, and the job ends. A second signal shortens the time that is left.
+    /// SIGINT or SIGTERM came: all ranks get it, and the job ends. A second signal shortens the
+    /// time that is left.
     pub(super) fn interrupted(&mut self, signal: Signal) {
         let now = Instant::now();
         let (is_new, is_other) = match &mut self.termination {
@@ -329,7 +335,8 @@ impl Job {
         report(&ranks) + &deadlocks
     }
 
-    /// The state of all ranks. Takes a few ms if one has just begun to wait and has not published its wait yet.
+    /// The state of all ranks. Takes a few ms if one has just begun to wait and has not published
+    /// its wait yet.
     fn ranks(&self) -> Vec<RankState> {
         let mut ranks: Vec<RankState> = (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect();
         for _ in 0..SILENT_LOOKS {
@@ -361,8 +368,8 @@ impl Job {
         (self.options.way == Way::Threads).then(|| format!("rank {rank}"))
     }
 
-    /// The stage of a rank that has published no wait. A rank that sleeps on its park line has not waited long; for any
-    /// other, the kernel tells whether it sleeps.
+    /// The stage of a rank that has published no wait. A rank that sleeps on its park line has not
+    /// waited long; for any other, the kernel tells whether it sleeps.
     fn without_wait(&self, rank: usize, pid: u32) -> &'static str {
         let is_parked = self
             .server

@@ -30,13 +30,13 @@ use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
 
-/// Descriptors for each process: its connection and memory file, two pipes, its pidfd and that of a descendant that is
-/// the rank.
+/// Descriptors per process: its connection and memory file, two pipes, its pidfd, and the pidfd of
+/// a descendant that is the rank.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
 /// Time to write the remaining output of a job that was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// An empty standard input for a rank that gets none; works without /dev/null, too.
+/// An empty standard input for a rank that gets none. It also works without /dev/null.
 fn no_input() -> std::io::Result<Stdio> {
     match std::fs::File::open("/dev/null") {
         Ok(file) => Ok(file.into()),
@@ -82,7 +82,8 @@ impl Plan {
         Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
     }
 
-    /// A program that the system refuses to start is misuse; a system that cannot start more processes is not.
+    /// A program that the system refuses to start is misuse; a system that cannot start more
+    /// processes is not.
     fn refused(&self, rank: usize, error: &std::io::Error) -> anyhow::Error {
         let text = format!("rank {rank}: {} could not be started: {error}", self.program.display());
         match error.kind() {
@@ -194,7 +195,7 @@ impl Job {
         self.keeper.release();
     }
 
-    /// Runs the job to its end; its exit code.
+    /// Runs the job to its end and returns its exit code.
     pub(super) fn run(mut self) -> anyhow::Result<u8> {
         while !self.is_over() {
             self.poll_once();
@@ -312,7 +313,8 @@ impl Job {
         }
     }
 
-    /// A keeper that was killed is replaced: without one, ranks would outlive a launcher that is killed next.
+    /// A keeper that was killed is replaced: without one, ranks would outlive a launcher that is
+    /// killed next.
     fn check_keeper(&mut self) {
         let living = self.processes.iter().filter(|process| !process.gone);
         let groups = living.filter_map(|process| Pid::from_raw(process.pid() as i32));
@@ -376,7 +378,8 @@ impl Job {
         }
     }
 
-    /// Asks every process to end by a signal. A stopped process is continued, since it could not handle the signal otherwise.
+    /// Asks every process to end by a signal. A stopped process is continued, since it could not
+    /// handle the signal otherwise.
     pub(super) fn request_exit(&self, signal: Signal) {
         self.signal_all(signal);
         self.signal_all(Signal::CONT);
@@ -387,7 +390,8 @@ impl Job {
         self.processes.iter().for_each(|process| process.signal(signal));
     }
 
-    /// Returns true if the process has connected to the server, or if it has all ranks and has joined.
+    /// Returns true if the process has connected to the server, or if it has all ranks and has
+    /// joined.
     fn has_joined(&self, index: usize) -> bool {
         match (self.options.way, self.server.node_state()) {
             (Way::Processes, Some(node_state)) => {
@@ -398,7 +402,8 @@ impl Job {
         }
     }
 
-    /// Writes the remaining output: without a time limit if the job ended by itself, otherwise for [`LAST_WORDS`].
+    /// Writes the remaining output: without a time limit if the job ended by itself, otherwise for
+    /// [`LAST_WORDS`].
     fn flush(&mut self) {
         let patience = self.verdict.is_some().then(|| Instant::now() + LAST_WORDS);
         while self.printer.has_waiting() && !self.hurried && patience.is_none_or(|end| Instant::now() < end) {

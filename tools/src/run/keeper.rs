@@ -1,10 +1,12 @@
-//! The keeper: a process that outlives a killed launcher by a moment, and ends the ranks' groups in its place.
+//! The keeper: a process that outlives a killed launcher for a moment and ends the ranks' process
+//! groups in its place.
 //!
-//! It sits in a session of its own and reads a pipe whose other end only the launcher holds, and each new process
-//! until it runs its program. Four bytes are a group that began, or, negative, one that the launcher has ended
-//! itself; zero ends them all in order. With [`RANK`] added the number is not a group's but that of a rank's process,
-//! which may be in another group and session than the process that the launcher started. When the pipe closes,
-//! whatever is left is killed.
+//! The keeper has a session of its own and reads from a pipe. Only the launcher holds the writing
+//! end, and each new process until it runs its program. A record has four bytes. A positive number
+//! is a group that began, and a negative one a group that the launcher has ended itself. Zero says
+//! that all have ended in order. A number with [`RANK`] added means a rank's process, which may be
+//! in another group and session than the process that the launcher started. When the pipe closes,
+//! the keeper kills everything that is left.
 
 use super::rank_process::RankProcess;
 use super::spawn;
@@ -22,28 +24,31 @@ use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 
-/// The hidden subcommand that is the keeper.
+/// The hidden subcommand that runs the keeper.
 pub(crate) const SUBCOMMAND: &str = "__keeper";
 
-/// Added to the number of a rank's process; numbers of processes are below 2^22.
+/// Added to the process number of a rank; process numbers are below 2^22.
 const RANK: i32 = 1 << 30;
 
-/// Records that a pipe of 64 KiB takes while nobody reads, those of a killed keeper beside them.
+/// The number of records that fit into a pipe of 64 KiB, beside those that a killed keeper left
+/// unread.
 const PIPE_HOLDS: usize = 8192;
 
-/// The launcher's end.
+/// The launcher's side.
 pub(crate) struct Keeper {
     pipe: Arc<OwnedFd>,
-    /// The other end, too: if somebody kills the keeper, no rank dies of a broken pipe, and the next one reads on.
+    /// The reading end. The launcher keeps it so that writes do not fail with a broken pipe if the
+    /// keeper is killed, and the next keeper can read on.
     read: OwnedFd,
     job: String,
-    /// `None` where it could not be started: nobody reads the pipe then, and nothing is written to it.
+    /// `None` if the keeper could not be started. Then nobody reads the pipe and nothing is written
+    /// to it.
     child: Option<Child>,
 }
 
 impl Keeper {
-    /// Starts a keeper. `job` shows in lists of processes. The second value is why there is none, if it could not be
-    /// started: the job runs without that protection.
+    /// Starts a keeper. `job` appears in lists of processes. If it cannot be started, the second
+    /// value is the reason, and the job runs without this protection.
     pub(crate) fn start(job: &str) -> std::io::Result<(Keeper, Option<std::io::Error>)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (child, refused) = match start_process(job, &read) {
@@ -53,8 +58,9 @@ impl Keeper {
         Ok((Keeper { pipe: Arc::new(write), read, job: job.to_string(), child }, refused))
     }
 
-    /// Looks whether somebody has killed the keeper, and starts another one, which must be told all `groups` and
-    /// processes of `ranks` that live. An error if none can be started: the job then has no protection.
+    /// Starts another keeper if somebody has killed this one, and tells it all `groups` and
+    /// processes of `ranks` that live. Returns an error if none can be started; the job then has no
+    /// protection.
     pub(crate) fn revive(
         &mut self,
         groups: impl Iterator<Item = Pid>,
@@ -66,7 +72,8 @@ impl Keeper {
         }
         let groups = groups.map(|group| group.as_raw_nonzero().get());
         let mut records = groups.chain(ranks.map(|rank| RANK + rank.as_raw_nonzero().get()));
-        // Told before it runs: if the launcher is killed as soon as it does, it finds them in the pipe.
+        // The records are written first: if the launcher is killed right after the start, the
+        // keeper finds them in the pipe.
         records.by_ref().take(PIPE_HOLDS).for_each(|record| self.send(record));
         self.child = None;
         self.child = Some(start_process(&self.job, &self.read)?);
@@ -74,34 +81,34 @@ impl Keeper {
         Ok(())
     }
 
-    /// What a new process tells its group to, if there is a keeper.
+    /// The pipe to which a new process writes its group, if there is a keeper.
     pub(crate) fn pipe(&self) -> Option<Arc<OwnedFd>> {
         self.child.as_ref().map(|_| self.pipe.clone())
     }
 
-    /// The launcher has ended this group: its number may soon belong to somebody else.
+    /// The launcher has ended this group; its number may be reused soon.
     pub(crate) fn forget(&self, group: Pid) {
         self.send(-group.as_raw_nonzero().get());
     }
 
-    /// A rank's process is another one than that which the launcher started.
+    /// The process of a rank is not the one that the launcher started.
     pub(crate) fn keep_rank(&self, process: Pid) {
         self.send(RANK + process.as_raw_nonzero().get());
     }
 
-    /// A rank's process has ended: its number may soon belong to somebody else.
+    /// The process of a rank has ended; its number may be reused soon.
     pub(crate) fn forget_rank(&self, process: Pid) {
         self.send(-(RANK + process.as_raw_nonzero().get()));
     }
 
-    /// All have ended. Waits until the keeper has, too.
+    /// Tells the keeper that all have ended, and waits until it has ended.
     pub(crate) fn release(mut self) {
         self.send(0);
         drop(self.pipe);
         self.child.iter_mut().for_each(|child| drop(child.wait()));
     }
 
-    /// A keeper that somebody killed is no reason to fail.
+    /// Writes a record. An error is ignored: the job goes on if the keeper was killed.
     fn send(&self, record: i32) {
         if self.child.is_some() {
             let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
@@ -109,8 +116,8 @@ impl Keeper {
     }
 }
 
-/// Starts the process, with the pipe as its standard input. Where /proc is not mounted, by the path by which this
-/// process was started.
+/// Starts the process, with the pipe as its standard input. If /proc is not mounted, uses the path
+/// with which this process was started.
 fn start_process(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
     let started_as = OsStr::from_bytes(linux_execfn().to_bytes());
     start_from(Path::new("/proc/self/exe"), job, pipe)
@@ -120,12 +127,13 @@ fn start_process(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
 fn start_from(program: &Path, job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
     let mut command = Command::new(program);
     command.arg0("tasuki").args([SUBCOMMAND, job]).current_dir("/");
-    // It writes nothing; the pipe's reading end stands for /dev/null, which may be missing.
+    // The keeper writes nothing. The pipe's reading end serves in place of /dev/null, which may be
+    // missing.
     command.stdin(pipe.try_clone()?).stdout(pipe.try_clone()?).stderr(pipe.try_clone()?);
     spawn::detached(command)
 }
 
-/// The keeper's whole life.
+/// Runs the keeper from start to end.
 pub(crate) fn keep() -> ExitCode {
     let (mut groups, mut ranks) = (BTreeSet::new(), BTreeMap::new());
     let mut record = [0; 4];
@@ -146,7 +154,7 @@ pub(crate) fn keep() -> ExitCode {
             (_, group) => drop(groups.insert(group)),
         }
     }
-    // Its group may be one of those below, or in a session of its own.
+    // The rank's group may be one of those below, or in another session.
     for rank in ranks.values() {
         rank.signal(Signal::KILL, |_| false);
     }

@@ -1,14 +1,15 @@
-//! Cuts the output of a process into lines, so that lines of different ranks never mix. A `\r` ends a line, too, so that
-//! progress bars are seen. The beginning of a line whose end does not come, such as a prompt, is printed after a delay.
+//! Cuts the output of a process into lines, so that lines of different ranks never mix. A `\r` ends
+//! a line, too, so that progress bars are seen. The beginning of a line whose end does not come,
+//! such as a prompt, is printed after a delay.
 
 use std::time::{Duration, Instant};
 
-/// How long the beginning of a line waits for the rest: longer than a program needs to write a line in parts, and too
-/// short to be noticed at a prompt.
+/// How long the beginning of a line waits for the rest: longer than a program needs to write a line
+/// in parts, and too short to be noticed at a prompt.
 const UNFINISHED: Duration = Duration::from_millis(100);
 
-/// Longest line that is kept together, in bytes: the launcher's buffer for each stream of a rank. A longer line is printed
-/// in pieces of this size.
+/// Longest line that is kept together, in bytes: the launcher's buffer for each stream of a rank. A
+/// longer line is printed in pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// What a line ends with.

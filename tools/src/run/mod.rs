@@ -1,16 +1,22 @@
-//! `tasuki run`: starts the processes of a job, joins them, prints their output and ends them. Other subcommands start
-//! jobs by [`launch`].
+//! `tasuki run`: starts the processes of a job, connects them, prints their output and ends them.
+//! Other subcommands start jobs with [`launch`].
 //!
 //! ```text
-//! job        one loop over everything that can happen (watch), with no clock but deadlines
-//! judge      what an event means: who died, what is said, with which code the job ends
-//! process    a process and its descendants (rank_process)    spawn     what it begins with
-//! keeper     ends the processes if the launcher is killed    termination    what is sent to them, and when
-//! snapshot   how the job is now, for `tasuki ps`             deadlock  who waits for each other for ever
-//! printer    lines out (lines, output)                       stdin     the terminal's lines in
+//! args, options     the command line; the options of a job
+//! program, binding, environment   what each process is started with
+//! job               the event loop (poll_sources, signals)
+//! exit_report       what an event means: which rank failed, what is reported, the exit code
+//! process           a process and its descendants (rank_process); spawn starts it
+//! keeper            ends the processes if the launcher is killed
+//! termination       which signals end the processes, and when
+//! snapshot          the state of the job for `tasuki ps` (rank_queues, threads)
+//! deadlock          finds ranks that wait for each other for ever
+//! oom_kills         tells that the kernel killed a process for lack of memory
+//! printer           prints the output of ranks (line_buffer, output)
+//! stdin             forwards a terminal's input to rank 0
 //! ```
 //!
-//! The socket to which ranks and `tasuki ps` come is `tasuki_core::bootstrap::server`.
+//! Ranks and `tasuki ps` connect to the socket of `tasuki_core::bootstrap::server`.
 
 pub(crate) mod args;
 mod binding;
@@ -44,11 +50,12 @@ pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {
     launch(args.options()?)
 }
 
-/// Starts a job, prints or captures what it writes, and waits for its end; the exit code: that of the first rank
-/// that failed, 128 + n if a signal n ended it or us, 124 after a time-out, 141 if nobody reads our output any more.
+/// Starts a job, prints or captures its output, waits for its end, and returns the exit code: that
+/// of the first rank that failed, 128 + n if signal n ended it or the launcher, 124 after a
+/// time-out, 141 if the reader of standard output went away.
 ///
-/// Catches SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGHUP, SIGUSR1 and SIGUSR2 meanwhile, and adopts orphaned descendants of
-/// its processes: one job at a time in a process.
+/// Only one job can run in a process at a time: a job catches SIGINT, SIGTERM, SIGQUIT, SIGTSTP,
+/// SIGHUP, SIGUSR1 and SIGUSR2, and adopts orphaned descendants of its processes.
 pub(crate) fn launch(options: Options) -> anyhow::Result<u8> {
     job::Job::start(options)?.run()
 }

@@ -1,4 +1,5 @@
-//! Detects that the kernel killed processes for lack of memory while a job ran. A killed process cannot report that.
+//! Detects that the kernel killed processes for lack of memory while a job ran. A killed process
+//! cannot report that.
 
 /// The kernel's count of such kills when the job began.
 pub(crate) struct OomKills {
@@ -11,7 +12,7 @@ impl OomKills {
         OomKills { before: kills() }
     }
 
-    /// A line to add to the message of a killed process, empty if there is no sign of a oom_kills.
+    /// A line to add to the message of a killed process, empty if there is no sign of such a kill.
     pub(crate) fn hint(&self) -> &'static str {
         match (self.before, kills()) {
             (Some(before), Some(now)) if now > before => {

@@ -13,7 +13,7 @@ pub(crate) struct Options {
     pub(crate) ranks: usize,
     /// Processes, threads, or a simulation.
     pub(crate) way: Way,
-    /// The processors that ranks run on; `None` leaves it to what fits.
+    /// The processors that ranks run on; `None` leaves ranks unbound.
     pub(crate) bind: Option<Bind>,
     /// The job is ended after this time.
     pub(crate) timeout: Option<Duration>,
@@ -56,16 +56,16 @@ impl Options {
 pub(crate) enum Output {
     /// To this process's standard output and error.
     Pass {
-        /// Whether each line begins with its rank.
+        /// True if each line begins with its rank.
         label: bool,
     },
     /// To a function.
     Capture(Capture),
 }
 
-/// Takes the process that wrote, where to, and one line with its end; a line without an end only when the process
-/// ended without one, when it is to be written over (it ends with `\r`), or when it is longer than
-/// [`super::line_buffer::LINE_BYTES_MAX`].
+/// Receives the index of the process that wrote, the stream, and one line with its end. A line has
+/// no end if the process ended without one, or if the line is longer than
+/// [`super::line_buffer::LINE_BYTES_MAX`]. A line that is to be overwritten ends with `\r`.
 pub(crate) type Capture = Box<dyn FnMut(usize, Stream, &[u8])>;
 
 /// One of a process's two output streams.

@@ -5,7 +5,8 @@ use super::poll_sources::ready_size;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// With this number of waiting bytes the ranks' pipes are not read: a slow reader slows the ranks, as without a launcher.
+/// If this number of bytes waits, the launcher does not read the ranks' pipes: a slow reader then
+/// slows the ranks, as it would without a launcher.
 const FULL: usize = 256 << 10;
 
 /// A writer of whole lines from several sources.
@@ -16,7 +17,8 @@ pub(crate) struct OutputStream<F> {
     waiting: Vec<u8>,
     /// The unfinished last line, if there is one.
     amid: Option<Amid>,
-    /// Sources whose line the stream ended after a `\r`: a `\n` that follows is dropped.
+    /// Sources with a line that the stream ended after a `\r`. If a `
+    /// ` follows, it is dropped.
     ended: Vec<usize>,
     closed: bool,
 }
@@ -26,7 +28,7 @@ pub(crate) struct OutputStream<F> {
 struct Amid {
     /// The process that wrote it.
     source: usize,
-    /// It ends with `\r`: the next text overwrites it.
+    /// True if the text ends with `\r`, so that the next text overwrites it.
     over: bool,
 }
 
@@ -44,7 +46,8 @@ impl<F: AsFd> OutputStream<F> {
         OutputStream { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
     }
 
-    /// Adds lines of `source`, each with `label` before it. Ends an unfinished line of another source first.
+    /// Adds lines of `source`, each with `label` before it. Ends an unfinished line of another
+    /// source first.
     pub(crate) fn put(&mut self, source: usize, label: &str, lines: &[u8]) {
         if self.closed || lines.is_empty() {
             return;
@@ -94,13 +97,13 @@ impl<F: AsFd> OutputStream<F> {
         self.waiting.len() >= FULL
     }
 
-    /// The descriptor that it writes to.
+    /// The descriptor to write to.
     pub(crate) fn target(&self) -> BorrowedFd<'_> {
         self.to.as_fd()
     }
 
-    /// Writes as much as possible without blocking; to be called when the target is ready. An error closes the stream: later
-    /// text is dropped.
+    /// Writes as much as possible without blocking; to be called when the target is ready. An error
+    /// closes the stream: later text is dropped.
     pub(crate) fn write(&mut self) -> Result<(), Errno> {
         let end = self.waiting.len().min(self.size);
         match rustix::io::write(&self.to, &self.waiting[..end]) {
@@ -121,7 +124,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// What comes out at the other end.
+    /// What arrives at the other end of a pipe.
     fn written(put: impl FnOnce(&mut OutputStream<std::io::PipeWriter>)) -> String {
         let (mut read, write) = std::io::pipe().unwrap();
         let mut output = OutputStream::new(write);

@@ -28,8 +28,8 @@ pub(crate) enum Source {
 /// The descriptors that the launcher waits for in one poll.
 pub(crate) type PollSet<'f> = poll::PollSet<'f, Source>;
 
-/// How many bytes can be written to a descriptor that poll(2) calls ready without waiting: to a pipe or terminal
-/// one page, to a file anything.
+/// How many bytes can be written to a descriptor that poll(2) calls ready without waiting: to a
+/// pipe or terminal one page, to a file anything.
 pub(crate) fn ready_size(descriptor: BorrowedFd<'_>) -> usize {
     let is_file = rustix::fs::fstat(descriptor)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);

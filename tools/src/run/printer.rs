@@ -1,4 +1,4 @@
-//! What the job prints: the ranks' lines, and the launcher's own.
+//! Prints the ranks' lines and the launcher's messages.
 
 use super::options::{Capture, Options, Output, Stream, Way};
 use super::output::OutputStream;
@@ -7,22 +7,24 @@ use rustix::io::Errno;
 use std::io::{Stderr, Stdout};
 use std::os::fd::BorrowedFd;
 
-/// The launcher among the sources of lines.
+/// The source number of the launcher's own lines.
 const LAUNCHER: usize = usize::MAX;
 
-/// Both of our streams, and who is given the ranks' lines instead, if somebody is.
+/// The launcher's two output streams, and the function that receives the ranks' lines instead, if
+/// there is one.
 pub(crate) struct Printer {
     out: OutputStream<Stdout>,
     err: OutputStream<Stderr>,
-    /// Both are one terminal, pipe or file: all goes through `out`, which knows who is amid of a line.
+    /// True if both streams go to one terminal, pipe or file. Then all text goes through `out`,
+    /// which knows about unfinished lines.
     is_joined: bool,
     capture: Option<Capture>,
-    /// What each process's lines begin with.
+    /// The label of each process's lines.
     labels: Option<Vec<String>>,
 }
 
 impl Printer {
-    /// A printer as the options want it. They keep nothing of a capturing function.
+    /// A printer for these options. It takes a capturing function out of them.
     pub(crate) fn new(options: &mut Options) -> Printer {
         let all = format!("[0-{}] ", options.ranks - 1);
         let each = || (0..options.ranks).map(|rank| format!("[{rank}] ")).collect();
@@ -36,7 +38,7 @@ impl Printer {
         Printer { out, err, is_joined, capture, labels: label.then_some(labels) }
     }
 
-    /// How many columns there are for what a process writes on standard error, if that goes to a terminal.
+    /// The number of columns for a process's standard error, if that goes to a terminal.
     pub(crate) fn columns(&self, index: usize) -> Option<u16> {
         if self.capture.is_some() {
             return None;
@@ -59,7 +61,7 @@ impl Printer {
         }
     }
 
-    /// Says something of our own, on standard error.
+    /// Prints a message of the launcher on standard error.
     pub(crate) fn say(&mut self, text: &str) {
         let line = format!("tasuki: {text}\n");
         if self.is_joined {
@@ -69,12 +71,13 @@ impl Printer {
         }
     }
 
-    /// Returns true if the beginning of a line may be printed before the rest: who captures lines is given whole ones.
+    /// Returns true if the beginning of a line may be printed before the rest. A capturing function
+    /// receives whole lines only.
     pub(crate) fn takes_unfinished(&self) -> bool {
         self.capture.is_none()
     }
 
-    /// Whether more lines of that stream may come.
+    /// Returns true if the stream can take more lines.
     pub(crate) fn takes(&self, stream: Stream) -> bool {
         match stream {
             Stream::Err if !self.is_joined => !self.err.is_full(),
@@ -82,12 +85,12 @@ impl Printer {
         }
     }
 
-    /// Whether anything waits to be written.
+    /// Returns true if text waits to be written.
     pub(crate) fn has_waiting(&self) -> bool {
         self.out.has_waiting() || self.err.has_waiting()
     }
 
-    /// Says what it waits for.
+    /// Adds the descriptors that the printer waits for.
     pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>) {
         if self.out.has_waiting() {
             watch.write(Source::OutputReady(Stream::Out), self.out.target());
@@ -97,7 +100,8 @@ impl Printer {
         }
     }
 
-    /// Writes what can be written. An error of standard output; one of standard error is no reason to fail.
+    /// Writes as much as possible. Returns an error of standard output; an error of standard error
+    /// is ignored.
     pub(crate) fn write(&mut self, stream: Stream) -> Result<(), Errno> {
         match stream {
             Stream::Out => self.out.write(),
@@ -109,7 +113,7 @@ impl Printer {
     }
 }
 
-/// Returns true if both are one file, terminal or pipe.
+/// Returns true if both descriptors are one file, terminal or pipe.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
     match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
@@ -118,7 +122,7 @@ fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// What a process's lines begin with.
+/// The label of a process's lines.
 fn label(labels: Option<&[String]>, index: usize) -> &str {
     labels.map_or("", |labels| labels[index].as_str())
 }

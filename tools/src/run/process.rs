@@ -1,4 +1,5 @@
-//! A process of the job: started, heard, seen to its end together with its descendants.
+//! A process of the job: starts it, reads its output, and watches for its end and that of its
+//! descendants.
 
 use super::keeper::Keeper;
 use super::line_buffer::LineBuffer;
@@ -21,28 +22,28 @@ use tasuki_core::os::child_status::{ChildSelector, ChildStatus, Exit, look, reap
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::pidfd;
 
-/// Reads of a pipe at its process's end: more than a pipe holds, so nothing is missed, and bounded, in case somebody
-/// who left the group goes on writing.
+/// How many times a pipe is read after its process ended. It is more than a pipe holds, so nothing
+/// is lost, and bounded, in case a process that left the group goes on writing.
 const LAST_READS_MAX: usize = 32;
 
-/// One process that we started.
+/// A process that the launcher started.
 pub(crate) struct Process {
     index: usize,
     pid: Pid,
     pidfd: Option<OwnedFd>,
     out: OutputPipe,
     err: OutputPipe,
-    /// How it ended.
+    /// How the process ended.
     pub(crate) exit: Option<Exit>,
-    /// Neither it nor any of its group is left.
+    /// True if neither the process nor a member of its group is left.
     pub(crate) gone: bool,
-    /// When to call it dead because its connection closed before it had left.
+    /// If its connection closed before the rank left: when to declare it dead.
     pub(crate) lost: Option<Instant>,
-    /// The process that has joined as a rank, if that is a descendant, until it has ended.
+    /// The descendant that has joined as the rank, if there is one and until it has ended.
     rank: Option<RankProcess>,
 }
 
-/// One of its two streams, until it ends.
+/// One of its two output streams, until it is closed.
 struct OutputPipe {
     pipe: Option<OwnedFd>,
     lines: LineBuffer,
@@ -54,22 +55,22 @@ pub(crate) struct Start<'a> {
     pub(crate) index: usize,
     /// The program's file.
     pub(crate) program: &'a Path,
-    /// The processor that it is bound to.
+    /// The processor to which it is bound.
     pub(crate) processor: Option<usize>,
     /// The whole environment.
     pub(crate) env: Vec<(OsString, OsString)>,
     /// Its standard input.
     pub(crate) input: Stdio,
-    /// Who ends it if we cannot.
+    /// The keeper that ends the process if the launcher is killed.
     pub(crate) keeper: &'a Keeper,
-    /// The limit of open files that we were started with.
+    /// The limit of open files with which the launcher was started.
     pub(crate) files: Rlimit,
     /// System facilities to do without.
     pub(crate) denied: DisabledFeatures,
 }
 
 impl Process {
-    /// Starts one, in a group of its own.
+    /// Starts a process in a group of its own.
     pub(crate) fn start(options: &Options, start: Start<'_>) -> io::Result<(Process, Option<ChildStdin>)> {
         let Start { index, program, processor, env, input, keeper, files, denied } = start;
         let mut command = Command::new(program);
@@ -84,7 +85,8 @@ impl Process {
         Ok((Process { index, pid, pidfd, out, err, exit, gone, lost, rank }, child.stdin.take()))
     }
 
-    /// A process has joined as its rank: it, or a descendant of it, which then is ended like it.
+    /// Records that the process `pid` has joined as the rank. If it is a descendant, it is ended
+    /// like the process itself.
     pub(crate) fn has_joined(&mut self, pid: u32, keeper: &Keeper, denied: DisabledFeatures) {
         if let Some(pid) = Pid::from_raw(pid as i32).filter(|&pid| pid != self.pid) {
             keeper.keep_rank(pid);
@@ -92,17 +94,18 @@ impl Process {
         }
     }
 
-    /// The descendant that has joined as its rank, if it has not ended.
+    /// The descendant that has joined as the rank, if it has not ended.
     pub(crate) fn rank(&self) -> Option<Pid> {
         self.rank.as_ref().map(RankProcess::pid)
     }
 
-    /// Its number in the system.
+    /// Its process number.
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get() as u32
     }
 
-    /// Says what it waits for: output where there is room for it, and the end.
+    /// Adds the descriptors to wait for: output pipes while the printer has room, and the end of
+    /// the process.
     pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>, printer: &Printer) {
         for (stream, output_pipe) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
             match &output_pipe.pipe {
@@ -112,7 +115,7 @@ impl Process {
                 _ => {}
             }
         }
-        // Without a pidfd SIGCHLD alone tells.
+        // Without a pidfd, only SIGCHLD reports the end.
         if let (Some(pidfd), None) = (&self.pidfd, self.exit) {
             watch.read(Source::End, pidfd.as_fd());
         }
@@ -121,13 +124,13 @@ impl Process {
         }
     }
 
-    /// Takes what it wrote.
+    /// Reads what the process wrote.
     pub(crate) fn read(&mut self, stream: Stream, printer: &mut Printer) {
         let index = self.index;
         self.output_pipe(stream).read(|lines| printer.put(index, stream, lines));
     }
 
-    /// Takes all that it has written to standard error by now.
+    /// Reads everything that the process has written to standard error so far.
     pub(crate) fn read_all_stderr(&mut self, printer: &mut Printer) {
         let index = self.index;
         for _ in 0..LAST_READS_MAX {
@@ -137,12 +140,12 @@ impl Process {
         }
     }
 
-    /// When the beginning of a line should be let out.
+    /// When the beginning of a line should be printed.
     pub(crate) fn unfinished_until(&self) -> Option<Instant> {
         [&self.out, &self.err].into_iter().filter_map(|output_pipe| output_pipe.lines.deadline()).min()
     }
 
-    /// Lets out the beginnings of lines that have waited long enough for the rest.
+    /// Prints the beginnings of lines that have waited long enough for the rest.
     pub(crate) fn flush_partial(&mut self, now: Instant, printer: &mut Printer) {
         let index = self.index;
         for stream in [Stream::Out, Stream::Err] {
@@ -160,27 +163,30 @@ impl Process {
         }
     }
 
-    /// Sends a signal to it and its descendants.
+    /// Sends a signal to the process and its descendants.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.gone {
             return;
         }
         let _ = kill_process_group(self.pid, signal);
-        // A shell that takes itself for an interactive one moves to another group.
+        // A shell that believes it is interactive moves to another group.
         if self.exit.is_none() && getpgid(Some(self.pid)).is_ok_and(|group| group != self.pid) {
             let _ = kill_process(self.pid, signal);
         }
         self.signal_rank(signal);
     }
 
-    /// Sends a signal to a descendant that is its rank, where its own group does not bring it there.
+    /// Sends a signal to a descendant that is the rank, if the signal to the group does not reach
+    /// it.
     fn signal_rank(&self, signal: Signal) {
         self.rank.iter().for_each(|rank| rank.signal(signal, |group| group == self.pid));
     }
 
-    /// Looks whether it, or any of its group, has ended; how, if it has just done so.
+    /// Checks for the end of the process and of its group. Returns how the process ended, if it has
+    /// just ended.
     ///
-    /// Its group is killed while its number still is its own: once it is reaped, the number may be somebody else's.
+    /// The group is killed before the process is reaped: after that, another group may get its
+    /// number.
     pub(crate) fn look(&mut self, keeper: &Keeper, printer: &mut Printer) -> Option<Exit> {
         let mut news = None;
         if let (None, ChildStatus::Ended(_, exit)) = (self.exit, look(ChildSelector::Child(self.pid()))) {
@@ -196,7 +202,7 @@ impl Process {
         if let Some(rank) = self.rank.take_if(|rank| rank.has_ended()) {
             rank.end_group();
             keeper.forget_rank(rank.pid());
-            reap(rank.pid().as_raw_nonzero().get() as u32); // if its parents have ended, it is our child
+            reap(rank.pid().as_raw_nonzero().get() as u32); // if its parents have ended, it is a child of the launcher
         }
         if !self.gone {
             self.reap_orphans();
@@ -204,7 +210,7 @@ impl Process {
         news
     }
 
-    /// Reaps descendants whose parents ended before them: the system gives them to us.
+    /// Reaps descendants whose parents ended before them: the launcher is their subreaper.
     fn reap_orphans(&mut self) {
         loop {
             match look(ChildSelector::Group(self.pid())) {
@@ -238,7 +244,7 @@ impl OutputPipe {
         Ok(OutputPipe { pipe, lines: LineBuffer::default() })
     }
 
-    /// Reads once; whether there may be more at once.
+    /// Reads once. Returns true if there may be more to read.
     fn read(&mut self, out: impl FnMut(&[u8])) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         let mut bytes = [0; 64 << 10];

@@ -1,4 +1,4 @@
-//! Finds the program before any process is started, so that a misspelt name gives one message.
+//! Finds the program before any process is started, so that a misspelt name gives one message only.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::did_you_mean::nearest;
 
-/// The file of the program called `name`: a path if there is a slash in it, else the first in `path`'s folders.
+/// The file of the program `name`: the path itself if it contains a slash, otherwise the first
+/// match in the folders of `path`.
 pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> anyhow::Result<PathBuf> {
     if name.is_empty() {
         return Err(misuse("the program's name is empty"));

@@ -1,6 +1,6 @@
-//! A rank's process where it is a descendant of the process that the launcher started: behind a script, or a program
-//! that puts it into a session of its own (`setsid --wait PROGRAM`). Signals to the group of the started process do
-//! not reach it there, nor does the end of its parent.
+//! The process of a rank that is a descendant of the process that the launcher started: behind a
+//! script, or behind a program that puts it into another session (`setsid --wait PROGRAM`). Signals
+//! to the group of the started process may not reach it there, nor does its parent's end end it.
 
 use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group, pidfd_send_signal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,11 +10,12 @@ use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::poll::PollSet;
 use tasuki_core::os::process::{exists, pidfd};
 
-/// A process that has joined as a rank. While `pidfd` does not say that it has ended, its number is its own.
+/// A process that has joined as a rank. Its number is not reused as long as `pidfd` does not report
+/// its end.
 pub(crate) struct RankProcess {
     pid: Pid,
     pidfd: Option<OwnedFd>,
-    /// Its group is its own: it began it.
+    /// True if the process is the leader of its group.
     leads_group: bool,
 }
 
@@ -28,7 +29,8 @@ impl RankProcess {
         self.pid
     }
 
-    /// Readable when it has ended; `None` where the kernel has no such thing.
+    /// A descriptor that becomes readable when the process has ended; `None` if the kernel does not
+    /// support it.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(|pidfd| pidfd.as_fd())
     }
@@ -43,21 +45,23 @@ impl RankProcess {
         !watch.wait(Some(Instant::now())).is_empty()
     }
 
-    /// When it has ended: kills what is left of a group of its own. As long as anything is, nobody else has its number.
+    /// Kills the rest of a group that this process led, after the process has ended. As long as a
+    /// member is left, the number of the group is not reused.
     pub(crate) fn end_group(&self) {
         if self.leads_group {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
     }
 
-    /// Sends a signal to it and to its group, unless that is a group which `reached` says has got it already.
+    /// Sends a signal to the process and its group, unless `reached` says that the group has
+    /// already got it.
     pub(crate) fn signal(&self, signal: Signal, reached: impl Fn(Pid) -> bool) {
         let Ok(group) = getpgid(Some(self.pid)) else { return };
         if self.has_ended() || reached(group) {
             return;
         }
-        // It was there after its group was asked for, so the group is its own. A rank that has put itself into ours
-        // is sent the signal alone.
+        // The process existed after its group was queried, so the group is its own. If a rank has
+        // joined the launcher's group, only the rank gets the signal.
         let _ = match &self.pidfd {
             _ if group != getpgrp() => kill_process_group(group, signal),
             Some(pidfd) => pidfd_send_signal(pidfd, signal),

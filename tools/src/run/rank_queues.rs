@@ -1,5 +1,5 @@
-//! What is in the command queues of ranks, and what keeps it there, for `tasuki ps`. Read from the ranks' memory: they
-//! may compute.
+//! The command queues of ranks and what their commands wait for, for `tasuki ps`. The launcher
+//! reads the ranks' memory, since ranks may be computing.
 
 use super::job::Job;
 use super::snapshot::{RankState, names};
@@ -8,43 +8,44 @@ use std::fmt;
 use tasuki_core::base::Rank;
 use tasuki_core::queue::inspect::{AwaitedSignal, QueueKind, QueueReport, queues_in};
 
-/// A queue with something in it.
+/// A queue that is not empty.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct RankQueue {
-    /// Its number at its rank, if it is one of commands.
+    /// The number of a command queue at its rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<u32>,
-    /// If it is one of calls: to how many levels of further calls they may lead.
+    /// For a queue of calls: how many levels of further calls they may cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calls_of_level: Option<u32>,
     /// Number of lines in its ring.
     pub(crate) capacity: u64,
-    /// Lines that were posted and not read.
+    /// Lines that were posted but not read yet.
     pub(crate) unread: u64,
     /// Commands that wait for their triggers.
     pub(crate) waiting: u64,
-    /// Commands that have fired and whose effects have not happened.
+    /// Commands that have fired but whose effects have not happened.
     pub(crate) under_way: u64,
     /// Commands that have failed.
     pub(crate) failed: u64,
-    /// The signal that the head of a session queue waits for, or the nearest that a command waits for.
+    /// The signal that the head of a session queue waits for, or the nearest that a command waits
+    /// for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) awaits: Option<Awaits>,
-    /// Ranks that run what is under way.
+    /// Ranks that run the commands under way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) run_by: Vec<usize>,
-    /// Ranks that have to run something, and have not begun.
+    /// Ranks that must run commands and have not begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_to: Vec<LeftTo>,
 }
 
-/// A signal of the queue's rank, and how far it is to come.
+/// A signal of the queue's rank, its value and the awaited value.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct Awaits {
     pub(crate) signal: u32,
     pub(crate) value: u64,
     pub(crate) wanted: u64,
-    /// Whether it is the credit of a session queue.
+    /// True for the credit of a session queue.
     pub(crate) is_credit: bool,
 }
 
@@ -53,12 +54,12 @@ pub(crate) struct Awaits {
 pub(crate) struct LeftTo {
     pub(crate) rank: usize,
     pub(crate) commands: u64,
-    /// Whether that rank computes: it waits in no call that would see to them.
+    /// True if that rank is not in a waiting call, in which it would run them.
     pub(crate) computes: bool,
 }
 
 impl Job {
-    /// Adds what is in the ranks' queues, where their memory files are at hand.
+    /// Adds the ranks' queues, if the launcher has their memory files.
     pub(super) fn add_queues(&self, ranks: &mut [RankState]) {
         let computes: Vec<bool> = ranks.iter().map(RankState::computes).collect();
         for (rank, rank_state) in Rank::all(ranks.len()).zip(ranks) {

@@ -1,4 +1,4 @@
-//! Signals to the launcher, as something to read.
+//! Signals to the launcher, read from a descriptor.
 
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
@@ -11,18 +11,20 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tasuki_core::os::process::ignores;
 
-/// While no job runs, these do what they do to any program.
+/// True while no job runs: then these signals have their default effect.
 static IDLE: AtomicBool = AtomicBool::new(true);
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
-/// The signals that have come. While it lives none of them does anything else; one job at a time has it.
+/// The signals that have come. While this value lives, they have no other effect. Only one job at a
+/// time has it.
 pub(crate) struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
 }
 
 impl Signals {
-    /// Catches signals from now on. SIGHUP (nohup), SIGUSR1 and SIGUSR2 stay ignored if they were, for the ranks, too.
-    /// The others are caught even then: shells start what is in the background with SIGINT and SIGQUIT ignored.
+    /// Catches signals from now on. SIGHUP (nohup), SIGUSR1 and SIGUSR2 stay ignored if they were
+    /// ignored before, by the ranks too. The others are caught even then, because shells start
+    /// background commands with SIGINT and SIGQUIT ignored.
     pub(crate) fn catch() -> io::Result<Signals> {
         let mut caught = vec![SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP];
         caught.extend([SIGHUP, SIGUSR1, SIGUSR2].into_iter().filter(|&signal| !ignores(signal)));
@@ -36,12 +38,12 @@ impl Signals {
         Ok(Signals { delivery: SignalDelivery::with_pipe(read, write, SignalOnly, caught)? })
     }
 
-    /// Readable when signals have come.
+    /// A descriptor that is readable when signals have come.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.delivery.get_read().as_fd()
     }
 
-    /// Takes those that have come.
+    /// Takes the signals that have come.
     pub(crate) fn take(&mut self) -> Vec<Signal> {
         self.delivery.pending().filter_map(Signal::from_named_raw).collect()
     }

@@ -1,4 +1,4 @@
-//! How a job is at one moment: what `tasuki ps` shows of it, and what is said when it ends badly.
+//! The state of a job at one moment, for `tasuki ps` and for the report of a job that fails.
 
 use super::deadlock::Deadlock;
 use super::rank_queues::RankQueue;
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A job.
+/// The state of a job.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     /// Its short name.
     pub(crate) job: String,
-    /// The program, as it was called.
+    /// The program, as the user typed it.
     pub(crate) program: String,
     /// `processes`, `threads` or `simulated`.
     pub(crate) way: String,
-    /// The launcher's process.
+    /// The launcher's process number.
     pub(crate) launcher: u32,
-    /// How long it has been running.
+    /// How long the job has been running, in seconds.
     pub(crate) uptime_s: f64,
     /// All ranks, in order.
     pub(crate) ranks: Vec<RankState>,
@@ -26,44 +26,45 @@ pub(crate) struct Snapshot {
     pub(crate) deadlocks: Vec<Deadlock>,
 }
 
-/// The stage of a rank that is in no call that waits, and has a thread that runs.
+/// The stage of a rank that is not in a waiting call and has a running thread.
 pub(super) const RUNNING: &str = "running";
-/// The stage of a rank that is in no call that waits, and sleeps all the same: in a system call of the program's own.
+/// The stage of a rank that is not in a waiting call but sleeps in a system call of the program.
 pub(super) const SLEEPING: &str = "sleeping";
-/// The stage of a rank that is in a call that waits.
+/// The stage of a rank in a waiting call.
 pub(super) const WAITING: &str = "waiting";
 
-/// A rank.
+/// The state of a rank.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct RankState {
     /// Its number.
     pub(crate) rank: usize,
-    /// Its process.
+    /// Its process number.
     pub(crate) pid: u32,
-    /// Where it is in its life.
+    /// Its stage, as `tasuki ps` shows it.
     pub(crate) stage: String,
     /// The call in which it waits, with peer and object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits_in: Option<String>,
-    /// How long it has waited.
+    /// How long it has waited, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_s: Option<f64>,
-    /// The rank that it waits for, if that is one.
+    /// The only rank that can end the wait, if there is just one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits_for: Option<usize>,
-    /// Its command queues that have something in them, as far as its memory can be looked into.
+    /// Its command queues that are not empty, if its memory can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) queues: Vec<RankQueue>,
 }
 
 impl RankState {
-    /// Whether it is in no call that waits: what others leave to it, it does not see.
+    /// Returns true if the rank is not in a waiting call, so that it does not see commands that
+    /// others leave to it.
     pub(super) fn computes(&self) -> bool {
         self.stage == RUNNING || self.stage == SLEEPING
     }
 }
 
-/// A line for all ranks that do the same, in the order of their first.
+/// One line for all ranks in equal states, ordered by the first rank of each line.
 pub(crate) fn report(ranks: &[RankState]) -> String {
     let mut groups: BTreeMap<(&str, &str), Vec<&RankState>> = BTreeMap::new();
     for rank_state in ranks {

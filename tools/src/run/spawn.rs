@@ -1,8 +1,9 @@
-//! Starting processes so that none can be lost: each tells the keeper its group before it runs the program, and the
-//! kernel ends it with its launcher, should somebody kill both keeper and launcher.
+//! Starts processes so that each is ended with the launcher: a process writes its group to the
+//! keeper's pipe before it runs the program, and the kernel ends it with its launcher if both
+//! keeper and launcher are killed.
 #![allow(unsafe_code)]
-//! Unsafe: what runs between fork and exec makes system calls only, on values made before; it neither allocates nor
-//! takes a lock.
+//! Unsafe: the code between fork and exec only makes system calls, on values made before. It
+//! neither allocates nor takes a lock.
 
 use super::binding::only;
 use rustix::fs::{Mode, OFlags, open};
@@ -16,22 +17,24 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use tasuki_command::child::end_with;
 
-/// How much more likely than the launcher the kernel is to kill a rank where memory runs out, in thousandths of that
-/// memory. Without it the kernel may choose the launcher, or whoever started it, since what ranks share counts as
-/// nobody's until it is touched.
+/// How much more likely the kernel is to kill a rank than the launcher when memory runs out, in
+/// thousandths of that memory. Without it the kernel may choose the launcher or its parent, since
+/// shared memory counts for no process until the process touches it.
 const OOM_SCORE_MORE: i32 = 300;
-/// The most that the kernel takes.
+/// The largest value that the kernel accepts.
 const OOM_SCORE_MAX: i32 = 1000;
-/// Where a process's own is written.
+/// The file with a process's own value.
 const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 
-/// What a rank's process begins with.
+/// How a rank's process is started.
 pub(crate) struct SpawnOptions {
-    /// The keeper's pipe. It closes in the new process when the program starts; until then the keeper waits for us.
+    /// The keeper's pipe. It closes in the new process when the program starts; until then the
+    /// keeper waits for that process.
     pub(crate) keeper: Option<Arc<OwnedFd>>,
-    /// The processor it is bound to.
+    /// The processor to which the process is bound.
     pub(crate) processor: Option<usize>,
-    /// The limit of open files that we were started with, whatever we raised ours to.
+    /// The limit of open files with which the launcher was started; the launcher may have raised
+    /// its own.
     pub(crate) files: Rlimit,
 }
 
@@ -46,13 +49,14 @@ pub(crate) fn rank(mut command: Command, options: SpawnOptions) -> io::Result<Ch
         if let Some(keeper) = &options.keeper {
             rustix::io::write(&**keeper, &getpid().as_raw_nonzero().get().to_le_bytes())?;
         }
-        // Where /proc cannot be written, the kernel chooses as it likes.
+        // If /proc cannot be written, the kernel chooses freely.
         if let Ok(file) = open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
             let _ = rustix::io::write(&file, score.as_bytes());
         }
         setrlimit(Resource::Nofile, options.files)?;
         if let Some(set) = &processors {
-            // The launcher has tried it on itself, and has warned where it is refused: no reason to end the job.
+            // The launcher has tried this on itself and warned if it was refused, so an error is
+            // ignored here.
             let _ = sched_setaffinity(None, set);
         }
         Ok(())
@@ -62,14 +66,14 @@ pub(crate) fn rank(mut command: Command, options: SpawnOptions) -> io::Result<Ch
     command.spawn()
 }
 
-/// What ranks are given.
+/// The score of the ranks.
 fn oom_score() -> i32 {
     let path = OOM_SCORE.to_str().expect("a name without other characters");
     let ours = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<i32>().ok());
     ours.unwrap_or(0).saturating_add(OOM_SCORE_MORE).min(OOM_SCORE_MAX)
 }
 
-/// Starts a process in a session of its own, where the terminal's signals do not reach it.
+/// Starts a process in a new session, where signals from the terminal do not reach it.
 pub(crate) fn detached(mut command: Command) -> io::Result<Child> {
     // SAFETY: one system call.
     unsafe { command.pre_exec(|| setsid().map(drop).map_err(io::Error::from)) };

@@ -1,5 +1,5 @@
-//! Forwards a terminal's input to rank 0. Ranks are not in the terminal's foreground group, so the terminal would stop
-//! them if they read from it. Rank 0 inherits any other kind of standard input.
+//! Forwards a terminal's input to rank 0. Ranks are not in the terminal's foreground group, so the
+//! terminal would stop them if they read from it. Rank 0 inherits any other kind of standard input.
 
 use super::poll_sources::{PollSet, Source, never_wait};
 use rustix::io::Errno;
@@ -68,8 +68,8 @@ impl StdinForwarder {
     }
 }
 
-/// Returns true if the launcher may read: a terminal stops background processes that read from it. A terminal that does
-/// not control this session stops no process.
+/// Returns true if the launcher may read: a terminal stops background processes that read from it.
+/// A terminal that does not control this session stops no process.
 fn in_foreground(terminal: &Stdin) -> bool {
     !rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group != rustix::process::getpgrp())
 }

@@ -1,7 +1,8 @@
 //! How a job is ended: which signals its processes get, and when.
 //!
-//! A process that is asked to end (by SIGTERM, or by the user's signal) has the time of `--grace`, since a checkpoint may
-//! take seconds. Then it is killed. A second signal from the user leaves one second.
+//! A process that is asked to end (by SIGTERM, or by the user's signal) has the time of `--grace`,
+//! since a checkpoint may take seconds. Then it is killed. A second signal from the user leaves one
+//! second.
 
 use rustix::process::Signal;
 use std::collections::VecDeque;
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 const OWN_WORDS: Duration = Duration::from_millis(500);
 /// From the user's second signal to killing.
 const AFTER_SECOND: Duration = Duration::from_secs(1);
-/// A signal that comes sooner after the first is the same request: `timeout` of GNU signals its child and then the
-/// child's group.
+/// A signal that comes sooner after the first one counts as a repetition: GNU `timeout` signals its
+/// child and then the child's group.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 /// From the user's signal to the report of ranks that have not ended.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -82,8 +83,8 @@ impl Termination {
         Termination { steps: steps.into_iter().chain(last).collect(), began, asked, is_hastened: false }
     }
 
-    /// A signal of the user's has come. If it is another request than the one that began this, the ranks are killed
-    /// in a second, if not earlier.
+    /// Handles another signal from the user. If it is not a repetition of the first one, the ranks
+    /// are killed in a second, or earlier if that was planned.
     pub(crate) fn second_signal(&mut self, now: Instant) -> bool {
         if now < self.began + SAME_REQUEST {
             return false;
@@ -102,7 +103,7 @@ impl Termination {
         self.steps.front().map(|(when, _)| *when)
     }
 
-    /// What is to be done by now.
+    /// The next step that is due now.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Step> {
         let (when, step) = *self.steps.front()?;
         (when <= now).then(|| {

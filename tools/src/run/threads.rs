@@ -1,14 +1,15 @@
-//! Reads the threads of a rank from /proc: for a rank that publishes no wait, and to find threads other than the one that
-//! waits.
+//! Reads the threads of a rank from /proc: to describe a rank that publishes no wait, and to find
+//! threads other than the waiting one.
 
 use tasuki_core::engine::HELPER_THREAD;
 
 /// A thread of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Thread {
-    /// The kernel's number of it.
+    /// The kernel's number of the thread.
     pub(super) id: u32,
-    /// As the kernel shows it: 15 bytes at most, and those of the thread that started it, if nobody named it.
+    /// The name that the kernel shows: at most 15 bytes, and inherited from the thread that started
+    /// it if it was not named.
     pub(super) name: String,
     /// True if the thread sleeps, for any reason.
     pub(super) sleeps: bool,
@@ -22,7 +23,7 @@ pub(super) fn threads_of(pid: u32) -> Vec<Thread> {
 
 /// The thread of a text like `/proc/PID/task/TID/stat`.
 fn thread_of(stat: &str) -> Option<Thread> {
-    let (head, rest) = stat.rsplit_once(')')?; // its name may have anything in it
+    let (head, rest) = stat.rsplit_once(')')?; // the name may contain any character
     let (id, name) = head.split_once(" (")?;
     let sleeps = rest.trim_start().starts_with(['S', 'D', 'I']);
     let thread = Thread { id: id.parse().ok()?, name: name.into(), sleeps };

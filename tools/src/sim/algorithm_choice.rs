@@ -1,6 +1,6 @@
-//! Which algorithm is simulated: the one that is asked for; else the one that plans take, where that takes no longer
-//! than one waits; else the usual one. Beside it stands the quickest of those that fit, where trying all of them takes
-//! no time worth speaking of.
+//! Chooses the algorithm to simulate: the one that the user asks for; otherwise the one that plans
+//! would take, unless its simulation takes too long; otherwise the usual one. Where trying all
+//! fitting algorithms is quick, the reason also names the fastest.
 
 use super::units;
 use crate::arguments::operation_names;
@@ -10,13 +10,13 @@ use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::network::{Network, Time};
 use tasuki_schedule::shape::{Counts, Placement, Shape};
 
-/// What is asked for.
+/// What the user asks for.
 pub(super) struct Wanted<'w> {
     pub(super) shape: &'w Shape,
     pub(super) network: &'w Network,
     pub(super) algorithm: Option<&'w str>,
     pub(super) segments: u64,
-    /// Bytes that there are for it.
+    /// Available memory, in bytes.
     pub(super) memory: u64,
 }
 
@@ -24,24 +24,24 @@ pub(super) struct Wanted<'w> {
 pub(super) struct Choice {
     pub(super) schedule: Schedule,
     pub(super) name: String,
-    /// Why this one.
+    /// Why this algorithm was chosen.
     pub(super) reason: String,
-    /// Into how many it is cut, unless a file says all.
+    /// The number of segments, unless the schedule comes from a file.
     pub(super) segments: Option<u64>,
 }
 
-/// What is taken among many ranks, and whether that is for messages in segments.
+/// The usual algorithms for many ranks, and whether each is for messages in segments.
 const USUAL: &[(&str, bool)] =
     &[("binary", false), ("pipelined", true), ("dissemination", false), ("dissemination", true)];
-/// One with more takes longer than one waits: a million take some seconds.
+/// The default choice has at most this number of commands: a million take some seconds.
 const CHOSEN_COMMANDS: u64 = 10_000_000;
-/// An algorithm with about so many commands is tried beside others.
+/// Algorithms are tried against each other if each has at most about this number of commands.
 const TRIED_COMMANDS: u64 = 500_000;
-/// What a command takes, and a rank, of an algorithm whose parts are too long to look at.
+/// Bytes per command and per rank for an algorithm whose parts are too long to inspect.
 const COMMAND_BYTES: u64 = 250;
 const RANK_BYTES: u64 = 600;
 
-/// About what a simulation takes.
+/// An estimate of what a simulation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Needs {
     /// Commands of all ranks.
@@ -51,7 +51,7 @@ struct Needs {
 }
 
 impl Choice {
-    /// Chooses.
+    /// Chooses the algorithm.
     pub(super) fn make(wanted: &Wanted<'_>) -> anyhow::Result<Choice> {
         let Wanted { shape, segments, .. } = *wanted;
         if let Some(name) = wanted.algorithm {
@@ -103,14 +103,14 @@ impl Choice {
     }
 }
 
-/// All algorithms that fit, with what they need.
+/// All algorithms that fit, each with what it needs.
 fn fitting(wanted: &Wanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
     let fits = |algorithm: &&Algorithm| (algorithm.fits)(wanted.shape);
     let all = wanted.shape.operation.algorithms().filter(fits);
     all.map(|algorithm| (algorithm, needs(algorithm, wanted))).collect()
 }
 
-/// Why an algorithm is not simulated, and what would be.
+/// Explains why an algorithm is not simulated, and names an alternative.
 fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
     let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
     let Needs { commands, bytes } = needs;
@@ -125,13 +125,14 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
         let bytes = units::show(needs.bytes);
         return format!("{why}; --algorithm {} would take about {bytes}", name(other));
     }
-    // Lists and graphs of edges are said for these ranks alone.
+    // Lists of counts and graphs hold for this number of ranks only, so no smaller number can be
+    // tried.
     let mut fewer = if matches!(wanted.shape.counts, Counts::Equal(_)) { ranks / 2 } else { 0 };
     while fewer > 1 {
         let shape = Shape { ranks: fewer, root: wanted.shape.root.min(fewer - 1), ..wanted.shape.clone() };
         if let Some((other, _)) = least(&Wanted { shape: &shape, ..*wanted }) {
             return format!(
-                "{why}, and no other algorithm of {operation} takes less than that among so many; give fewer ranks: \
+                "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
                  among {fewer}, --algorithm {} would do",
                 name(other)
             );
@@ -141,13 +142,13 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
     format!("{why}; give fewer ranks or segments")
 }
 
-/// The algorithm that needs least memory, if there is enough of it.
+/// The algorithm that needs least memory, if there is enough for it.
 fn least(wanted: &Wanted<'_>) -> Option<(&'static Algorithm, Needs)> {
     let there_is = |(_, needs): &(&Algorithm, Needs)| needs.bytes <= wanted.memory;
     fitting(wanted).into_iter().filter(there_is).min_by_key(|(_, needs)| needs.bytes)
 }
 
-/// The quickest of those that fit, with its time, if all of them have few commands.
+/// The fastest of the fitting algorithms and its time, if all of them have few commands.
 fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, Needs)]) -> Option<(&'a Algorithm, Time)> {
     if fitting.iter().any(|(_, needs)| needs.commands > TRIED_COMMANDS) {
         return None;
@@ -160,33 +161,35 @@ fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, Needs)]) -> Opti
     timed.min_by_key(|(_, time)| *time)
 }
 
-/// The algorithm of that name.
+/// The algorithm with that name.
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let of_it: Vec<&Algorithm> =
         ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
     let algorithm = operation_names::algorithm(name, &of_it, shape.operation.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
-            "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
+            "it needs ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
              --topology torus:2x2x3"
         } else if algorithm.name == "two-level" {
-            "it wants several ranks on each of several nodes, as in --ranks 64 --per-node 16"
+            "it needs several ranks on each of several nodes, as in --ranks 64 --per-node 16"
         } else {
-            "it does not take so many ranks"
+            "it does not support this number of ranks"
         };
         return Err(misuse(format!("--algorithm {name} does not fit: {remedy}")));
     }
     Ok(algorithm)
 }
 
-/// Ranks whose parts are looked at, of the shape itself and of one with few ranks.
+/// Number of ranks whose parts are inspected: for the shape itself, and for the same shape on few
+/// ranks.
 const LOOKED_AT: usize = 32;
 const LOOKED_AT_OF_FEW: usize = 8;
-/// Steps of these at most, about.
+/// Approximate limit on the steps of the inspected parts.
 const STEPS_LOOKED_AT: u64 = 4_000_000;
 
-/// About what a simulation takes: some ranks stand for all, besides those that may have more to do. Where already a
-/// thousand ranks show that parts grow with the number of ranks, it is reckoned from there: to make them would take long.
+/// Estimates what a simulation needs. It inspects some ranks as representatives, and those that may
+/// have more to do. If parts already grow with the number of ranks on few ranks, it extrapolates
+/// from there, since making the large parts would take long.
 fn needs(algorithm: &Algorithm, wanted: &Wanted<'_>) -> Needs {
     const FEW: usize = 512;
     let (shape, ranks) = (wanted.shape, wanted.shape.ranks);
@@ -198,7 +201,8 @@ fn needs(algorithm: &Algorithm, wanted: &Wanted<'_>) -> Needs {
             look_at(&schedule, 0, LOOKED_AT_OF_FEW).commands / ranks as u64
         })
     };
-    // Edges of a graph are not among the first few ranks alone, and are few.
+    // A graph is inspected whole: its first few ranks do not represent its edges, and its edges are
+    // few.
     if ranks > 2 * FEW
         && !matches!(shape.counts, Counts::Graph(_))
         && let Some((few, more)) = of_few(FEW).zip(of_few(2 * FEW))
@@ -212,7 +216,7 @@ fn needs(algorithm: &Algorithm, wanted: &Wanted<'_>) -> Needs {
     look_at(&algorithm.schedule(shape, wanted.segments), shape.root, LOOKED_AT)
 }
 
-/// What the ranks of a schedule take, by the parts of some.
+/// Estimates what the ranks of a schedule need from the parts of some of them.
 fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
     let ranks = schedule.ranks();
     let of = |rank: usize| {
@@ -243,7 +247,7 @@ fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
     Needs { commands: all.commands + times(usual.commands), bytes: all.bytes + times(usual.bytes) }
 }
 
-/// About the bytes that a simulation of a file's plan takes.
+/// Estimates the bytes that the simulation of a file's plan needs.
 pub(super) fn bytes_of_file(schedule: &Schedule) -> u64 {
     (0..schedule.ranks()).map(|rank| schedule.part(rank).simulation_bytes()).sum()
 }
@@ -284,7 +288,8 @@ mod tests {
         let pairs = choose(CollectiveKind::Alltoall, 100_000, Some("pairwise"), 16 * GIB).unwrap_err();
         assert!(pairs.contains("--algorithm "), "{pairs}");
         for said in [ring, pairs] {
-            // What is named is not refused itself, among the ranks that are named with it.
+            // The algorithm that a refusal names is not refused on the number of ranks that it
+            // names.
             let name = said.rsplit("--algorithm ").next().unwrap().split(' ').next().unwrap();
             let ranks = said.rsplit("among ").next().and_then(|rest| rest.split(',').next()?.parse().ok());
             let operation =

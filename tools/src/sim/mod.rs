@@ -1,10 +1,11 @@
-//! `tasuki sim`: what a collective takes on a network of any size, in virtual time.
+//! `tasuki sim`: simulates a collective on a network of any size, in virtual time.
 //!
 //! ```text
-//! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
-//! report   the table and the line of JSON        bar      how far it is
-//! workload  what is simulated, in words           costs    what the network's parts cost, as they are typed
-//! figure/  a study's broadcasts beside its formulas   lists    one rank's list beside lists of all
+//! algorithm_choice   which algorithm to simulate       units          times, sizes and rates
+//! network_costs      the options for costs             workload       what is simulated, in words
+//! report             the table and the line of JSON    progress_bar   how far the simulation is
+//! broadcast_figure/      a study's broadcasts beside its formulas
+//! single_driver_figure   collectives driven by one rank beside those driven by all
 //! ```
 
 mod algorithm_choice;
@@ -49,8 +50,8 @@ Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little),
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
 
 The model is LogGP: a hop takes L; a transfer takes m G + g of an engine at the sender, and of one at the \
-receiver; links are taken one transfer at a time. Of GOAL text, calc N takes N ns of its rank's processor, a send and \
-a recv take o of it. No machine is measured. Without options, L = 100 ns, o = 0, g = 1 ns, G = 0.104762 ns; nodes have \
+receiver; links are taken one transfer at a time. In GOAL text, calc N takes N ns of its rank's processor, and a send \
+or recv takes o. No machine is measured. Without options, L = 100 ns, o = 0, g = 1 ns, G = 0.104762 ns; nodes have \
 four engines, links carry 12.5 GB/s, to combine a byte takes 0.05 ns.
 
 Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
@@ -59,9 +60,10 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
-    /// reduce_scatter, scan, exscan, neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv;
-    /// or a file that `tasuki plan export` wrote, as json or, ending in .goal, as GOAL text
+    /// Collective: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
+    /// reduce_scatter, scan, exscan, neighbours, or, with blocks of different sizes, gatherv,
+    /// scatterv, allgatherv, alltoallv. Or a file that `tasuki plan export` wrote: JSON, or GOAL
+    /// text if its name ends in .goal
     #[arg(value_name = "COLLECTIVE|FILE", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]
@@ -69,7 +71,8 @@ pub(crate) struct Args {
     /// Topology of the network
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
-    /// Algorithm [default: the one that plans choose; the usual one if that may have too many commands]
+    /// Algorithm [default: the one that plans choose, or the usual one if that may have too many
+    /// commands]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Number of segments of a message [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
@@ -98,7 +101,8 @@ pub(crate) struct Args {
     /// Draw bucket-relay and two-phase broadcasts beside the formulas of their study
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure: Option<PathBuf>,
-    /// Draw collectives driven by one rank beside those driven by all, for 100 to 1,000,000 ranks; takes about a minute
+    /// Draw collectives driven by one rank beside those driven by all, for 100 to 1,000,000 ranks;
+    /// takes about a minute
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure_lists: Option<PathBuf>,
 }
@@ -159,7 +163,7 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
     let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
     if let Some(option) = args.asked.given().filter(|option| *option != "--per-node").chain(others).next() {
         return Err(misuse(format!(
-            "{option} is not for GOAL text, which says all messages of one start: leave it out"
+            "{option} is not for GOAL text, which lists the messages of one start: leave it out"
         )));
     }
     let goal = goal::parse(&text(file)?).map_err(|why| misuse(format!("{file}: {why}")))?;
@@ -171,7 +175,7 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
     tell(&report::Report { workload, network, name: "goal", reason, segments: None, args, simulated }, json)
 }
 
-/// Refuses what needs more memory than there is.
+/// Refuses a simulation that needs more memory than is available.
 fn memory_for(needed: u64) -> anyhow::Result<()> {
     let there = available_memory::available().bytes;
     if needed <= there {
@@ -183,14 +187,14 @@ fn memory_for(needed: u64) -> anyhow::Result<()> {
     )))
 }
 
-/// What is simulated, on which network, by which schedule.
+/// What is simulated, on which network, with which schedule.
 type Question = (Workload, Network, Choice);
 
-/// The plan of a file.
+/// A plan from a file.
 fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     let others = [(args.algorithm.is_some(), "--algorithm"), (args.segments.is_some(), "--segments")];
     let others = others.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
-    // How ranks lie on nodes no plan says.
+    // A plan does not say how ranks are placed on nodes, so `--per-node` is allowed.
     let given = args.asked.given().filter(|option| *option != "--per-node").chain(others);
     let schedule = read(file, given)?;
     warn_of_unproven(file, &schedule);
@@ -201,7 +205,7 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     Ok((workload, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }))
 }
 
-/// A collective, by the algorithm that is asked for or chosen.
+/// A collective, with the requested or a chosen algorithm.
 fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     let mut shape = args.asked.shape("tasuki sim", what)?;
     let network = network(args, shape.ranks, shape.placement.per_node)?;
@@ -217,7 +221,7 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     Ok((Workload::collective(&shape), network, choice))
 }
 
-/// Draws a figure.
+/// Draws a figure into a file.
 fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<u8> {
     let sink = Sink::open(path)?;
     sink.replace(&svg()?)?;
@@ -239,7 +243,7 @@ fn network(args: &Args, ranks: usize, per_node: usize) -> anyhow::Result<Network
     Ok(Network { parameters: args.costs.parameters(), ..Network::new(topology, per_node as u64) })
 }
 
-/// The three sides of a torus that has no more, and whose nodes are full; else zeros.
+/// The sides of a torus that has at most three and whose nodes are full; otherwise zeros.
 fn torus(shape: &Shape, network: &Network) -> [usize; 3] {
     let mut torus = [1; 3];
     match &network.topology {

@@ -1,14 +1,14 @@
-//! How far a simulation is, on standard error if that is a terminal, and if it takes long enough to be looked at.
+//! A progress bar for long simulations, on standard error if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 use tasuki_schedule::SimulationProgress;
 
-/// Steps of the bar.
+/// Resolution of the bar.
 const STEPS: u64 = 1000;
-/// Parts are made in about this part of the time.
+/// The approximate share of the time that making the parts takes.
 const MAKING: f64 = 0.3;
-/// What is over sooner needs no bar.
+/// A simulation that ends sooner gets no bar.
 const SOON: Duration = Duration::from_millis(300);
 
 /// The bar.
@@ -18,12 +18,12 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// One that is not shown yet.
+    /// A bar that is not visible yet.
     pub(super) fn new() -> Bar {
         Bar { bar: None, since: Instant::now() }
     }
 
-    /// Moves it.
+    /// Moves the bar.
     pub(super) fn show(&mut self, progress: SimulationProgress) {
         if self.since.elapsed() < SOON {
             return;

@@ -1,4 +1,4 @@
-//! What was simulated, as a table for people and as a line of JSON.
+//! The result of a simulation, as a table and as a line of JSON.
 
 use super::network_costs;
 use super::workload::Workload;
@@ -8,11 +8,12 @@ use serde::Serialize;
 use tasuki_schedule::SimulationReport;
 use tasuki_schedule::network::{Network, Time};
 
-/// All there is to say.
+/// What the report contains.
 pub(super) struct Report<'r> {
     pub(super) workload: &'r Workload,
     pub(super) network: &'r Network,
-    /// The algorithm, why it is this one, and into how many segments it is cut, unless a file says that.
+    /// The algorithm, the reason for it, and the number of segments unless the schedule is from a
+    /// file.
     pub(super) name: &'r str,
     pub(super) reason: &'r str,
     pub(super) segments: Option<u64>,
@@ -20,7 +21,7 @@ pub(super) struct Report<'r> {
     pub(super) simulated: SimulationReport,
 }
 
-/// The line of JSON: times in seconds, sizes in bytes.
+/// The line of JSON. Times are in seconds, sizes in bytes.
 #[derive(Serialize)]
 struct Line<'l> {
     collective: &'l str,
@@ -59,16 +60,16 @@ struct Line<'l> {
     combine_byte_seconds: f64,
 }
 
-/// Cells as wide as the longest line may be.
+/// The width of the table, in columns.
 const WIDTH: u16 = 100;
 
 impl Report<'_> {
-    /// Time of one start.
+    /// Time of one start, in seconds.
     fn each(&self) -> f64 {
         self.simulated.time.as_seconds() / f64::from(self.args.starts)
     }
 
-    /// The workload's bytes by the time of a start.
+    /// The workload's bytes divided by the time of a start.
     fn rate(&self) -> f64 {
         if self.each() > 0.0 { self.workload.bytes as f64 / self.each() } else { 0.0 }
     }
@@ -113,7 +114,7 @@ impl Report<'_> {
                 _ => "none was used".into(),
             },
         ));
-        // Of messages nobody knows where they lie.
+        // GOAL text does not say where messages lie in memory.
         if simulated.memory_all > 0 {
             let mean = simulated.memory_all / ranks as u64;
             let most = units::show(simulated.memory_max);

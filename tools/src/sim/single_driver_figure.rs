@@ -1,4 +1,5 @@
-//! The figure of one rank's list beside lists of all ranks: time and bytes over the number of ranks, on a torus.
+//! A figure that compares collectives driven by one rank with those driven by all ranks: time and
+//! bytes over the number of ranks, on a torus.
 
 use super::progress_bar::Bar;
 use anyhow::Context;
@@ -9,27 +10,27 @@ use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::network::{Network, Topology};
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
-/// Pixels.
+/// Sizes are in pixels.
 const WIDTH: u32 = 1160;
 const HEIGHT: u32 = 520;
 const TITLE_HEIGHT: u32 = 56;
 const LEGEND_HEIGHT: u32 = 84;
 const INK: RGBColor = RGBColor(40, 40, 40);
-/// Told apart by people who see no difference of red and green.
+/// People who cannot tell red from green can tell these apart.
 const COLORS: [RGBColor; 3] = [RGBColor(31, 95, 160), RGBColor(201, 93, 20), RGBColor(0, 140, 105)];
-/// Ranks at most.
+/// The largest number of ranks.
 pub(super) const RANKS_MAX: usize = 1_000_000;
-/// Ranks whose number is a power of two, for the algorithm that asks for it: it has as many commands a rank as that is
-/// doublings.
+/// Powers of two, for the algorithm that needs one. Each rank has one command for each doubling.
 const POWERS: [usize; 5] = [128, 1024, 8192, 32_768, 131_072];
 const TENS: [usize; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
-/// Each rank has a list to all others: more ranks have more commands than one waits for.
+/// Few ranks, for the algorithm in which each rank has a list for all others: more ranks would have
+/// too many commands.
 const SQUARES: [usize; 4] = [100, 200, 500, 1000];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// What is simulated in both forms.
+/// A case to simulate in both forms.
 struct Case {
     what: &'static str,
     operation: CollectiveKind,
@@ -60,7 +61,7 @@ const ALLGATHERS: [Case; 2] = [
     },
 ];
 
-/// By ranks: seconds, and bytes of the rank that has most.
+/// A point of a curve: seconds, and bytes of the rank with the longest list.
 #[derive(Clone, Copy)]
 struct Point {
     ranks: usize,
@@ -68,7 +69,7 @@ struct Point {
     bytes: u64,
 }
 
-/// A case, simulated spread over the ranks and by one.
+/// A case, simulated with the commands spread over all ranks and with one driver.
 #[derive(Clone)]
 struct Both {
     what: &'static str,
@@ -76,7 +77,7 @@ struct Both {
     rooted: Vec<Point>,
 }
 
-/// A panel: curves of values over ranks, those of one rank's list dashed.
+/// A panel: curves of values over ranks. Curves of a single driver are dashed.
 struct Panel<'p> {
     caption: &'static str,
     curves: Vec<(&'p Both, RGBColor)>,
@@ -84,7 +85,7 @@ struct Panel<'p> {
     label: fn(f64) -> String,
 }
 
-/// The whole figure, of so many ranks at most. Simulates all of it.
+/// Simulates all cases and draws the figure, for at most `ranks_max` ranks.
 pub(super) fn svg(ranks_max: usize) -> anyhow::Result<String> {
     let bcasts = BCASTS.iter().map(|case| case.simulate(ranks_max)).collect::<anyhow::Result<Vec<_>>>()?;
     let allgathers =
@@ -92,7 +93,7 @@ pub(super) fn svg(ranks_max: usize) -> anyhow::Result<String> {
     let seconds: fn(&Point) -> f64 = |point| point.seconds;
     let bcast = Both { what: "broadcast", ..bcasts[1].clone() };
     let memory = [&bcast, &allgathers[0], &allgathers[1]];
-    // An allgather has the same colour in both panels.
+    // The allgather has the same colour in both panels.
     let panels = [
         Panel {
             caption: "Broadcast down a binary tree: time",
@@ -145,7 +146,7 @@ fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(0, 0)).color(&INK)
 }
 
-/// A power of ten of seconds.
+/// A power of ten, in seconds, as text.
 fn time(seconds: f64) -> String {
     let (unit, name) = [(1.0, "s"), (1e-3, "ms")]
         .into_iter()
@@ -154,7 +155,7 @@ fn time(seconds: f64) -> String {
     format!("{:.0} {name}", seconds / unit)
 }
 
-/// A power of ten of bytes.
+/// A power of ten, in bytes, as text.
 fn bytes(bytes: f64) -> String {
     let (unit, name) =
         [(1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes >= *unit * 0.999).unwrap_or((1.0, "B"));
@@ -210,9 +211,9 @@ impl Panel<'_> {
         Ok(())
     }
 
-    /// Colours in one line, the two forms in the other.
+    /// Draws the legend: colours in one line, the two forms in another.
     fn explain(&self, area: &Area<'_>) -> Drawn {
-        /// Roughly what a letter takes.
+        /// The approximate width of a letter.
         const LETTER: i32 = 7;
         let mut x = 24;
         for &(both, color) in &self.curves {

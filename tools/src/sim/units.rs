@@ -1,12 +1,12 @@
-//! Times as they are typed, sizes and rates as they are shown.
+//! Reads times from the command line; shows sizes and rates.
 
 use tasuki_schedule::network::Time;
 
 const TIMES: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-/// Longest time of computing, in seconds.
+/// Longest computing time, in seconds.
 const COMPUTE_MAX: f64 = 1000.0;
 
-/// A time with its unit.
+/// Reads a time with its unit.
 pub(super) fn time(text: &str) -> Result<Time, String> {
     let split = TIMES.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
     let seconds = split.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * unit));
@@ -16,7 +16,7 @@ pub(super) fn time(text: &str) -> Result<Time, String> {
 
 const RATES: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("Gbit/s", 1.25e8)];
 
-/// What a byte takes: a time with its unit, or a rate.
+/// Reads the time of a byte: a time with its unit, or a rate.
 pub(super) fn per_byte(text: &str) -> Result<Time, String> {
     let found = RATES.iter().find_map(|(unit, rate)| Some((text.strip_suffix(unit)?, rate)));
     let of_rate = found.and_then(|(number, unit)| Some(1.0 / (number.parse::<f64>().ok()? * unit)));
@@ -26,7 +26,7 @@ pub(super) fn per_byte(text: &str) -> Result<Time, String> {
     })
 }
 
-/// Bytes for people: whole in the largest unit in which they are, or else with three digits.
+/// Bytes as text: a whole number in the largest unit that divides them, otherwise three digits.
 pub(super) fn show(bytes: u64) -> String {
     let units = [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.into_iter().find(|(_, factor)| bytes >= *factor) {
@@ -40,7 +40,7 @@ pub(super) fn show(bytes: u64) -> String {
     }
 }
 
-/// Bytes per second for people, with three digits.
+/// Bytes per second as text, with three digits.
 pub(super) fn rate(rate: f64) -> String {
     let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
     let (name, unit) = units.into_iter().find(|(_, unit)| rate >= *unit).unwrap_or(units[2]);

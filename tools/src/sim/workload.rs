@@ -5,17 +5,17 @@ use tasuki_schedule::Schedule;
 use tasuki_schedule::goal::{self, Goal, OpKind};
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
-/// What is to be said of it.
+/// A description of what is simulated.
 pub(super) struct Workload {
-    /// One word.
+    /// A single word for it.
     pub(super) name: String,
-    /// What is done, and of how much.
+    /// The operation and the amount of data.
     pub(super) what: String,
     pub(super) ranks: usize,
-    /// Who gives or gets, if that is said.
+    /// The root, if there is one.
     pub(super) root: Option<usize>,
-    /// Bytes of the message or of a block; of all blocks where these differ; of a file's plan, the most that a rank
-    /// gives.
+    /// Bytes of the message or of a block, or of all blocks if these differ. For a file's plan, the
+    /// largest input of a rank.
     pub(super) bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which kind of span and arrow is drawn in which colour; told apart by people who see no difference of red and green.
+//! The colours of spans and arrows. People who cannot tell red from green can tell them apart.
 
 use super::lanes::Kind;
 use plotters::style::RGBColor;
@@ -7,12 +7,12 @@ pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
 pub(super) const FAINT: RGBColor = RGBColor(226, 226, 226);
 pub(super) const BAND: RGBColor = RGBColor(246, 247, 249);
 pub(super) const FAILED: RGBColor = RGBColor(200, 30, 30);
-/// Arrows from posts to runs, of bytes, and from effects to what they let go on.
+/// Arrows from posts to runs, arrows of bytes, and arrows from effects to what they release.
 pub(super) const COURSE: RGBColor = RGBColor(120, 120, 120);
 pub(super) const DATA: RGBColor = RGBColor(0, 130, 130);
 pub(super) const CAUSE: RGBColor = RGBColor(201, 93, 20);
 
-/// The colour of a kind.
+/// The colour of a kind of span.
 pub(super) fn of(kind: Kind) -> RGBColor {
     match kind {
         Kind::Program => RGBColor(236, 226, 190),
@@ -29,12 +29,12 @@ pub(super) fn of(kind: Kind) -> RGBColor {
     }
 }
 
-/// The kind of that word; what nobody of us wrote counts as run.
+/// The kind with that word. A word that Tasuki does not write counts as `run`.
 pub(super) fn kind(word: &str) -> Kind {
     Kind::ALL.into_iter().find(|kind| kind.word() == word).unwrap_or(Kind::Run)
 }
 
-/// What a kind means, in the legend.
+/// What the legend says about a kind.
 pub(super) fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::Program => "span of the program",

@@ -1,4 +1,5 @@
-//! The trace of a whole job: its place is tried before the job starts, and filled when it has ended.
+//! The trace of a whole job. The launcher checks before the job starts that it can write the trace,
+//! and writes it when the job has ended.
 
 use super::{json, lanes, link, parts};
 use crate::run::names;
@@ -12,7 +13,7 @@ use tasuki_command::misuse;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::trace::part_file;
 
-/// A trace that is being made.
+/// A trace of a running job.
 #[derive(Debug)]
 pub(crate) struct Trace {
     file: PathBuf,
@@ -20,7 +21,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Tries whether file and parts can be written, and takes away what an earlier job left. An error is the user's.
+    /// Checks that the file and its parts can be written, and removes the parts of an earlier job.
+    /// An error is misuse by the user.
     pub(crate) fn begin(file: &Path, ranks: usize) -> anyhow::Result<Trace> {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
         let refused = |path: &Path, error: std::io::Error| {
@@ -34,7 +36,7 @@ impl Trace {
         Ok(Trace { file, ranks })
     }
 
-    /// Joins what the ranks left; what is to be said about it.
+    /// Joins the parts that the ranks wrote. Returns remarks for the user.
     pub(crate) fn join(&self) -> anyhow::Result<Vec<String>> {
         let found = parts::read(&self.file, self.ranks);
         let remarks = remarks(&found);
@@ -46,7 +48,7 @@ impl Trace {
     }
 }
 
-/// Joins the parts that lie beside a file; what is to be said about it.
+/// Joins the parts that lie beside a file. Returns remarks for the user.
 pub(super) fn join_again(file: &Path) -> anyhow::Result<Vec<String>> {
     let none = || misuse(format!("there are no parts {}.rank0 and so on", file.display()));
     let ranks = parts::count(file).ok_or_else(none)?;
@@ -73,7 +75,7 @@ fn remarks(found: &parts::Found) -> Vec<String> {
     remarks
 }
 
-/// A name that ends in `.gz` asks for a compressed file.
+/// Writes the trace, compressed if the file's name ends in `.gz`.
 fn write(file: &Path, found: &parts::Found, sheet: &lanes::Sheet) -> anyhow::Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
     if file.extension().is_some_and(|end| end == "gz") {

@@ -1,8 +1,8 @@
-//! A trace in the Trace Event Format, which Perfetto and chrome://tracing show: a process for each rank, microseconds
-//! from the first event, arrows as flows.
+//! Writes a trace in the Trace Event Format, which Perfetto and chrome://tracing show. Each rank is
+//! a process, times are microseconds from the first event, and arrows are flows.
 //!
-//! The process of a rank has the rank's number and one more, and threads count from 1: some viewers take 0 for no
-//! process at all, or make one row of all threads 0. Names carry the rank's own number.
+//! The process number is the rank plus one, and threads count from 1. Some viewers take the number
+//! 0 for "no process", or show all threads 0 in one row. The names contain the rank itself.
 
 use super::lanes::{Kind, MEMORY, Mark, Sheet, Span, UNDER_WAY};
 use super::parts::Found;
@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Writes it; an event a line, in the order of time.
+/// Writes the trace, one event a line, ordered by time.
 pub(super) fn write(out: &mut impl Write, found: &Found, sheet: &Sheet) -> io::Result<()> {
     let begins = sheet.spans.iter().map(|span| span.begin);
     let start = begins.chain(sheet.marks.iter().map(|mark| mark.at)).min().unwrap_or(0);
     let mut timed: Vec<(u64, u8, u64, Value)> = Vec::new();
     for span in &sheet.spans {
-        // Whole before part, where both begin at once.
+        // Of two spans that begin together, the longer comes first: it encloses the other.
         timed.push((span.begin, 0, u64::MAX - span.end, complete(span, start)));
     }
     for (number, arrow) in sheet.arrows.iter().enumerate() {
         let (from, to) = (&sheet.spans[arrow.from], &sheet.spans[arrow.to]);
         let (leaves, reached) = (from.leaves(arrow), to.reached());
-        // Clocks of processors may differ by some ns.
+        // The clocks of two processors may differ by a few nanoseconds.
         let leaves = leaves.min(reached).max(from.begin);
         let id = number as u64 + 1;
         timed.push((leaves, 1, id, flow("s", from, leaves - start, arrow.kind, id)));
@@ -47,17 +47,17 @@ pub(super) fn write(out: &mut impl Write, found: &Found, sheet: &Sheet) -> io::R
     writeln!(out, "]}}")
 }
 
-/// Nanoseconds as microseconds, to the nanosecond.
+/// Converts nanoseconds to microseconds and keeps the fraction.
 fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// The process of a rank.
+/// The process number of a rank.
 fn pid(rank: u32) -> u64 {
     u64::from(rank) + 1
 }
 
-/// The thread of a lane.
+/// The thread number of a lane.
 fn tid(lane: u32) -> u64 {
     u64::from(lane) + 1
 }
@@ -74,7 +74,7 @@ fn complete(span: &Span, start: u64) -> Value {
     })
 }
 
-/// An end of an arrow; `bp` binds it to the span around it, not to the next one.
+/// One end of an arrow. `bp` binds it to the span that encloses it, not to the next span.
 fn flow(phase: &str, span: &Span, ns: u64, kind: &str, id: u64) -> Value {
     json!({
         "ph": phase, "pid": pid(span.rank), "tid": tid(span.lane), "ts": us(ns), "name": kind, "cat": "arrow", "id": id,
@@ -102,7 +102,7 @@ fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
     }
     let threads: BTreeMap<u32, &[String]> =
         found.parts.iter().map(|part| (part.rank.0, &part.threads[..])).collect();
-    // Others may have reached the memory of a rank that left no part.
+    // A rank that left no part may still have spans: other ranks accessed its memory.
     for rank in threads.keys().chain(lanes.keys()).copied().collect::<BTreeSet<u32>>() {
         say(rank, 0, "process_name", "name", format!("rank {rank}").into());
         say(rank, 0, "process_sort_index", "sort_index", rank.into());
@@ -121,7 +121,7 @@ fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
     events
 }
 
-/// A mark where the record of a rank begins, if that is not where the rank began.
+/// Marks the beginning of a rank's record where earlier events were lost.
 fn losses(found: &Found, sheet: &Sheet, start: u64) -> Vec<Value> {
     let full = found.parts.iter().filter(|part| part.lost > 0);
     let mark = |part: &tasuki_core::engine::trace::RankTrace| {

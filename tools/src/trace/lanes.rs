@@ -1,46 +1,48 @@
-//! Spans on lanes, and arrows between spans: what a trace consists of, whatever it is written as.
+//! Spans on lanes, and arrows between spans: the content of a trace, independent of the file
+//! format.
 //!
-//! A lane is a thread of a rank, on which spans lie inside each other or one behind the other; or a row of its own for
-//! what is under way beside all threads; or one for what happens to a rank's memory that no thread of it did.
+//! A lane is a row of the picture. There are three sorts: a thread of a rank, whose spans nest or
+//! follow each other; a row for commands and transfers that are under way while the threads do
+//! other things; and a row for accesses to a rank's memory by other ranks.
 
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Lanes from here on are no threads: what is under way.
+/// Lanes from this number on are not threads; they show what is under way.
 pub(super) const UNDER_WAY: u32 = 1000;
-/// Lanes from here on are a rank's memory, which others read and write.
+/// Lanes from this number on show a rank's memory, which other ranks read and write.
 pub(super) const MEMORY: u32 = 1_000_000;
 
-/// What a span is of; each has its colour.
+/// What a span shows. Each kind has its own colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     /// A span that the program made.
     Program,
     /// The program puts, gets or copies.
     Transfer,
-    /// A rank reads or writes the memory of another one.
+    /// A rank reads or writes another rank's memory.
     Access,
     /// The program waits.
     Wait,
-    /// It posts commands.
+    /// The program posts commands.
     Post,
-    /// It raises a signal that commands wait for.
+    /// The program raises a signal that commands wait for.
     Raise,
-    /// A command fires, and is run later.
+    /// A command fires; it runs later.
     Fire,
-    /// A command is run.
+    /// A command runs.
     Run,
     /// A handler runs.
     Handler,
-    /// A part of a shared copy.
+    /// A rank copies one part of a shared copy.
     Share,
-    /// The effects of a command that was under way happen.
+    /// The effects of a command happen after it was under way.
     Effect,
 }
 
 impl Kind {
-    /// All, from what lies outside to what lies inside where times are equal.
+    /// All kinds. Of two spans with equal times, the kind that comes first here encloses the other.
     pub(super) const ALL: [Kind; 11] = [
         Kind::Program,
         Kind::Transfer,
@@ -55,7 +57,7 @@ impl Kind {
         Kind::Effect,
     ];
 
-    /// Its word in files.
+    /// The word for this kind in files.
     pub(super) fn word(self) -> &'static str {
         match self {
             Kind::Program => "program",
@@ -73,18 +75,18 @@ impl Kind {
     }
 }
 
-/// Something that took a time on a lane of a rank.
+/// Something that took some time on a lane of a rank.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Span {
     pub(super) rank: u32,
     pub(super) lane: u32,
     pub(super) kind: Kind,
-    /// In ns; at least one long once it is laid out.
+    /// In ns. `lay_out` makes each span at least 1 ns long.
     pub(super) begin: u64,
     pub(super) end: u64,
     pub(super) name: String,
     pub(super) failed: bool,
-    /// More about it, by name.
+    /// Details, each with its name.
     pub(super) facts: Vec<(&'static str, Value)>,
 }
 
@@ -97,17 +99,18 @@ pub(super) struct Mark {
     pub(super) name: String,
 }
 
-/// One span led to another: a post to its run, an effect to what it let go on.
+/// Shows that one span led to another: a post to the run of its command, an effect to what it
+/// released.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Arrow {
     pub(super) kind: &'static str,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Whether it starts where its span ends: an effect comes after the action.
+    /// True if the arrow starts at the end of its span, as an effect comes after the action.
     pub(super) at_end: bool,
 }
 
-/// All of it.
+/// All spans, marks and arrows of a trace.
 #[derive(Default, Debug)]
 pub(super) struct Sheet {
     pub(super) spans: Vec<Span>,
@@ -116,12 +119,13 @@ pub(super) struct Sheet {
 }
 
 impl Span {
-    /// Where an arrow leaves it, inside.
+    /// The time at which an arrow leaves the span; it lies inside the span.
     pub(super) fn leaves(&self, arrow: &Arrow) -> u64 {
         if arrow.at_end { self.end - 1 } else { self.begin }
     }
 
-    /// Where an arrow reaches it: a wait at its end, which is what it let come; what moves bytes when they are there.
+    /// The time at which an arrow reaches the span. An arrow reaches a wait at its end, because it
+    /// ended the wait, and a transfer or access at its end, because its bytes have arrived then.
     pub(super) fn reached(&self) -> u64 {
         let is_at_end = matches!(self.kind, Kind::Wait | Kind::Transfer | Kind::Access);
         if is_at_end { self.end - 1 } else { self.begin }
@@ -129,7 +133,8 @@ impl Span {
 }
 
 impl Sheet {
-    /// Gives each of those spans a lane from `first` on, on which no other of them is at that time.
+    /// Gives each of these spans a lane, numbered from `first`, on which none of the other spans
+    /// overlaps it.
     pub(super) fn find_lanes(&mut self, first: u32, spans: &[usize]) {
         let mut order: Vec<usize> = spans.to_vec();
         order.sort_by_key(|&at| (self.spans[at].begin, self.spans[at].end));
@@ -147,8 +152,8 @@ impl Sheet {
         }
     }
 
-    /// Spans of a lane lie inside each other, and none has no length: where times are too coarse to tell, by a
-    /// nanosecond.
+    /// Makes the spans of each lane nest and gives each one a length. Where the clock is too coarse
+    /// to order two times, moves one by a nanosecond.
     pub(super) fn lay_out(&mut self) {
         let mut order: Vec<usize> = (0..self.spans.len()).collect();
         order.sort_by_key(|&at| {

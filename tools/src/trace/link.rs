@@ -1,9 +1,15 @@
-//! Events of all ranks become spans, and arrows where it is known what led to what.
+//! Turns the events of all ranks into spans, and draws arrows where the events show what led to
+//! what.
 //!
-//! From a post to the firing of its command, from there to whoever ran it, and from there to its effects, by the
-//! numbers of positions and flights. From a put to the memory where its bytes arrive, and from there to a get. From an effect to the wait or the command that it let go on: the first that took
-//! the signal from below the awaited value to it. Where ranks do not see how far a signal has come, the effects are
-//! counted, which is right as long as nothing else raises that signal and no event is lost.
+//! The arrows lead
+//! - from a post to the firing of its command, from there to the rank that ran it, and from there
+//!   to its effects. The positions of commands and the numbers of flights identify them;
+//! - from a put to the memory where its bytes arrive, and from the memory to a get;
+//! - from an effect to the wait or command that it released: the first effect that took the signal
+//!   from below the awaited value to that value or beyond.
+//!
+//! Where ranks do not see the value of a signal, this code adds up the effects. The sum is right if
+//! nothing else raises the signal and no event was lost.
 
 use super::lanes::{Arrow, Kind, MEMORY, Mark, Sheet, Span, UNDER_WAY};
 use super::names;
@@ -17,29 +23,29 @@ use tasuki_core::fabric::reached;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
-/// A signal was raised.
+/// One raise of a signal.
 struct Raise {
-    /// Between when and when.
+    /// The signal was raised between `at` and `done`.
     at: u64,
     done: u64,
-    /// By how much.
+    /// The amount added to the signal.
     amount: u64,
-    /// How far it had come after that, if that is known.
+    /// The value of the signal after the raise, if it is known.
     value: Option<u64>,
     span: usize,
 }
 
-/// Something went on because a signal had come so far.
+/// A wait or command that went on because a signal had reached a value.
 struct Goer {
     signal: GlobalAddress,
     value: u64,
-    /// From when on it may have waited.
+    /// The earliest time at which it may have begun to wait.
     since: u64,
     at: u64,
     span: usize,
 }
 
-/// A transfer of the program's.
+/// A transfer that the program called.
 struct Moved {
     rank: u32,
     transfer: Transfer,
@@ -67,17 +73,18 @@ struct Linker {
     raises: BTreeMap<u64, Vec<Raise>>,
     goers: Vec<Goer>,
     moved: Vec<Moved>,
-    /// When operations ended, by rank and number.
+    /// When operations ended, by rank and operation number.
     arrived: HashMap<(u32, u64), u64>,
-    /// Whether the parts have all that happened.
+    /// True if no event was lost.
     is_complete: bool,
-    /// What each thread of the rank at hand did last in a queue: effects are of that.
+    /// The last span of each thread of the current rank in each queue. The effects that follow
+    /// belong to it.
     last: HashMap<(u16, QueueId), usize>,
-    /// The post that is being gathered: several commands may be posted by one call.
+    /// The last post. One call may post several commands, and they share a span.
     post: Option<(u16, u64, u64, usize)>,
 }
 
-/// Spans and arrows of those parts.
+/// Builds the spans and arrows of these parts.
 pub(super) fn link(parts: &[RankTrace]) -> Sheet {
     let mut linker = Linker { is_complete: parts.iter().all(|part| part.lost == 0), ..Linker::default() };
     for part in parts {
@@ -133,7 +140,7 @@ impl Linker {
                 if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {
                     let (at, done) = (event.begin_ns, event.end_ns);
                     self.raise(signal, Raise { at, done, amount, value, span });
-                    // The span in which it happened lasts until it has.
+                    // The span lasts until its effect has happened.
                     let end = &mut self.sheet.spans[span].end;
                     *end = event.end_ns.max(*end);
                 }
@@ -186,7 +193,7 @@ impl Linker {
         self.raises.entry(signal.bits()).or_default().push(raise);
     }
 
-    /// A call of the program has raised a signal.
+    /// Records that a call of the program raised a signal.
     fn raised(&mut self, event: &TraceEvent, raise: tasuki_core::engine::trace::Raise, span: usize) {
         self.fact(span, "signal", names::signal(raise.signal));
         self.fact(span, "amount", raise.amount);
@@ -264,7 +271,7 @@ impl Linker {
         self.sheet
     }
 
-    /// What is known of a command that was under way.
+    /// Adds what the events tell about a command that was under way.
     fn fly(&mut self, place: CommandId, flight: Flight, under_way: &mut Vec<usize>) {
         let name = flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
         let mut run = flight.ran;
@@ -284,7 +291,7 @@ impl Linker {
                 }
                 fired.into_iter().for_each(|fired| self.arrow("fire", fired, run, false));
             }
-            // It was run when it fired, and only its effects had to wait.
+            // The command ran when it fired; only its effects came later.
             (None, Some(fired)) => {
                 self.sheet.spans[fired].kind = Kind::Run;
                 run = Some(fired);
@@ -292,7 +299,8 @@ impl Linker {
             (None, None) => {}
         }
         let Some(run) = run else { return };
-        // To where each rank begins to take part: an arrow to each part would hide what it is about.
+        // One arrow to the first part of each thread that helps. An arrow to each part would hide
+        // the parts.
         let mut helping = HashSet::new();
         for part in flight.shared {
             let Span { rank, lane, .. } = self.sheet.spans[part];
@@ -307,13 +315,14 @@ impl Linker {
         }
     }
 
-    /// From where the bytes of a transfer lay to where they arrive. An end that is the calling rank's is the call
-    /// itself, another one a span at the memory of its rank.
+    /// Draws arrows from the memory that a transfer reads to the memory that it writes. The calling
+    /// rank's own memory is represented by the span of the call, and another rank's by a span on
+    /// that rank's memory lane.
     fn move_bytes(&mut self, moved: &Moved, under_way: &mut Vec<usize>, accesses: &mut Vec<usize>) {
         let Moved { rank, transfer, span } = moved;
         let mut carrier = *span;
         if let Some(number) = transfer.number {
-            let Some(&end) = self.arrived.get(&(*rank, number)) else { return }; // it failed, or that is lost
+            let Some(&end) = self.arrived.get(&(*rank, number)) else { return }; // it failed, or its end was lost
             let mut copy = self.sheet.spans[*span].clone();
             copy.end = end.max(copy.begin);
             carrier = self.push(copy);
@@ -353,7 +362,7 @@ impl Linker {
         self.sheet.spans.len() - 1
     }
 
-    /// From effects and raises to what they let go on.
+    /// Draws arrows from effects and raises to what they released.
     fn let_go(&mut self) {
         for raises in self.raises.values_mut() {
             raises.sort_by_key(|raise| raise.at);
@@ -374,7 +383,8 @@ impl Linker {
     }
 }
 
-/// The span of the raise that took the signal to what was waited for, if it is known and came in that time.
+/// Returns the span of the raise that took the signal to the awaited value, if it is known and
+/// happened during the wait.
 fn first_to_reach(raises: &[Raise], goer: &Goer) -> Option<usize> {
     let before = raises.iter().take_while(|raise| raise.at <= goer.at);
     let takes = |raise: &&Raise| {
@@ -411,7 +421,7 @@ mod tests {
         GlobalAddress::new(Rank(rank), signal_offset(3))
     }
 
-    /// The arrows of a trace as kinds and names.
+    /// The arrows of a trace, each as its kind and the names of its two spans.
     fn arrows(sheet: &Sheet) -> Vec<(&str, &str, &str)> {
         let name = |at: usize| sheet.spans[at].name.as_str();
         sheet.arrows.iter().map(|arrow| (arrow.kind, name(arrow.from), name(arrow.to))).collect()

@@ -1,10 +1,11 @@
-//! `tasuki trace`, and what `tasuki run --trace` does: what happened on the ranks of a job, as a file and as a picture.
+//! `tasuki trace` and `tasuki run --trace`: record what the ranks of a job did, as a file and as a
+//! picture.
 //!
 //! ```text
-//! parts      what ranks left beside the file            join      the whole: before the job, and after it
-//! lanes      spans and arrows, on lanes                 link      which arrow goes from where to where
-//! json       as Trace Event JSON                        reading   the same, read
-//! picture    drawn (scale: its axis; colours)           names     what things are called
+//! parts      reads the parts that ranks wrote      join       makes one file of the parts
+//! lanes      spans and arrows, on lanes            link       finds which span led to which
+//! json       writes Trace Event JSON               reading    reads Trace Event JSON
+//! picture    draws it (scale: axis; colours)       names      names of commands, calls, queues
 //! ```
 
 mod colours;
@@ -24,7 +25,7 @@ use tasuki_command::misuse;
 
 const EXAMPLE: &str = "\
 Examples:
-  tasuki run -n 4 --trace run.json ./prog           what happened, for https://ui.perfetto.dev
+  tasuki run -n 4 --trace run.json ./prog           for https://ui.perfetto.dev
   tasuki run -n 4 --trace run.json.gz ./prog        compressed
   tasuki trace draw run.json -o run.svg
   tasuki trace draw run.json --from 1.2ms --to 1.4ms -o part.svg

@@ -1,4 +1,4 @@
-//! What things are called for people.
+//! Names of commands, calls, queues and signals as the trace shows them.
 
 use tasuki_core::engine::trace::{CommandSummary, QueueId, Transfer};
 use tasuki_core::queue::command::{Action, Command};
@@ -6,7 +6,7 @@ use tasuki_core::queue::layout::CALLS;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{SIGNAL_STRIDE, SIGNALS};
 
-/// Bytes in the unit in which they are least.
+/// A number of bytes in the largest unit that fits.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -15,7 +15,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A command in one or two words, without numbers: tools group what happened by its name.
+/// A command in one or two words without numbers: viewers group events by name.
 pub(super) fn short(brief: &CommandSummary) -> String {
     match brief.command().map(|command| command.action) {
         None => "no command".into(),
@@ -31,7 +31,7 @@ pub(super) fn short(brief: &CommandSummary) -> String {
     }
 }
 
-/// How many bytes a command moves, if it does.
+/// The number of bytes that a command moves, if it moves any.
 pub(super) fn bytes(brief: &CommandSummary) -> Option<u64> {
     match brief.command()?.action {
         Action::Copy { len, .. } | Action::Reduce { len, .. } => Some(len),
@@ -40,7 +40,7 @@ pub(super) fn bytes(brief: &CommandSummary) -> Option<u64> {
     }
 }
 
-/// A transfer of the program's, as the call is named.
+/// The name of the program's call for a transfer.
 pub(super) fn transfer(transfer: &Transfer) -> &'static str {
     match (transfer.from.is_null(), transfer.to.is_null()) {
         (true, _) if transfer.raise.is_some() => "put_signal",
@@ -50,12 +50,13 @@ pub(super) fn transfer(transfer: &Transfer) -> &'static str {
     }
 }
 
-/// The name of a call without its arguments: `wait` of `wait(signal 3 >= 20006)`, and `wait(allreduce)` of
-/// `wait(allreduce(8 bytes))`.
+/// The name of a call without its arguments: `wait` for `wait(signal 3 >= 20006)`, and
+/// `wait(allreduce)` for `wait(allreduce(8 bytes))`.
 pub(super) fn call(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphabetic() || "_. ".contains(c);
     let (name, rest) = text.split_at(text.find(|c| !is_name(c)).unwrap_or(text.len()));
-    // Only these have a call within: `barrier(split(colour 1) of world)` names a communicator.
+    // Only a wait has a call as its argument: in `barrier(split(colour 1) of world)` the argument
+    // is a communicator.
     let of_call = rest.strip_prefix('(').filter(|_| ["wait", "await"].contains(&name));
     let within = of_call.and_then(|rest| {
         let (inner, _) = rest.split_at_checked(rest.find('(')?)?;
@@ -72,7 +73,7 @@ pub(super) fn long(brief: &CommandSummary) -> String {
     brief.command().map_or_else(String::new, |command| command.to_string())
 }
 
-/// What a command lets happen.
+/// The effects of a command: each a signal and the amount added to it.
 pub(super) fn effects(brief: &CommandSummary) -> Vec<String> {
     let effects = brief.command().map_or([None; 2], |Command { effects, .. }| effects);
     effects
@@ -82,12 +83,12 @@ pub(super) fn effects(brief: &CommandSummary) -> Vec<String> {
         .collect()
 }
 
-/// A signal by number and rank.
+/// A signal as its number and its rank.
 pub(super) fn signal(at: GlobalAddress) -> String {
     format!("signal {} of rank {}", at.offset().saturating_sub(SIGNALS) / SIGNAL_STRIDE, at.rank())
 }
 
-/// A queue by number and rank.
+/// A queue as its number and its rank.
 pub(super) fn queue(queue: QueueId) -> String {
     match queue.number {
         CALLS => format!("calls of rank {}", queue.owner),

@@ -1,4 +1,4 @@
-//! The parts that ranks left beside the file of a job.
+//! Reads the parts that the ranks of a job wrote beside the file of the trace.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,14 +6,14 @@ use std::path::Path;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::trace::{RankTrace, part_file};
 
-/// What ranks left, and what is to be said about it.
+/// The parts that were found, with remarks for the user.
 #[derive(Default)]
 pub(super) struct Found {
-    /// By rank; some may be missing.
+    /// In order of ranks; some may be missing.
     pub(super) parts: Vec<RankTrace>,
-    /// Ranks of which there is no part.
+    /// Ranks that left no part.
     pub(super) missing: Vec<usize>,
-    /// Files that are no parts, and why.
+    /// Why some files could not be used.
     pub(super) remarks: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn read(file: &Path, ranks: usize) -> Found {
     found
 }
 
-/// How many ranks the job had of which there are parts beside that file.
+/// The size of the job whose parts lie beside that file; `None` if there are none.
 pub(super) fn count(file: &Path) -> Option<usize> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -58,6 +58,6 @@ fn is_number(text: &str) -> bool {
 /// Removes the parts of all ranks.
 pub(super) fn remove(file: &Path, ranks: usize) {
     for rank in Rank::all(ranks) {
-        let _ = fs::remove_file(part_file(file, rank)); // most of the time there is none
+        let _ = fs::remove_file(part_file(file, rank)); // usually there is no such file
     }
 }

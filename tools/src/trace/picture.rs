@@ -1,4 +1,5 @@
-//! A trace as a picture: a lane for each thread, time from left to right, what lies inside below what it lies in.
+//! Draws a trace: one lane for each thread, time from left to right, nested spans below the span
+//! that encloses them.
 
 use super::colours::{BAND, CAUSE, COURSE, DATA, FAILED, FAINT, INK, kind, meaning, of};
 use super::lanes::{Kind, UNDER_WAY};
@@ -10,34 +11,35 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-/// Pixels.
+/// Sizes are in pixels.
 const WIDTH: u32 = 1400;
 const LEFT: i32 = 150;
 const RIGHT: i32 = 24;
 const HEAD: i32 = 102;
-/// Where the legend begins, and its next row.
+/// Where the legend begins, and the distance of its rows.
 const LEGEND: i32 = 58;
 const LEGEND_ROW: i32 = 18;
 const AXIS: i32 = 44;
 const ROW: i32 = 16;
 const BETWEEN_LANES: i32 = 8;
 const BETWEEN_RANKS: i32 = 8;
-/// Roughly what a letter takes in a box, and in the legend.
+/// The approximate width of a letter in a box and in the legend.
 const LETTER: f64 = 6.0;
 const LEGEND_LETTER: i32 = 6;
-/// Rows of a lane that are drawn: deeper ones would be too many to be read.
+/// The number of rows that a lane has at most: more rows would be unreadable.
 const DEPTH_MAX: usize = 6;
-/// Arrows that are drawn: more of them hide what they are about.
+/// The number of arrows drawn at most: more of them hide the picture.
 const ARROWS_MAX: usize = 300;
-/// Marks that are drawn.
+/// The number of marks drawn at most.
 const MARKS_MAX: usize = 300;
-/// The shortest arrow that is drawn, in pixels from left to right, where it stays in its lane.
+/// The least length of an arrow within one lane, in pixels from left to right; shorter ones are not
+/// drawn.
 const ARROW_MIN: i32 = 3;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), std::boxed::Box<dyn std::error::Error>>;
 
-/// The picture of what happened between two times, in us.
+/// Draws what happened between two times, given in us.
 pub(super) fn draw(run: &Run, name: &str, range: Range<f64>) -> anyhow::Result<String> {
     let mut svg = String::new();
     let picture = Picture::new(run, range);
@@ -49,18 +51,19 @@ pub(super) fn draw(run: &Run, name: &str, range: Range<f64>) -> anyhow::Result<S
     Ok(svg)
 }
 
-/// Where everything is.
+/// The layout of the picture.
 struct Picture<'r> {
     run: &'r Run,
     range: Range<f64>,
-    /// Where each lane begins, and how many rows it has.
+    /// The top of each lane and its number of rows.
     lanes: BTreeMap<Lane, (i32, usize)>,
     height: i32,
 }
 
 impl<'r> Picture<'r> {
     fn new(run: &'r Run, range: Range<f64>) -> Picture<'r> {
-        // A thread has a lane though it does nothing here; what is under way only where it is.
+        // A thread has a lane even if it does nothing in this range; other lanes are shown only
+        // where they have spans.
         let threads = run.lanes.keys().filter(|lane| lane.1 <= UNDER_WAY); // threads count from 1
         let mut rows: BTreeMap<Lane, usize> = threads.map(|lane| (*lane, 1)).collect();
         for one in run.boxes.iter().filter(|one| overlap(one, &range)) {
@@ -112,7 +115,7 @@ impl<'r> Picture<'r> {
         self.draw_legend(root)
     }
 
-    /// What colours mean: boxes, failures, arrows.
+    /// Draws the legend: colours of boxes, failures and arrows.
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
         let shown: HashSet<&str> = self.run.boxes.iter().map(|one| one.kind.as_str()).collect();
         let boxes = Kind::ALL.into_iter().filter(|kind| shown.contains(kind.word()));
@@ -194,7 +197,7 @@ impl<'r> Picture<'r> {
     }
 
     fn draw_boxes(&self, root: &Area<'_>, which: Kind) -> Drawn {
-        // What would lie on the same pixels need not be drawn twice.
+        // A box that would cover the pixels of one already drawn is skipped.
         let mut drawn: HashSet<(Lane, usize, i32)> = HashSet::new();
         for one in self.run.boxes.iter().filter(|one| kind(&one.kind) == which && overlap(one, &self.range)) {
             let Some((top, bottom)) = self.place(one) else { continue };
@@ -204,7 +207,7 @@ impl<'r> Picture<'r> {
                 continue;
             }
             let colour = if one.failed { FAILED } else { of(which) };
-            let gap = i32::from(right - left > 3); // so that neighbours can be told apart
+            let gap = i32::from(right - left > 3); // a gap keeps neighbours apart
             root.draw(&Rectangle::new([(left, top), (right - gap, bottom)], colour.filled()))?;
             let room = (f64::from(right - left - 6) / LETTER) as usize;
             if room >= 3 {
@@ -217,7 +220,7 @@ impl<'r> Picture<'r> {
         Ok(())
     }
 
-    /// A line through the lane, with the name beside it.
+    /// Draws a line through the lane, with the name beside it.
     fn draw_mark(&self, root: &Area<'_>, mark: &Mark) -> Drawn {
         let Some(&(top, rows)) = self.lanes.get(&mark.lane) else { return Ok(()) };
         let (x, bottom) = (self.x(mark.at), top + rows as i32 * ROW);
@@ -257,7 +260,7 @@ impl<'r> Picture<'r> {
         Ok(())
     }
 
-    /// Where an arrow begins or ends: at the middle of the innermost box there.
+    /// Where an arrow begins or ends: at the middle of the innermost box at that time.
     fn end(&self, (lane, us): (Lane, f64)) -> Option<(i32, i32)> {
         let first = self.run.boxes.partition_point(|one| one.lane < lane);
         let behind = self.run.boxes.partition_point(|one| (one.lane, one.begin) <= (lane, us + 1e-4));
@@ -267,7 +270,7 @@ impl<'r> Picture<'r> {
     }
 }
 
-/// The head of an arrow.
+/// The triangle at the head of an arrow.
 fn head(from: (i32, i32), to: (i32, i32)) -> [(i32, i32); 3] {
     let (dx, dy) = (f64::from(to.0 - from.0), f64::from(to.1 - from.1));
     let length = dx.hypot(dy).max(1.0);
@@ -283,7 +286,7 @@ fn overlap(one: &Box, range: &Range<f64>) -> bool {
     one.end >= range.start && one.begin <= range.end
 }
 
-/// A text of at most so many letters.
+/// A text shortened to at most `room` letters.
 fn cut(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_string();

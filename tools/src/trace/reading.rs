@@ -1,4 +1,5 @@
-//! A trace as it is read back, to be drawn: as much of the Trace Event Format as `tasuki run --trace` writes.
+//! Reads a trace file for drawing. It understands the part of the Trace Event Format that `tasuki
+//! run --trace` writes.
 
 use super::names;
 use flate2::read::MultiGzDecoder;
@@ -8,20 +9,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How compressed files begin.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A lane: process and thread, as the file numbers them. See [`rank`].
 pub(super) type Lane = (u32, u32);
 
-/// Something that took a time; in us from the first event.
+/// Something that took some time, in us from the first event.
 pub(super) struct Box {
     pub(super) lane: Lane,
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) begin: f64,
     pub(super) end: f64,
-    /// In how many others of its lane it lies.
+    /// The number of boxes of its lane that enclose it.
     pub(super) depth: usize,
     pub(super) failed: bool,
 }
@@ -33,14 +34,14 @@ pub(super) struct Mark {
     pub(super) at: f64,
 }
 
-/// From where and when to where and when.
+/// An arrow between two points, each a lane and a time.
 pub(super) struct Arrow {
     pub(super) kind: String,
     pub(super) from: (Lane, f64),
     pub(super) to: (Lane, f64),
 }
 
-/// A trace.
+/// The content of a trace file.
 #[derive(Default)]
 pub(super) struct Run {
     pub(super) boxes: Vec<Box>,
@@ -50,9 +51,9 @@ pub(super) struct Run {
     pub(super) lanes: BTreeMap<Lane, String>,
     /// Names of processes.
     pub(super) processes: BTreeMap<u32, String>,
-    /// What is to be said below the title.
+    /// The line below the title.
     pub(super) clock: String,
-    /// Events that are not in it.
+    /// The number of events that the file lacks.
     pub(super) lost: u64,
 }
 
@@ -104,9 +105,9 @@ pub(super) fn load(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads a file of `tasuki run --trace`; why it is none.
+/// Reads the text of a trace file. The error says why it is not one.
 pub(super) fn read(json: &str) -> Result<Run, String> {
-    let file: File = serde_json::from_str(json).map_err(|error| format!("no trace: {error}"))?;
+    let file: File = serde_json::from_str(json).map_err(|error| format!("not a trace: {error}"))?;
     let mut run = Run { clock: file.other_data.clock, ..Run::default() };
     run.lost = file.other_data.lost.values().sum();
     let (mut lanes, mut starts) = (BTreeSet::new(), HashMap::new());
@@ -139,9 +140,9 @@ pub(super) fn read(json: &str) -> Result<Run, String> {
         }
     }
     if run.boxes.is_empty() && run.marks.is_empty() {
-        return Err("there is nothing in it".into());
+        return Err("it contains no events".into());
     }
-    // A thread that has a name and did nothing needs no lane.
+    // A thread that did nothing gets no lane, though it has a name.
     run.lanes.retain(|lane, _| lanes.contains(lane));
     for lane in lanes {
         run.lanes.entry(lane).or_default();
@@ -150,7 +151,7 @@ pub(super) fn read(json: &str) -> Result<Run, String> {
     Ok(run)
 }
 
-/// What is written into a box: a call with its arguments, or a name with the bytes that were moved.
+/// The text of a box: the call with its arguments, or the name with the number of bytes moved.
 fn shown(name: String, args: &serde_json::Map<String, Value>) -> String {
     match (args.get("call").and_then(Value::as_str), args.get("bytes").and_then(Value::as_u64)) {
         (Some(call), _) if !call.is_empty() => call.to_string(),
@@ -164,7 +165,7 @@ fn text(args: &serde_json::Map<String, Value>, name: &str) -> String {
 }
 
 impl Run {
-    /// When the first thing begins and the last one ends.
+    /// When the first event begins and the last one ends.
     pub(super) fn times(&self) -> (f64, f64) {
         let marks = || self.marks.iter().map(|mark| mark.at);
         let first = self.boxes.iter().map(|one| one.begin).chain(marks()).fold(f64::MAX, f64::min);
@@ -177,7 +178,7 @@ impl Run {
             a.lane.cmp(&b.lane).then(a.begin.total_cmp(&b.begin)).then(b.end.total_cmp(&a.end))
         });
         let mut around: Vec<(Lane, f64)> = Vec::new();
-        // Times are rounded to the ns.
+        // Times are rounded to the nanosecond.
         let is_over = |(lane, end): &(Lane, f64), one: &Box| *lane != one.lane || *end < one.begin + 1e-4;
         for one in &mut self.boxes {
             while around.last().is_some_and(|last| is_over(last, one)) {

@@ -1,8 +1,8 @@
-//! The axis of a picture: round times, in a unit in which they are short; and times as they are typed.
+//! The axis of a picture: round times in a readable unit. Also reads times from the command line.
 
 use std::ops::Range;
 
-/// A unit of time: its name, and how many us it is.
+/// A unit of time: its name and its length in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit {
     pub(super) name: &'static str,
@@ -16,7 +16,7 @@ const UNITS: [Unit; 4] = [
     Unit { name: "ns", us: 1e-3 },
 ];
 
-/// The unit for times of about that many us.
+/// The unit for times of about `us` microseconds.
 pub(super) fn unit(us: f64) -> Unit {
     UNITS.into_iter().find(|unit| us >= 2.0 * unit.us).unwrap_or(UNITS[3])
 }
@@ -32,13 +32,13 @@ pub(super) fn ticks(range: &Range<f64>, count: f64) -> Vec<f64> {
     (first..=last).map(|number| number as f64 * step).collect()
 }
 
-/// A time in that unit, with no more digits than it takes to tell ticks of `step` apart.
+/// A time in that unit, with just enough digits to tell apart ticks of distance `step`.
 pub(super) fn label(us: f64, step: f64, unit: Unit) -> String {
     let digits = (-(step / unit.us).log10().floor()).clamp(0.0, 6.0) as usize;
     format!("{:.digits$}", us / unit.us)
 }
 
-/// A time as it is typed, in us.
+/// Reads a time from the command line, in us.
 pub(super) fn time(text: &str) -> Result<f64, String> {
     let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, name) = text.split_at(at);

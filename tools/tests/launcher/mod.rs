@@ -1,5 +1,5 @@
-//! Starts the built `tasuki` under a watchdog, hears what it says, and looks what it has left behind.
-#![allow(dead_code)] // each test file uses its part
+//! Starts the built `tasuki` under a watchdog, reads its output, and checks what it leaves behind.
+#![allow(dead_code)] // each test file uses a part of this module
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -22,7 +22,8 @@ pub(crate) const TASUKI: &str = env!("CARGO_BIN_EXE_tasuki");
 /// Shows in the environment of everything that a test starts.
 const MARK: &str = "LAUNCHER_TEST_MARK";
 
-/// The program whose ranks do what their arguments say: the core's example `rank`, built beside the command.
+/// The program whose ranks do what their arguments say: core's example `scripted_rank`, built
+/// beside the command.
 pub(crate) fn rank_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -54,7 +55,7 @@ pub(crate) fn stuck_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "stuck"], "stuck"))
 }
 
-/// The program of which one rank is killed at work: one of the conformance suite's.
+/// The program in which one rank is killed at work: one of the conformance suite's.
 pub(crate) fn dying_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| built(&["--workspace", "--bin", "dying"], "dying"))
@@ -66,7 +67,8 @@ pub(crate) fn ending_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "ending"], "ending"))
 }
 
-/// The program of which one rank fails in the way that its argument says: one of the conformance suite's.
+/// The program in which one rank fails in the way that its argument names: one of the conformance
+/// suite's.
 pub(crate) fn failing_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| built(&["--workspace", "--bin", "failing"], "failing"))
@@ -128,13 +130,13 @@ impl Ended {
         self.status.code().unwrap_or_else(|| panic!("killed by signal {:?}", self.status.signal()))
     }
 
-    /// Its exit code, with what it said in case the code is wrong.
+    /// Its exit code. Prints the output if the code is wrong.
     pub(crate) fn expect(self, code: i32) -> Ended {
         assert_eq!(self.status.code(), Some(code), "{self:?}");
         self
     }
 
-    /// What the launcher itself said.
+    /// The messages of the launcher itself.
     pub(crate) fn messages(&self) -> Vec<&str> {
         self.err.lines().filter(|line| line.starts_with("tasuki: ")).collect()
     }
@@ -172,13 +174,13 @@ pub(crate) fn start_ranks(count: usize, steps: &str) -> Running {
 }
 
 impl Running {
-    /// Starts a command whose output is to be heard.
+    /// Starts a command and captures its output.
     pub(crate) fn start(mut command: Command) -> Running {
         command.stdout(Stdio::piped());
         Running::start_writing(command)
     }
 
-    /// Starts a command whose standard output may go somewhere else.
+    /// Starts a command whose standard output may go elsewhere.
     pub(crate) fn start_writing(mut command: Command) -> Running {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -208,29 +210,30 @@ impl Running {
         self.child().stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
     }
 
-    /// What it has written to standard output by now.
+    /// What it has written to standard output so far.
     pub(crate) fn out(&self) -> String {
         self.out.now()
     }
 
-    /// What it has written to standard error by now.
+    /// What it has written to standard error so far.
     pub(crate) fn err(&self) -> String {
         self.err.now()
     }
 
-    /// Processes that the launcher has started itself, in their order; its first is the keeper.
+    /// The processes that the launcher started itself, in order. The first one is the keeper.
     pub(crate) fn children(&mut self) -> Vec<u32> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Those that are ranks, while the first keeper lives.
+    /// The processes that are ranks, as long as the first keeper lives.
     pub(crate) fn ranks(&mut self) -> Vec<u32> {
         self.children().into_iter().skip(1).collect()
     }
 
-    /// Waits until that many ranks run their program: before, they show the launcher's environment, or none.
+    /// Waits until `count` ranks run their program; before that, they show the launcher's
+    /// environment or none.
     pub(crate) fn until_ranks_run(&mut self, count: usize) {
         let runs =
             |rank: u32| environment(rank).iter().any(|variable| variable.starts_with("TASUKI_JOB_SOCKET="));
@@ -240,13 +243,13 @@ impl Running {
         });
     }
 
-    /// Everything that carries this run's mark.
+    /// All processes that carry this run's mark.
     pub(crate) fn marked(&self) -> Vec<u32> {
         let mark = format!("{MARK}={}", self.mark);
         processes().filter(|pid| environment(*pid).contains(&mark)).collect()
     }
 
-    /// Waits until it is as the test needs it.
+    /// Waits until a condition holds.
     pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Running) -> bool) {
         let start = Instant::now();
         while !is_so(self) {
@@ -255,7 +258,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, and that nothing of it is left.
+    /// Waits until it has ended and none of its processes is left.
     pub(crate) fn wait(mut self) -> Ended {
         let start = Instant::now();
         let mut child = self.child.take().expect("it is waited for once");
@@ -275,8 +278,8 @@ impl Running {
         Ended { status, out, err }
     }
 
-    /// A killed launcher's processes are ended by its keeper, a moment later; one that ended by itself leaves nothing
-    /// from the start.
+    /// The keeper ends the processes of a killed launcher a moment later. A launcher that ends by
+    /// itself leaves none at any time.
     fn assert_nothing_left(&self) {
         let start = Instant::now();
         loop {
@@ -354,7 +357,7 @@ pub(crate) fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ").trim().to_string()
 }
 
-/// Whether a local socket is there whose name contains that.
+/// Returns true if there is a local socket whose name contains `name`.
 pub(crate) fn has_socket(name: &str) -> bool {
     fs::read_to_string("/proc/net/unix").expect("the kernel's list of sockets").contains(name)
 }

@@ -1,4 +1,4 @@
-//! Where the libraries come from: wheels of PyPI, unpacked by pip; UCX from the distribution's packages.
+//! Installs the libraries: wheels of PyPI, unpacked by pip; UCX from the distribution's packages.
 
 use super::{Peer, Place, answers, run_shown, say};
 use anyhow::{Context, Result, bail, ensure};
@@ -7,23 +7,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What says that UCX can be compiled against.
+/// The file that shows that UCX can be compiled against.
 const UCX_HEADER: &str = "/usr/include/ucp/api/ucp.h";
 const UCX_PACKAGES: [&str; 2] = ["libucx-dev", "ucx-utils"];
 
 const PIP_WAY_OUT: &str =
     "pip needs the network, or a mirror named by PIP_INDEX_URL; the wheels are for Linux on x86_64";
 
-/// Unpacks a wheel and those it needs into the peer's prefix; which library that is.
+/// Unpacks a wheel and its dependencies into the peer's prefix. Returns the name and version of the
+/// library.
 ///
-/// It is unpacked beside and moved in when it is whole: a prefix that is there is never half of one. The libraries
-/// find their parts from where they are, so they may be moved.
+/// It unpacks beside the prefix and moves the complete folder, so that a prefix is never
+/// incomplete. The libraries find their parts relative to their own place, so they can be moved.
 pub(super) fn wheel(place: &Place, wheel: &str) -> Result<String> {
     ensure_pip()?;
     say(place.peer, &format!("installing {wheel} with pip"));
     let fresh = place.prefix.with_extension("new");
     remove(&fresh)?;
-    // Apart from this machine's own Python: what that has installed does not count, and stays as it is.
+    // Isolated from this machine's own Python packages, which are neither used nor changed.
     let mut pip = Command::new("python3");
     pip.args([
         "-m",
@@ -81,12 +82,12 @@ fn wheel_of(folder: &str) -> Option<String> {
     Some(format!("{name} {version}"))
 }
 
-/// Whether UCX can be compiled against.
+/// Returns true if UCX can be compiled against.
 pub(super) fn has_ucx() -> bool {
     Path::new(UCX_HEADER).exists()
 }
 
-/// Sees to it that UCX is there; which version that is.
+/// Makes sure that UCX is installed. Returns its version.
 pub(super) fn ucx(place: &Place) -> Result<String> {
     if !has_ucx() {
         install_ucx(place.peer)?;

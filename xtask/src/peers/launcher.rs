@@ -1,5 +1,5 @@
-//! The `mpiexec` of libraries that are installed: those that tell ranks of each other by PMI-1, and so can start
-//! programs of Tasuki, too.
+//! The `mpiexec` of installed libraries whose launchers speak PMI-1 and so can start Tasuki
+//! programs.
 
 use super::{Peer, Place};
 use anyhow::{Context, Result};
@@ -7,16 +7,16 @@ use cargo_metadata::Metadata;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Open MPI's speaks PMIx.
+/// Open MPI is missing: its launcher speaks PMIx.
 const SPEAK_PMI_1: [Peer; 2] = [Peer::Mpich, Peer::Intel];
 
-/// A launcher of somebody else's.
+/// The launcher of another project.
 pub(crate) struct Launcher {
     peer: Peer,
     prefix: PathBuf,
 }
 
-/// Installs what is not there yet of the libraries whose launchers speak PMI-1. Compiles nothing.
+/// Installs the libraries whose launchers speak PMI-1, unless they are installed. Compiles nothing.
 pub(crate) fn launchers(workspace: &Metadata) -> Result<Vec<Launcher>> {
     let launcher = |peer: Peer| {
         let place = Place::of(peer, workspace);
@@ -32,11 +32,11 @@ impl Launcher {
         self.peer.name()
     }
 
-    /// `mpiexec -n RANKS`; the program follows.
+    /// The command `mpiexec -n RANKS`, to which the program is added.
     pub(crate) fn command(&self, ranks: usize) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpiexec"));
         if self.peer == Peer::Intel {
-            // It finds its parts by this.
+            // The launcher finds its parts with this variable.
             command.env("I_MPI_ROOT", &self.prefix);
         }
         command.args(["-n", &ranks.to_string()]);

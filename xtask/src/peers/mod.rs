@@ -1,14 +1,14 @@
-//! The chore `peers`: installs the libraries that the bench is compared with, each below the target folder in a
-//! prefix of its own, and compiles our programs of `bench/peers/` against them.
+//! The command `peers`: installs the libraries with which the bench compares, each in its own
+//! prefix below the target folder, and compiles the programs of `bench/peers/` against them.
 //!
 //! ```text
-//! target/peers/NAME/             what the library's packages hold: bin/mpicc, bin/mpiexec, lib/ ..
-//! target/peers/NAME/bin/peer_*   our program
-//! target/peers/NAME/stamp        what was installed, and from which sources the program was made
+//! target/peers/NAME/             the library's files: bin/mpicc, bin/mpiexec, lib/ ..
+//! target/peers/NAME/bin/peer_*   the program of the bench
+//! target/peers/NAME/stamp        what was installed, and the sources of the program
 //! ```
 //!
-//! The bench's comparison needs all of this, the test's step `mpiexec` two of the launchers, and no part of the library
-//! a C compiler.
+//! The bench needs all of this for its comparison. The step `mpiexec` of the test needs two of the
+//! launchers. No part of Tasuki itself needs a C compiler.
 
 mod install;
 mod launcher;
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     names: Vec<Peer>,
 }
 
-/// A library that is measured beside ours.
+/// A library that the bench measures for comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Peer {
     /// MPICH, from PyPI.
@@ -55,8 +55,8 @@ impl Peer {
         }
     }
 
-    /// What pip is asked for; `None` for what comes from the distribution. The major version is part of a
-    /// comparison, so it does not move on by itself.
+    /// The requirement for pip; `None` for a library from the distribution. It fixes the major
+    /// version, since a comparison depends on it.
     fn wheel(self) -> Option<&'static str> {
         match self {
             Peer::Mpich => Some("mpich==5.*"),
@@ -67,7 +67,7 @@ impl Peer {
     }
 }
 
-/// Installs what is asked for; false if some of it could not be.
+/// Installs the requested libraries. Returns false if one could not be installed.
 pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     let all: &[Peer] = if options.names.is_empty() { Peer::value_variants() } else { &options.names };
     let mut failed = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// Where all peers are.
+/// The folder of all peers.
 fn home(workspace: &Metadata) -> PathBuf {
     workspace.target_directory.as_std_path().join("peers")
 }
@@ -108,7 +108,7 @@ impl Place {
         Place { peer, prefix: home(workspace).join(peer.name()), sources }
     }
 
-    /// Does what is not done yet; which library is there then.
+    /// Does what is left to do. Returns the installed library.
     fn provide(&self) -> Result<String> {
         let mut stamp = self.install()?;
         let made_of = program::fingerprint(self)?;
@@ -120,7 +120,7 @@ impl Place {
         Ok(stamp.library)
     }
 
-    /// Sees to it that the library is there, with or without our program.
+    /// Makes sure that the library is installed, with or without the program.
     fn install(&self) -> Result<Stamp> {
         let mut stamp = Stamp::read(&self.prefix);
         let wanted = self.peer.wheel().unwrap_or("the distribution's");
@@ -147,7 +147,8 @@ impl Place {
     }
 }
 
-/// Runs a command with its output shown as it comes; an error that says how to go on if it fails.
+/// Runs a command and shows its output as it comes. If the command fails, the error says how to go
+/// on.
 fn run_shown(command: &mut Command, way_out: &str) -> Result<()> {
     let line = shown(command);
     println!("  $ {line}");
@@ -156,13 +157,13 @@ fn run_shown(command: &mut Command, way_out: &str) -> Result<()> {
     Ok(())
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 fn shown(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a program answers to `--version`.
+/// Returns true if a program answers to `--version`.
 fn answers(program: &Path) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }

@@ -1,4 +1,4 @@
-//! Our C programs: what they are made of and how they are compiled.
+//! The C programs of the bench: their sources and how they are compiled.
 
 use super::{Peer, Place, answers, run_shown, say};
 use anyhow::{Context, Result, ensure};
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As peers are compiled by those who compare them: optimised, for no processor in particular, as Rust does.
+/// Compiled like peers in usual comparisons: optimised, for no specific processor, as Rust does.
 const FLAGS: [&str; 4] = ["-O3", "-std=gnu11", "-Wall", "-Wextra"];
 const COMPILER: &str = "cc";
 
@@ -25,7 +25,7 @@ pub(super) fn path(place: &Place) -> PathBuf {
     place.prefix.join("bin").join(source(place.peer).1)
 }
 
-/// Changes whenever the program must be compiled anew: with any file of the folder, or the flags.
+/// Changes whenever the program must be compiled again: with any file of the folder, or the flags.
 pub(super) fn fingerprint(place: &Place) -> Result<String> {
     let folder = &place.sources;
     let entries = fs::read_dir(folder).with_context(|| format!("the sources in {}", folder.display()))?;
@@ -63,7 +63,7 @@ fn command(place: &Place, program: &Path) -> Command {
     };
     command.args(FLAGS).arg("-o").arg(program).arg(place.sources.join(source(place.peer).0));
     match place.peer {
-        // Its wrapper is a script that finds nothing without this.
+        // The compiler wrapper is a script that needs this variable to find its parts.
         Peer::Intel => command.env("I_MPI_ROOT", &place.prefix).env("I_MPI_CC", COMPILER),
         Peer::Ucx => command.args(["-lucp", "-lucs"]),
         Peer::Mpich | Peer::Openmpi => &mut command,

@@ -1,5 +1,5 @@
-//! What was installed in a prefix and compiled there: a file of three lines that makes the chore idempotent, and tells
-//! the bench which version it compares with.
+//! Records what was installed and compiled in a prefix: a file of three lines that avoids repeated
+//! work and tells the bench which version it compares with.
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -10,21 +10,21 @@ const FILE: &str = "stamp";
 /// One line each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stamp {
-    /// What was asked for.
+    /// The requested version.
     pub(super) wanted: String,
-    /// What came: names and versions.
+    /// What was installed: names and versions.
     pub(super) library: String,
-    /// The fingerprint of what the program was compiled from; empty until it is.
+    /// The fingerprint of the sources of the program; empty until it is compiled.
     pub(super) program: String,
 }
 
 impl Stamp {
-    /// That of a prefix; an empty one if there is none.
+    /// The stamp of a prefix, or an empty one if there is none.
     pub(super) fn read(prefix: &Path) -> Stamp {
         Stamp::parse(&fs::read_to_string(prefix.join(FILE)).unwrap_or_default())
     }
 
-    /// Writes it, last of all: what it says is there.
+    /// Writes the stamp. This comes last, after everything that it describes.
     pub(super) fn write(&self, prefix: &Path) -> Result<()> {
         fs::create_dir_all(prefix)?;
         let file = prefix.join(FILE);

@@ -1,6 +1,6 @@
-//! What the standard test harness printed: how many tests ran, and whether one failed.
+//! Reads the output of the standard test harness: how many tests ran, and whether one failed.
 
-/// The counts of all harnesses of one run together.
+/// The counts of all harnesses of a run.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct Tally {
     pub(super) passed: usize,

@@ -1,4 +1,5 @@
-//! The whole test in one command: named steps in sequence, each with its time, and a table at the end.
+//! Runs the whole test with one command: named steps in sequence, each with its time, and a table
+//! at the end.
 
 use anyhow::{Result, bail};
 use cargo_metadata::Metadata;
@@ -17,7 +18,7 @@ use report::Row;
 use shell::Shell;
 use step::Step;
 
-/// What to run of the whole test.
+/// Which part of the whole test to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only what is quick: skips documentation, model checking, sanitizers, examples and the demo.
@@ -27,7 +28,8 @@ pub(crate) struct Options {
     names: Vec<String>,
 }
 
-/// Runs the steps and says whether none failed. With `CI=true` a skip fails, but where a step may be skipped.
+/// Runs the steps and returns true if none failed. With `CI=true` a skipped step counts as a
+/// failure unless it is optional.
 pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     let strict = env::var("CI").is_ok_and(|value| value == "true");
     let chosen: Vec<&Step> = steps::ALL.iter().filter(|step| is_chosen(step, &options.names)).collect();

@@ -1,7 +1,9 @@
-//! Planted faults: places in the sources that are wrong on purpose where `planted("NAME")` says so. Each must be seen
-//! by the checker that it is meant for, or that checker checks nothing.
+//! Planted faults: places in the sources that are wrong on purpose where `planted("NAME")` says so.
+//! The checker for which a fault is meant must detect it; otherwise nothing shows that the checker
+//! works.
 //!
-//! All are in the checker's one build, with `--cfg planted_faults`; a variable names the one that is planted, if any.
+//! All faults are in one build of the checker, with `--cfg planted_faults`. A variable names the
+//! active one, if any.
 
 use super::shell::{Run, Shell};
 use super::step::Outcome;
@@ -12,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Who has to see a fault: said by the start of its name.
+/// The checker that must detect a fault. The beginning of the fault's name selects it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Checker {
     /// Any name but `asan_...`.
@@ -21,11 +23,11 @@ pub(super) enum Checker {
     Asan,
 }
 
-/// Folders that may hold faults.
+/// Folders that may contain faults.
 const HOMES: &[&str] =
     &["core/src/", "fabrics/", "message/src/", "collective/src/", "schedule/src/", "tasuki/src/"];
 const MARK: &str = "planted(\"";
-/// Names the fault that is planted.
+/// The variable that names the active fault.
 const VARIABLE: &str = "TASUKI_PLANTED_FAULT";
 
 impl Checker {
@@ -34,9 +36,9 @@ impl Checker {
     }
 }
 
-/// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs with nothing
-/// planted, or the part of it that is about that fault; `sees` to tell from its output that it saw the fault,
-/// and not just failed to compile.
+/// Activates each of the checker's faults in turn and runs the checker. `command` makes the command
+/// that also runs without a fault, or the part of it that concerns this fault. `sees` tells from
+/// the output that the checker detected the fault and did not just fail to compile.
 pub(super) fn hunt(
     shell: &Shell,
     checker: Checker,
@@ -76,8 +78,9 @@ fn names_in(line: &str) -> Vec<&str> {
     behind_marks.filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
 }
 
-/// Lets a command of cargo's build our own crates so that faults can be planted, by a program that calls the compiler.
-/// A checker runs on the same build when nothing is planted: two builds would take twice as long.
+/// Lets a cargo command build this repository's crates so that faults can be activated, with a
+/// wrapper around the compiler. The checker uses this build also without a fault: two builds would
+/// take twice as long.
 pub(super) fn make_plantable(shell: &Shell, command: &mut Command) -> Result<()> {
     let path = shell.folder("xtask")?.join("planted.sh");
     fs::write(&path, "#!/bin/sh\nexec \"$@\" --cfg planted_faults\n")?;

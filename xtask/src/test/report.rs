@@ -1,11 +1,11 @@
-//! What the reader sees: a heading for each step, its result, and the table at the end.
+//! The output: a heading for each step, its result, and the table at the end.
 
 use super::shell::Shell;
 use super::step::Outcome;
 use anyhow::Result;
 use std::time::Duration;
 
-/// A step that is over.
+/// A step that has ended.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) outcome: Outcome,
@@ -18,7 +18,7 @@ pub(super) fn heading(number: usize, count: usize, name: &str) {
 }
 
 impl Row {
-    /// The result of the step, below all that it printed if it failed.
+    /// Prints the step's result, after its log if it failed.
     pub(super) fn print(&self, shell: &Shell) -> Result<()> {
         if matches!(self.outcome, Outcome::Failed(_)) {
             println!("{}", shell.log()?.trim_end());
@@ -28,7 +28,7 @@ impl Row {
     }
 }
 
-/// Prints the table and the counts; says whether nothing failed.
+/// Prints the table and the counts. Returns true if no step failed.
 pub(super) fn summary(rows: &[Row]) -> bool {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
     println!("\n== summary");
@@ -41,7 +41,7 @@ pub(super) fn summary(rows: &[Row]) -> bool {
     failed == 0
 }
 
-/// How many passed, failed, were skipped.
+/// How many steps passed, failed and were skipped.
 fn counts(rows: &[Row]) -> [usize; 3] {
     let mut counts = [0; 3];
     for row in rows {

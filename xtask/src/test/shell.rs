@@ -1,4 +1,4 @@
-//! Where a step's commands run, and the log that keeps all they print.
+//! Runs a step's commands and logs all their output.
 
 use super::watchdog;
 use anyhow::{Context, Result, bail};
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// No command of any step takes this long unless it hangs. The slowest (building and running all tests from nothing on
-/// two processors) takes a quarter of it, and two thirds where others use the machine, too.
+/// A command that takes longer hangs. The slowest one (building and running all tests from nothing
+/// on two processors) takes a quarter of this time, or two thirds on a machine that is in use.
 const COMMAND_LIMIT: Duration = Duration::from_secs(45 * 60);
 
-/// A step's place of work.
+/// Where a step runs its commands.
 pub(super) struct Shell {
     pub(super) workspace: Metadata,
     log: PathBuf,
 }
 
-/// A command that is over.
+/// A command that has ended.
 pub(super) struct Run {
     pub(super) success: bool,
     /// Its exit code, if no signal ended it.
     pub(super) code: Option<i32>,
-    /// Standard output and error, as they came.
+    /// Standard output and error, in the order of writing.
     pub(super) output: String,
 }
 
@@ -41,7 +41,7 @@ impl Shell {
         self.workspace.workspace_root.as_std_path()
     }
 
-    /// A folder below the target folder, made if it is not there.
+    /// A folder below the target folder; it is made if it does not exist.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.workspace.target_directory.as_std_path().join(name);
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -55,12 +55,12 @@ impl Shell {
         command
     }
 
-    /// Runs a command to its end, whatever that is.
+    /// Runs a command to its end. The command may fail.
     pub(super) fn run(&self, command: &mut Command) -> Result<Run> {
         self.run_within(COMMAND_LIMIT, Stdio::null(), command)
     }
 
-    /// The same with a time limit of its own, and something to read.
+    /// Like `run`, with another time limit and with standard input.
     pub(super) fn run_within(&self, limit: Duration, input: Stdio, command: &mut Command) -> Result<Run> {
         let mut log = File::options().read(true).append(true).open(&self.log)?;
         writeln!(log, "$ {}", line_of(command))?;
@@ -84,18 +84,18 @@ impl Shell {
         Ok(run.output)
     }
 
-    /// Adds a line of the step's own to the log.
+    /// Adds a line to the log.
     pub(super) fn note(&self, line: &str) -> Result<()> {
         Ok(writeln!(File::options().append(true).open(&self.log)?, "{line}")?)
     }
 
-    /// All that the step's commands printed.
+    /// The whole output of the step's commands.
     pub(super) fn log(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.log)?).into_owned())
     }
 }
 
-/// The command as one would type it, with the variables that it needs.
+/// The command as a user would type it, with the variables that it needs.
 fn line_of(command: &Command) -> String {
     let assigned = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}='{}' ", name.to_string_lossy(), value?.to_string_lossy()))

@@ -1,21 +1,21 @@
-//! A step of the test, and what it came to.
+//! A step of the test, and its outcome.
 
 use super::shell::Shell;
 use anyhow::Result;
 
 /// One named part of the whole test.
 pub(super) struct Step {
-    /// As shown, and as chosen on the command line.
+    /// The name, in the output and on the command line.
     pub(super) name: &'static str,
-    /// Whether it also runs with `--quick`.
+    /// True if it also runs with `--quick`.
     pub(super) quick: bool,
-    /// Whether the whole test may pass without it, where what it needs cannot be had.
+    /// True if the whole test may pass without this step, where its tools are not available.
     pub(super) optional: bool,
-    /// Does the work; an error is a failure.
+    /// Runs the step; an error is a failure.
     pub(super) run: fn(&Shell) -> Result<Outcome>,
 }
 
-/// What a step came to, with what there is to say of it.
+/// The outcome of a step, with a detail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Passed(String),
@@ -39,7 +39,7 @@ impl Step {
         Step { name, quick: false, optional: true, run }
     }
 
-    /// Runs the step, unless it is too slow for what was asked.
+    /// Runs the step, unless it is too slow for the chosen mode.
     pub(super) fn outcome(&self, shell: &Shell, quick_only: bool) -> Outcome {
         if quick_only && !self.quick {
             return Outcome::Skipped("left out by --quick".to_owned());
@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl Outcome {
-    /// In strict mode nothing may be skipped but optional steps.
+    /// In strict mode, only optional steps may be skipped.
     pub(super) fn judged(self, step: &Step, strict: bool) -> Outcome {
         match self {
             Outcome::Skipped(why) if strict && !step.optional => {

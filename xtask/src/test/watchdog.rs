@@ -1,4 +1,4 @@
-//! Waiting for a command, but not for ever: one that hangs is ended with all its descendants.
+//! Waits for a command with a time limit. A command that hangs is killed with all its descendants.
 
 use anyhow::{Result, bail};
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Waits at most `limit`; past that the command is killed, and that is an error.
+/// Waits at most `limit`. After that it kills the command and returns an error.
 pub(super) fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -24,7 +24,7 @@ pub(super) fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus> {
     }
 }
 
-/// The process and all below it, as /proc tells at this moment.
+/// The process and its descendants, as /proc shows them now.
 fn with_descendants(root: u32) -> Vec<u32> {
     let parents = parents();
     let mut family = vec![root];
@@ -48,15 +48,15 @@ fn parents() -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The parent in a line of /proc/PID/stat: second behind the name, which may contain anything but ends with
-/// the last `)`.
+/// The parent in a line of /proc/PID/stat: the second field after the name, which may contain any
+/// character and ends with the last `)`.
 fn parent_in(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn kill(pids: &[u32]) -> Result<()> {
     let pids = pids.iter().map(u32::to_string);
-    // The shell's own kill: a program of that name is not everywhere.
+    // The shell's built-in kill: some systems have no program of that name.
     Command::new("sh").args(["-c", "kill -KILL \"$@\" 2>/dev/null", "sh"]).args(pids).status()?;
     Ok(())
 }
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Whether the process is there and more than a zombie that nobody has buried.
+    /// Returns true if the process exists and is not a zombie.
     fn is_running(pid: u32) -> bool {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))

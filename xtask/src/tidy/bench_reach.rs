@@ -1,13 +1,13 @@
-//! The bench measures what users get: its cases reach our library through the crate `tasuki` only. Its limits
-//! measure the machine below the library, so their files are free.
+//! The bench measures what users get: its cases use only the crate `tasuki`. Its files for limits
+//! measure the machine below the library and may use anything.
 
 use super::tokens::{identifiers, line_of};
 use crate::tree::{File, Finding, Tree};
 
 const BENCH: &str = "bench/src/";
-/// The figures by which algorithms are chosen are no case.
+/// The measurements for the choice of algorithms are not a case.
 const TUNING: &[&str] = &["bench/src/tuning/cost_fit.rs", "bench/src/tuning/file.rs"];
-/// What the subcommands share is no way around the library.
+/// The crate that the subcommands share does not bypass the library.
 const SHARED: &str = "tasuki_command";
 const LIMIT: &str = "bench/src/limit";
 

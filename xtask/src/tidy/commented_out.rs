@@ -1,4 +1,4 @@
-//! No code is kept in comments: the history keeps it.
+//! Comments contain no code: the history keeps old code.
 
 use super::remark;
 use crate::tree::{Finding, Tree};
@@ -14,7 +14,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the text is a whole statement of Rust with something happening in it: prose that ends with a
+/// Returns true if the text is a whole Rust statement with an effect. Prose that ends with a
 /// semicolon hardly ever parses.
 fn is_code(text: &str) -> bool {
     text.ends_with(';') && text.contains(['(', '=', ':']) && syn::parse_str::<syn::Stmt>(text).is_ok()

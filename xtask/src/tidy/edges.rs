@@ -1,11 +1,12 @@
-//! Which part of the repository may depend on which: dependencies run one way, and fabrics never name what
-//! runs on them, and schedules know no rank's memory.
+//! Which part of the repository may depend on which: dependencies run in one direction, fabrics
+//! never name what runs on them, and schedules do not know ranks' memory.
 
 use crate::tree::{File, Finding, Tree};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Each top folder with those that its packages may depend on, for whatever purpose, tests included.
+/// Each top folder with the folders on which its packages may depend, for any purpose, tests
+/// included.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("fabrics", &["core"]),

@@ -1,4 +1,4 @@
-//! Every Rust file says at its head, in `//!`, which one concept it holds.
+//! Every Rust file begins with `//!` and the one concept that it holds.
 
 use crate::tree::{Finding, Tree};
 

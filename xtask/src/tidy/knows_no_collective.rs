@@ -1,14 +1,15 @@
-//! Networks and schedules know no collective: what they do for one they do for all, and for those that users write. So
-//! no identifier there has a collective's name as one of its words. Tests may: they make schedules that do something.
+//! Networks and schedules are independent of collectives: they treat the project's collectives and
+//! those of users alike. No identifier there may contain a collective's name as a word. Tests may,
+//! since they make schedules that do something.
 
 use super::tokens::line_of;
 use crate::tree::{Finding, Tree};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
-/// Folders that know none.
+/// Folders to which the rule applies.
 const BLIND: &[&str] =
     &["schedule/src/network/", "schedule/src/builder/", "schedule/src/check/", "schedule/src/simulate/"];
-/// Files that know none.
+/// Files to which the rule applies.
 const BLIND_FILES: &[&str] = &[
     "schedule/src/contract.rs",
     "schedule/src/explicit_parts.rs",
@@ -16,7 +17,8 @@ const BLIND_FILES: &[&str] = &[
     "schedule/src/step.rs",
 ];
 
-/// Words of collectives' names. Not `reduce`, which is a kind of step, nor `scan`, which is a way to look.
+/// Words of collectives' names. `reduce` is missing because it is a kind of step, and `scan`
+/// because it is also a way to search.
 const COLLECTIVES: &[&str] = &[
     "allgather",
     "allgatherv",
@@ -33,7 +35,7 @@ const COLLECTIVES: &[&str] = &[
     "scatterv",
 ];
 
-/// Names of several words.
+/// Names that consist of several words.
 const JOINED: &[&str] = &["reduce_scatter", "all_gather", "all_reduce", "all_to_all", "prefix_sum"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -52,14 +54,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The collective that a name speaks of.
+/// The collective that a name mentions.
 fn collective(name: &str) -> Option<&'static str> {
     let word = COLLECTIVES.iter().find(|word| name.split('_').any(|part| part == **word));
     let joined = || JOINED.iter().find(|joined| format!("_{name}_").contains(&format!("_{joined}_")));
     word.or_else(joined).copied()
 }
 
-/// `ReduceScatter` and `REDUCE_SCATTER` as `reduce_scatter`.
+/// Converts `ReduceScatter` and `REDUCE_SCATTER` to `reduce_scatter`.
 fn snake(name: &str) -> String {
     let mut snake = String::new();
     let mut was_lower = false;
@@ -73,7 +75,7 @@ fn snake(name: &str) -> String {
     snake
 }
 
-/// Every identifier but those of test modules.
+/// All identifiers except those of test modules.
 fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
@@ -87,7 +89,7 @@ fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
     }
 }
 
-/// Whether a group is the body of `mod tests`.
+/// Returns true if a group is the body of `mod tests`.
 fn is_of_tests(before: &[TokenTree], delimiter: Delimiter) -> bool {
     let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     delimiter == Delimiter::Brace
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
     use crate::tree::NO_LINES;
 
-    /// Every place that the rule looks at, without the first.
+    /// All folders and files of the rule except the first.
     fn rest() -> Vec<(String, &'static str)> {
         let folders = BLIND[1..].iter().map(|folder| (format!("{folder}mod.rs"), "pub fn check() {}"));
         folders.chain(BLIND_FILES.iter().map(|file| (file.to_string(), ""))).collect()

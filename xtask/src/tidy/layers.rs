@@ -1,5 +1,5 @@
-//! The folders of core stand in layers, and each uses only itself and those below. Looked for are the paths
-//! `crate::layer` and `super::..::layer`, in macros, too.
+//! The folders of core form layers; each may use only itself and lower layers. The rule looks for
+//! the paths `crate::layer` and `super::..::layer`, also in macros.
 
 use super::tokens::line_of;
 use crate::tree::{File, Finding, Tree};
@@ -36,7 +36,8 @@ fn breaches(file: &File, height: usize, tokens: &TokenStream) -> Vec<Finding> {
         .collect()
 }
 
-/// How many modules a file lies below the crate's root: 1 for `os/mod.rs` and `os.rs`, 2 for `os/futex.rs`.
+/// How many modules a file lies below the crate's root: 1 for `os/mod.rs` and `os.rs`, 2 for
+/// `os/futex.rs`.
 fn depth(path: &str) -> usize {
     let parts = path.split('/').count();
     if path.ends_with("/mod.rs") { parts - 1 } else { parts }
@@ -48,7 +49,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// `depth` is that of the module whose tokens these are.
+    /// `depth` is the depth of the module that contains these tokens.
     fn walk(&mut self, tokens: TokenStream, depth: usize) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         for (at, token) in tokens.iter().enumerate() {
@@ -68,7 +69,8 @@ impl Scan {
         }
     }
 
-    /// Goes on behind `crate`, `self` or `super`, with what is left of the way up to the crate's root.
+    /// Continues after `crate`, `self` or `super`, with the number of levels that remain up to the
+    /// crate's root.
     fn follow(&mut self, rest: &[TokenTree], height: usize) {
         let [first, second, next, ..] = rest else { return };
         if !(is_colon(first) && is_colon(second)) {
@@ -83,12 +85,14 @@ impl Scan {
     }
 }
 
-/// Whether what follows begins a path, and is not a later part of one. (`x: crate::y` begins one.)
+/// Returns true if the next token begins a path and is not a later part of one. (`x: crate::y`
+/// begins one.)
 fn starts_path(before: &[TokenTree]) -> bool {
     !matches!(before, [.., first, second] if is_colon(first) && is_colon(second))
 }
 
-/// How far below the crate's root a path begins that starts with this word in a module of that depth.
+/// How far below the crate's root a path begins if it starts with this word in a module of that
+/// depth.
 fn height_of(start: &Ident, depth: usize) -> Option<usize> {
     match start.to_string().as_str() {
         "crate" => Some(0),

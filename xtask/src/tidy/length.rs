@@ -1,11 +1,11 @@
-//! Advice: files, lines and functions that are too long to be read at once. A long file may have a second idea in it.
+//! Advice on files, lines and functions that are too long. A long file may hold a second concept.
 
 use crate::tree::{File, Finding, Rust, Tree};
 use syn::visit::{self, Visit};
 
-/// Past this a file has a second idea in it.
+/// A longer file probably holds a second concept.
 const FILE_LINES_MAX: usize = 500;
-/// As in rustfmt.toml: what rustfmt cannot break (comments, strings) is held by this rule.
+/// The limit for lines that rustfmt cannot break: comments and strings.
 const LINE_CHARS_MAX: usize = 120;
 /// A function that fits on a screen; the median should be near ten.
 const FUNCTION_LINES_MAX: usize = 70;

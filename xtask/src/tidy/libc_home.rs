@@ -1,4 +1,4 @@
-//! Only `core/src/os` speaks to the C library: what else needs the system goes through it.
+//! Only `core/src/os` may call the C library; all other code uses the system through it.
 
 use super::tokens::{identifiers, line_of};
 use crate::tree::{Finding, Tree};

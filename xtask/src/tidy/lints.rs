@@ -1,4 +1,4 @@
-//! Every package takes the workspace's lints, version, edition, minimum toolchain and licence: one home each.
+//! Every package takes lints, version, edition, minimum toolchain and licence from the workspace.
 
 use crate::tree::{File, Finding, Tree};
 use toml::{Table, Value};

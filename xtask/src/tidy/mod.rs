@@ -1,5 +1,5 @@
-//! The rules of the house that neither the compiler nor clippy knows: one rule a file, each a function from
-//! the tree of sources to what it finds wrong.
+//! The project's own rules, which neither the compiler nor clippy checks. Each file has one rule: a
+//! function from the tree of sources to its findings.
 
 use anyhow::Result;
 use std::path::Path;
@@ -25,11 +25,11 @@ mod words;
 
 use crate::tree::{Finding, Tree};
 
-/// A rule: what it is called, and how it looks at the tree.
+/// A rule: its name, and its check.
 struct Rule {
     name: &'static str,
     check: fn(&Tree) -> Vec<Finding>,
-    /// What it finds is printed, but breaks nothing.
+    /// True if findings are printed as advice and do not fail the check.
     is_advice: bool,
 }
 
@@ -62,13 +62,13 @@ const RULES: &[Rule] = &[
     Rule::new("sync_names", sync_names::check),
 ];
 
-/// What the rules came to.
+/// The results of all rules.
 pub(crate) struct Report {
-    /// Files looked at.
+    /// Number of files that were checked.
     pub(crate) files: usize,
-    /// One line for each breach: `file:line: message`.
+    /// One line for each violation: `file:line: message`.
     pub(crate) lines: Vec<String>,
-    /// The same for what a reader may want to look at.
+    /// One line for each piece of advice.
     pub(crate) advice: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn check(root: &Path) -> Result<Report> {
     Ok(Report { files: tree.files.len(), lines, advice })
 }
 
-/// The chore: prints what was found and says whether all is well.
+/// The command: prints the findings and returns true if there are none.
 pub(crate) fn run(root: &Path) -> Result<bool> {
     let report = check(root)?;
     for line in &report.advice {

@@ -1,8 +1,9 @@
-//! No file or folder is called by a word that says nothing of what is in it.
+//! No file or folder has a name that says nothing about its content.
 
 use crate::tree::{Finding, Tree};
 
-/// Names that gather whatever has no home. (`helper` is not among them: threads that help a rank are called so.)
+/// Names for collections of unrelated code. (`helper` is allowed: it is the term for threads that
+/// help a rank.)
 const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helpers", "misc"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

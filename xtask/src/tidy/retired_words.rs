@@ -1,4 +1,5 @@
-//! Words that once named things here and told a reader nothing: the field has words for all of them (docs/glossary.md).
+//! Words that were names here and told a reader nothing. The field has words for all of them
+//! (docs/glossary.md).
 
 use crate::tree::{File, Finding, Tree};
 
@@ -21,7 +22,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("shelf", "work queue"),
     ("stray", "late match"),
 ];
-/// The history speaks as it did; this file has to name what it looks for.
+/// The change log keeps old words; this file must name what it looks for.
 const EXEMPT: &[&str] = &["CHANGELOG.md", "xtask/src/tidy/retired_words.rs"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -39,7 +40,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     retired.collect()
 }
 
-/// The words of a line in lower case; those of an identifier apart, whether it is written `with_bars` or `InCamelCase`.
+/// The words of a line in lower case. Identifiers are split, both `with_bars` and `InCamelCase`.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

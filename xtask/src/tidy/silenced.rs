@@ -1,5 +1,6 @@
-//! Nothing that should speak is silenced: no lint on documentation or SAFETY remarks, no warnings at large,
-//! no test. (Where miri cannot follow, `cfg_attr(miri, ignore = "why")` is right and not this rule's affair.)
+//! Nothing is silenced that should be reported: no lint on documentation or SAFETY comments, no
+//! general warnings, no test. (`cfg_attr(miri, ignore = "why")` is permitted where Miri cannot run
+//! a test.)
 
 use super::tokens::identifiers;
 use crate::tree::{Finding, Tree};

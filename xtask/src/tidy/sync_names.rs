@@ -1,4 +1,5 @@
-//! A remark `SYNC name` marks one side of a pair of release and acquire. Each name stands at both sides.
+//! A comment `SYNC name` marks one side of a pair of release and acquire. Each name must occur at
+//! both sides.
 
 use super::remark;
 use crate::tree::{Finding, Tree};
@@ -20,7 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     places.into_values().filter(|sides| sides.len() == 1).flatten().collect()
 }
 
-/// The names that the comment of a line gives.
+/// The names in the comment of a line.
 fn names(line: &str) -> Vec<&str> {
     let comment = remark::of(line).unwrap_or_default();
     let behind_marks = comment.split(MARK).skip(1);

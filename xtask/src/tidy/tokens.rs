@@ -1,4 +1,5 @@
-//! Identifiers in a stream of tokens: also inside macros, where a parsed syntax tree is blind.
+//! Identifiers in a stream of tokens, including those inside macros, which a parsed syntax tree
+//! does not show.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 

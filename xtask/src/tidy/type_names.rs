@@ -1,5 +1,6 @@
-//! A type's name means one thing in a library crate: no struct, enum, union, trait or alias is defined twice there, be it
-//! private. Tests may define what they like, and programs may call the arguments of each subcommand `Args`.
+//! In a library crate, each type name has one meaning: no struct, enum, union, trait or alias is
+//! defined twice there, not even privately. Tests may define any name, and programs may call the
+//! arguments of each subcommand `Args`.
 
 use crate::tree::{File, Finding, Rust, Tree};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 const LIBRARIES: &[&str] =
     &["core", "fabrics/shm", "fabrics/sim", "schedule", "message", "collective", "tasuki"];
 
-/// The folder of the library crate that a file of its sources belongs to.
+/// The folder of the library crate to which a source file belongs.
 fn package(file: &File) -> Option<String> {
     let (folder, rest) = file.path.split_once("/src/").filter(|(folder, _)| LIBRARIES.contains(folder))?;
     let is_test =
@@ -66,7 +67,7 @@ fn collect(items: &[Item], found: &mut Vec<(String, usize)>) {
     }
 }
 
-/// Only one of several definitions under conditions is compiled.
+/// Only one of several conditional definitions is compiled.
 fn is_conditional(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && attribute.span().start().line > 0)
 }

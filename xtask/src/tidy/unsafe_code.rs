@@ -1,5 +1,5 @@
-//! Unsafe code stands only in files that say so at their head, with the invariants they hold, and every piece
-//! of it says why it is sound.
+//! Unsafe code may only be in files whose head says so and names the invariants, and each use says
+//! why it is sound.
 
 use super::remark;
 use super::tokens::{identifiers, line_of};
@@ -9,9 +9,9 @@ use syn::visit::{self, Visit};
 
 /// The line of a file's head that names its invariants.
 const HEAD: &str = "//! Unsafe:";
-/// The attribute that the compiler asks for, whole file or nothing.
+/// The attribute that permits unsafe code in a file.
 const PERMIT: &str = "#![allow(unsafe_code)]";
-/// Folders that have none at all.
+/// Folders that may not contain unsafe code.
 const SAFE_FOLDERS: &[&str] = &["schedule/", "message/", "collective/", "examples/", "xtask/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -51,7 +51,7 @@ fn has_permit(file: &File) -> bool {
     file.lines().any(|(_, line)| line == PERMIT)
 }
 
-/// Blocks, implementations and foreign blocks without a SAFETY remark.
+/// Blocks, implementations and foreign blocks without a SAFETY comment.
 fn unexplained(file: &File, tokens: &TokenStream) -> Vec<Finding> {
     let mut places = Vec::new();
     collect_claims(tokens.clone(), &mut places);
@@ -90,7 +90,7 @@ fn is_block(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
-/// Looks for the remark on the line itself, in the comment above it, and above the statement it belongs to.
+/// Looks for the comment on the line itself, in the comment above it, and above its statement.
 fn is_explained(lines: &[&str], line: usize) -> bool {
     let says = |text: &str| remark::of(text).is_some_and(|comment| comment.contains("SAFETY:"));
     if says(lines[line - 1]) {
@@ -108,7 +108,7 @@ fn is_explained(lines: &[&str], line: usize) -> bool {
     false
 }
 
-/// Whether what follows the line is no longer part of the same statement.
+/// Returns true if the next line does not belong to the statement.
 fn ends_something(line: &str) -> bool {
     let code = line.trim();
     code.is_empty() || code.ends_with([';', '{', '}', ','])
@@ -186,7 +186,7 @@ mod tests {
         check(&Tree::of(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }
 
-    /// Findings in code that stands below a good head, counted from its own first line.
+    /// Findings in code below a correct head, with lines counted from the code's own first line.
     fn lines(code: &str) -> Vec<usize> {
         let found = lines_at("core/src/a.rs", &format!("{HEADED}{code}"));
         found.into_iter().map(|line| line - HEADED.lines().count()).collect()

@@ -1,13 +1,13 @@
-//! Words that must not stay in the sources: marks of unfinished work, and places of somebody's machine.
+//! Words that must not stay in the sources: marks of unfinished work, and paths of one machine.
 
 use super::remark;
 use crate::tree::{File, Finding, Tree};
 
 /// Marks of unfinished work: finish it, or write an issue.
 const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX"];
-/// Folders that a reader does not have; code may name them, prose may not.
+/// Folders that a reader does not have. Code may name them, comments and documentation may not.
 const MACHINE_PLACES: &[&str] = &["/work/", "/tmp/", "/root/", "/home/"];
-/// This file has to name what it looks for.
+/// This file must name the words that it looks for.
 const SELF: &str = "xtask/src/tidy/words.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The part of a line that is meant for readers.
+/// The part of a line that is prose for readers.
 fn prose<'t>(file: &File, line: &'t str) -> &'t str {
     if file.rust.is_some() {
         return remark::of(line).unwrap_or_default();

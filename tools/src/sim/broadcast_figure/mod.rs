@@ -1,5 +1,5 @@
-//! The figure: bandwidth over size, bucket relay and two-phase beside each other, formulas as lines, what is simulated
-//! as marks.
+//! The figure of a study: bandwidth over size for bucket relay and two-phase broadcasts. Formulas
+//! are lines, simulations are marks.
 
 mod study;
 
@@ -8,16 +8,17 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use study::{Form, PER_NODE, Points, Reading, SIZES};
 
-/// Pixels.
+/// Sizes are in pixels.
 const WIDTH: u32 = 1160;
 const HEIGHT: u32 = 620;
 const TITLE_HEIGHT: u32 = 60;
 const LEGEND_HEIGHT: u32 = 84;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GREY: RGBColor = RGBColor(150, 150, 150);
-/// Of 2, 3 and 4 ranks a node; told apart by people who see no difference of red and green.
+/// Colours for 2, 3 and 4 ranks per node. People who cannot tell red from green can tell them
+/// apart.
 const COLORS: [RGBColor; 3] = [RGBColor(31, 95, 160), RGBColor(201, 93, 20), RGBColor(0, 140, 105)];
-/// GB/s at the top.
+/// The top of the axis, in GB/s.
 const TOP: f64 = 25.0;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -32,7 +33,7 @@ enum Style {
     Cross,
 }
 
-/// Points in a style and a colour.
+/// Points with their style and colour.
 struct Curve {
     style: Style,
     color: RGBColor,
@@ -46,7 +47,7 @@ struct Panel {
     curves: Vec<Curve>,
 }
 
-/// The whole figure. Simulates all of it.
+/// Runs the simulations and draws the figure.
 pub(super) fn svg() -> anyhow::Result<String> {
     let panels = [bucket()?, two_phase()?];
     let mut svg = String::new();
@@ -164,9 +165,9 @@ impl Panel {
         Ok(())
     }
 
-    /// What the styles mean, in two lines.
+    /// Draws the legend of the styles, in two lines.
     fn explain(&self, area: &Area<'_>) -> Drawn {
-        /// Roughly what a letter takes.
+        /// The approximate width of a letter.
         const LETTER: i32 = 7;
         let (mut x, mut y) = (40, 40);
         for &(style, color, meaning) in self.legend {

@@ -1,7 +1,8 @@
-//! The numbers of the figure: what the formulas of the study say, and what is simulated.
+//! The numbers of the figure: the values of the study's formulas, and the results of simulations.
 //!
-//! The formulas are about one stream, or three that never meet, along four hops, and know neither readiness nor links
-//! that are taken. What is simulated is counted from when the first bytes move, as they do.
+//! The formulas describe one stream, or three streams that never meet, along four hops. They ignore
+//! the readiness of receivers and contention for links. Simulated times count from the moment at
+//! which the first bytes move, as in the formulas.
 
 use crate::arguments::segments_of_study;
 use anyhow::Context;
@@ -10,7 +11,7 @@ use tasuki_schedule::algorithm::{ALGORITHMS, streams};
 use tasuki_schedule::network::{Grid, Network, Time, Topology};
 use tasuki_schedule::shape::{CollectiveKind, Placement, Shape};
 
-/// Ranks of a node.
+/// Ranks per node.
 pub(super) const PER_NODE: [usize; 3] = [2, 3, 4];
 /// The sides of the study's torus: 12 nodes.
 const TORUS: [usize; 3] = [2, 2, 3];
@@ -23,7 +24,7 @@ const GAP: f64 = 1.0e-9;
 /// Sizes, as powers of two.
 pub(super) const SIZES: std::ops::RangeInclusive<u32> = 10..=30;
 
-/// The broadcast in one of its forms.
+/// The two forms of the broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     Bucket,
@@ -33,15 +34,16 @@ pub(super) enum Form {
 /// A reading of a formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// Of bucket relay there is one.
+    /// The only reading for bucket relay.
     Only,
-    /// Of two-phase: as it is printed, as the study's figure shows it, and with all copies that there are to make.
+    /// Readings for two-phase: as printed, as in the study's figure, and with all copies that must
+    /// be made.
     Printed,
     Drawn,
     Honest,
 }
 
-/// Points of log2 bytes and GB/s.
+/// Points: the binary logarithm of the bytes, and GB/s.
 pub(super) type Points = Vec<(f64, f64)>;
 
 fn points(seconds: impl Fn(u64) -> anyhow::Result<f64>) -> anyhow::Result<Points> {
@@ -52,7 +54,7 @@ fn points(seconds: impl Fn(u64) -> anyhow::Result<f64>) -> anyhow::Result<Points
     SIZES.map(point).collect()
 }
 
-/// What the formula says.
+/// The values of the formula.
 pub(super) fn formula(reading: Reading, per_node: usize) -> anyhow::Result<Points> {
     let (hops, others) = (HOPS as f64 + 1.0, per_node as f64 - 1.0);
     points(|bytes| {
@@ -74,15 +76,16 @@ fn shape(sides: [usize; 3], per_node: usize, bytes: u64) -> Shape {
     Shape { placement, ..Shape::new(CollectiveKind::Bcast, ranks, 0, bytes) }
 }
 
-/// From the first byte's leaving on.
+/// The simulated time from the moment at which the first byte leaves.
 fn seconds(schedule: &Schedule, network: &Network) -> anyhow::Result<f64> {
     let simulated = schedule.simulate(network).context("the figure's schedules")?;
     Ok((simulated.time - simulated.moves_from).as_seconds())
 }
 
-/// What the formulas are about, simulated: streams along a row of nodes, whose links take nobody up.
+/// Simulates what the formulas describe: streams along a row of nodes. Links take no time, so there
+/// is no contention.
 pub(super) fn along_a_row(form: Form, per_node: usize) -> anyhow::Result<Points> {
-    // The formula of two-phase has a hop more than there are, besides the copies inside.
+    // The formula of two-phase counts one hop more than there are, besides the copies within nodes.
     let (nodes, paths) = if form == Form::Bucket { (HOPS + 1, 1) } else { (HOPS + 2, 3) };
     let topology = Topology::Grid(Grid::mesh(&[nodes as u64]));
     let mut network = Network::new(topology, per_node as u64);
@@ -93,7 +96,7 @@ pub(super) fn along_a_row(form: Form, per_node: usize) -> anyhow::Result<Points>
     })
 }
 
-/// Three trees in the study's torus.
+/// Simulates three trees in the study's torus.
 pub(super) fn in_the_torus(form: Form, per_node: usize) -> anyhow::Result<Points> {
     let name = if form == Form::Bucket { "trinaryx3 bucket" } else { "trinaryx3 two-phase" };
     let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name == name);

@@ -7,7 +7,8 @@ use crate::test::step::Outcome;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// Nothing is read or written outside of what was allocated, and nothing allocated is lost.
+/// Checks that nothing is read or written outside of allocated memory, and that no allocation
+/// leaks.
 pub(super) fn tests(shell: &Shell) -> Result<Outcome> {
     let tally = Tally::of(&shell.expect(&mut command(shell)?)?);
     if tally.passed == 0 {
@@ -16,13 +17,13 @@ pub(super) fn tests(shell: &Shell) -> Result<Outcome> {
     Ok(Outcome::Passed(format!("{} passed", tally.passed)))
 }
 
-/// The sanitizer reports what is planted for it.
+/// Checks that the sanitizer reports its planted faults.
 pub(super) fn planted_faults(shell: &Shell) -> Result<Outcome> {
     planted::hunt(shell, Checker::Asan, |shell, _| command(shell), sees_fault)
 }
 
-/// The stable compiler has the sanitizer and refuses it unless it is told to be its own nightly. A target must
-/// be named, for build scripts and procedural macros must stay without.
+/// The stable compiler has the sanitizer but refuses it unless told to behave like its nightly. A
+/// target must be named, so that build scripts and procedural macros are built without it.
 fn command(shell: &Shell) -> Result<Command> {
     let mut command =
         shell.cargo("test --package tasuki-tests --test shm_threads --test shm_threads_failing");

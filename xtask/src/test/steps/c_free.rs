@@ -1,5 +1,5 @@
-//! Adding `tasuki` to a program never calls a C compiler: nothing below it is made for that, and it builds
-//! where every compiler fails.
+//! Checks that adding `tasuki` to a program never calls a C compiler: no dependency can call one,
+//! and it builds where every compiler fails.
 
 use super::crates_below::below_tasuki;
 use crate::test::shell::Shell;
@@ -24,7 +24,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
     Ok(Outcome::Passed("builds with CC=/bin/false".to_owned()))
 }
 
-/// The crates below `tasuki` that are, or may be, bound to native code.
+/// The dependencies of `tasuki` that are bound to native code or may be.
 fn native_crates(shell: &Shell) -> Result<Vec<String>> {
     let below = below_tasuki(shell, TARGET)?;
     let of_target = ["--filter-platform".to_owned(), TARGET.to_owned()];

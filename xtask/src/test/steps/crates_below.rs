@@ -1,11 +1,12 @@
-//! The crate that users add stays light: few crates below it, with all features, on both architectures.
+//! Checks that the crate that users add stays light: it depends on few crates, with all features,
+//! on both architectures.
 
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 
-/// As the issue of the first part promises users.
+/// The limit that users are promised.
 const CRATES_MAX: usize = 25;
 const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
@@ -28,7 +29,7 @@ pub(super) fn below_tasuki(shell: &Shell, target: &str) -> Result<BTreeSet<Strin
     Ok(crates_in(&output))
 }
 
-/// Of lines such as `libc v0.2.191` or `serde v1.0.229 (*)`, the first of which is `tasuki` itself.
+/// Reads lines such as `libc v0.2.191` or `serde v1.0.229 (*)`; the first line is `tasuki` itself.
 fn crates_in(tree: &str) -> BTreeSet<String> {
     let lines = tree.lines().filter(|line| line.split(' ').nth(1).is_some_and(|word| word.starts_with('v')));
     let crates = lines.skip(1).map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "));

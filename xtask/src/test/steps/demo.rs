@@ -1,4 +1,4 @@
-//! `tasuki demo` runs and leaves the picture that it promises.
+//! Checks that `tasuki demo` runs and writes its picture.
 
 use super::examples;
 use crate::test::shell::Shell;
@@ -34,8 +34,8 @@ fn pictures(folder: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// Width and height stand behind the signature, the length and the name of a PNG's first chunk (PNG 1.2, 3.2
-/// and 4.1.1).
+/// Width and height follow the signature, the length and the name of a PNG's first chunk (PNG 1.2,
+/// 3.2 and 4.1.1).
 fn size(png: &[u8]) -> Option<(u32, u32)> {
     let header = png.strip_prefix(b"\x89PNG\r\n\x1a\n")?.get(8..16)?;
     let (width, height) = header.split_first_chunk::<4>()?;

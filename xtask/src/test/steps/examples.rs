@@ -1,4 +1,4 @@
-//! Every example runs in each of the three ways of starting: as processes, as threads, simulated.
+//! Runs every example in three ways: as processes, as threads, simulated.
 
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Behind `tasuki run -n 4`.
+/// The options after `tasuki run -n 4`.
 const WAYS: &[&[&str]] = &[&[], &["--threads"], &["--fabric", "sim", "--seed", "1"]];
 const RANKS: &str = "4";
 
@@ -19,7 +19,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
     if examples.is_empty() {
         bail!("no program in tasuki-examples");
     }
-    // What examples write belongs below the target folder.
+    // Examples write their files below the target folder.
     let folder = shell.folder("xtask/examples")?;
     for example in &examples {
         let variants = variants(example, &folder)?;
@@ -35,7 +35,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
     Ok(Outcome::Passed(format!("{} examples, {} ways each", examples.len(), WAYS.len())))
 }
 
-/// With which arguments to start an example: what it cannot do without, and its other ways.
+/// The arguments of an example: those that it needs, and its other variants.
 fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     if example.ends_with("heat") {
         return Ok(["puts", "messages", "commands"].map(|way| vec!["--by".into(), way.into()]).to_vec());
@@ -55,8 +55,8 @@ fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     Ok(vec![vec!["--check".into(), "-k".into(), "5".into(), file.into()]])
 }
 
-/// Builds the tool and the examples; returns the tool. With all that the tests were built with, or crates that they
-/// share would be built anew, with fewer features.
+/// Builds the tool and the examples, and returns the tool. It uses the features of the tests, so
+/// that shared crates are not built again with fewer features.
 pub(super) fn build(shell: &Shell) -> Result<PathBuf> {
     shell.expect(&mut shell.cargo("build --workspace --bins --examples"))?;
     Ok(built(shell).join("tasuki"))

@@ -1,4 +1,4 @@
-//! The rules of the house, as a step.
+//! The step that checks the project's own rules.
 
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;

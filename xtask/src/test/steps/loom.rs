@@ -1,5 +1,5 @@
-//! Model checking: each file core/tests/loom_*.rs runs a structure that processors share through the
-//! interleavings that loom can tell apart.
+//! Model checking: each file core/tests/loom_*.rs runs a structure that processors share through
+//! all interleavings that loom distinguishes.
 
 use crate::test::libtest::Tally;
 use crate::test::planted::{self, Checker};
@@ -8,11 +8,11 @@ use crate::test::step::Outcome;
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// How often a thread may be interrupted where it could have gone on. Loom's authors find that two or three
-/// show nearly all errors, and the time grows exponentially with it; a model may set its own.
+/// How many times a thread may be preempted. Loom's authors find that two or three preemptions show
+/// nearly all errors, and the time grows exponentially with the number. A model may set its own.
 const PREEMPTIONS_MAX: &str = "3";
 
-/// The models hold.
+/// Checks that the models hold.
 pub(super) fn models(shell: &Shell) -> Result<Outcome> {
     let tally = Tally::of(&shell.expect(&mut command(shell, "*")?)?);
     if tally.passed == 0 || tally.idle > 0 {
@@ -21,19 +21,19 @@ pub(super) fn models(shell: &Shell) -> Result<Outcome> {
     Ok(Outcome::Passed(format!("{} models", tally.passed)))
 }
 
-/// The models fail when what they check is broken.
+/// Checks that the models fail with the planted faults.
 pub(super) fn planted_faults(shell: &Shell) -> Result<Outcome> {
     planted::hunt(shell, Checker::Loom, beside, sees_fault)
 }
 
-/// The models of the structure that a fault is in: its name begins as theirs does.
+/// The models of the structure that contains a fault: the names begin alike.
 fn beside(shell: &Shell, fault: &str) -> Result<Command> {
     let (structure, _) = fault.split_once('_').unwrap_or((fault, ""));
     command(shell, &format!("{structure}*"))
 }
 
-/// Optimised, for there are many interleavings, but without the release profile's slow linking, and with
-/// assertions.
+/// Optimised, since there are many interleavings, with assertions, but without the release
+/// profile's slow linking.
 fn command(shell: &Shell, models: &str) -> Result<Command> {
     let mut command = shell.cargo(&format!("test --release --package tasuki-core --test loom_{models}"));
     planted::make_plantable(shell, &mut command)?;
@@ -47,8 +47,8 @@ fn command(shell: &Shell, models: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Whether a model failed: cargo says this of tests that ran, and of those only, be it that one reported
-/// failure, be it that its process aborted.
+/// Returns true if a model failed. Cargo prints this line only for tests that ran, if one failed or
+/// its process aborted.
 fn sees_fault(run: &Run) -> bool {
     run.output.contains("error: test failed, to rerun pass")
 }

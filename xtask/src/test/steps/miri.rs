@@ -1,4 +1,4 @@
-//! Miri over the unit tests of core, where a nightly toolchain has it. Tests that need the system say
+//! Runs core's unit tests under Miri, if a nightly toolchain has it. Tests that need the system say
 //! `cfg_attr(miri, ignore = "...")`.
 
 use crate::test::libtest::Tally;

@@ -1,4 +1,4 @@
-//! The steps, in the order in which they run: what fails fastest comes first.
+//! The steps, in the order in which they run: those that fail fastest come first.
 
 use super::step::Step;
 

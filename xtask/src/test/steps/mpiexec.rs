@@ -1,5 +1,6 @@
-//! Tasuki programs under the real launchers of others that speak PMI-1: cases of the conformance suite, and what a
-//! launcher hands on. `tests/tests/shm_pmi.rs` has the like with a manager of ours, which can also misbehave.
+//! Tasuki programs under other projects' launchers that speak PMI-1: cases of the conformance
+//! suite, and what a launcher passes on. `tests/tests/shm_pmi.rs` has similar tests with a process
+//! manager of this repository, which can also misbehave.
 
 use crate::peers::{self, Launcher};
 use crate::test::shell::{Run, Shell};
@@ -11,16 +12,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Memory, atomics, signals with their bytes, messages and collective calls: what a launcher's way of starting ranks
-/// and of placing them on processors could disturb.
+/// Memory, atomics, signals with their bytes, messages and collective calls: what a launcher's way
+/// of starting ranks and placing them on processors could disturb.
 const FAMILIES: &[&str] = &["A", "C", "D1", "G"];
-/// Two, and more than some machines have processors.
+/// Two ranks, and more than some machines have processors.
 const RANKS: &[usize] = &[2, 4];
-/// Most cases take a hundredth of a second, one that moves gigabytes a minute.
+/// Most cases take a hundredth of a second; one that moves gigabytes takes a minute.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// How the names of cases begin that move gigabytes. The first runs, under one launcher: how ranks were started makes
-/// no difference to their bytes, and a virtual machine takes a minute to give them memory.
+/// Names of cases that move gigabytes begin like this. Only the first one runs, under one launcher:
+/// the way of starting ranks does not affect the bytes, and a virtual machine takes a minute to
+/// supply the memory.
 const LARGE: &str = "a8_";
 
 /// A case as its program lists it.
@@ -31,7 +33,7 @@ struct Listed {
     most: usize,
 }
 
-/// Where the programs are, and what they are to do.
+/// Where the programs are, and which cases they run.
 struct Suite {
     programs: PathBuf,
     cases: Vec<Listed>,
@@ -71,7 +73,8 @@ impl Suite {
         Ok(Suite { programs, cases })
     }
 
-    /// Each case of a launcher, the first of them or another, with each number of ranks that the case can have.
+    /// Pairs each case with a launcher (the first or another one) and with each number of ranks
+    /// that the case allows.
     fn runs(&self, is_first: bool) -> impl Iterator<Item = (&Listed, usize)> {
         let large = self.cases.iter().filter(|case| case.name.starts_with(LARGE)).take(usize::from(is_first));
         let others = self.cases.iter().filter(|case| !case.name.starts_with(LARGE));
@@ -100,19 +103,19 @@ fn listed(lines: &str) -> Result<Vec<Listed>> {
     let cases = lines.lines().map(|line| case(line).with_context(|| format!("{line:?} is no case")));
     let cases = cases.collect::<Result<Vec<_>>>()?;
     ensure!(!cases.is_empty(), "no case of {FAMILIES:?}");
-    // One that ran on no number of ranks would be left out in silence.
+    // A case that runs on no number of ranks would be left out silently.
     let out = |case: &&Listed| !RANKS.iter().any(|ranks| (case.least..=case.most).contains(ranks));
     ensure!(cases.iter().find(out).is_none(), "cases for none of {RANKS:?} ranks: {cases:?}");
     Ok(cases)
 }
 
-/// What was said first; all of it is in the step's log.
+/// The first line of the output; the step's log has the rest.
 fn first_line(run: &Run) -> &str {
     run.output.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing")
 }
 
-/// L1: arguments, environment and standard input come through, no line is mixed with another, and the code of the one
-/// rank that fails is the launcher's.
+/// L1: arguments, environment and standard input arrive, lines do not mix, and the launcher exits
+/// with the code of the one rank that fails.
 fn hands_on(shell: &Shell, launcher: &Launcher, program: &Path) -> Result<()> {
     const RANKS: usize = 4;
     const LINES: usize = 100;
@@ -134,11 +137,11 @@ fn hands_on(shell: &Shell, launcher: &Launcher, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// L1: a job that fails tells why, and its launcher does not end well.
+/// L1: a job that fails says why, and its launcher reports failure.
 fn ends_with(shell: &Shell, launcher: &Launcher, program: &Path) -> Result<()> {
     let mut command = launcher.command(4);
     let run = shell.run_within(LIMIT, Stdio::null(), command.arg(program).arg("an_error_ends_all_of_4"))?;
-    ensure!(!run.success && run.output.contains("not today"), "a job failed, and this ended well");
+    ensure!(!run.success && run.output.contains("not today"), "a job failed, but not its launcher");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Steps that are one command of cargo, which says itself what is wrong.
+//! Steps that consist of one cargo command, which reports its own errors.
 
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
@@ -12,7 +12,7 @@ pub(super) fn clippy(shell: &Shell) -> Result<Outcome> {
     passes(shell, "clippy --workspace --all-targets --all-features -- -D warnings", &[])
 }
 
-/// Offline, so that whoever has the sources and their dependencies can read the documentation on a train.
+/// Offline: the documentation must build from the sources and their dependencies alone.
 pub(super) fn documentation(shell: &Shell) -> Result<Outcome> {
     let strict_and_offline = [("RUSTDOCFLAGS", "-D warnings"), ("CARGO_NET_OFFLINE", "true")];
     passes(shell, "doc --no-deps --workspace", &strict_and_offline)

@@ -1,4 +1,4 @@
-//! The workspace compiles with the oldest toolchain that it says it supports.
+//! Checks that the workspace compiles with the oldest toolchain that it claims to support.
 
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
@@ -20,10 +20,10 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
     check_with(shell, &stated)
 }
 
-/// Compiles with the stated toolchain, which is not the one in use.
+/// Compiles with the stated toolchain, if another one is in use.
 fn check_with(shell: &Shell, stated: &Version) -> Result<Outcome> {
     let mut probe = Command::new("rustc");
-    // Without this, asking for the version of an absent toolchain installs it.
+    // Without this variable, asking for the version of a missing toolchain would install it.
     probe.arg(format!("+{stated}")).arg("--version").env("RUSTUP_AUTO_INSTALL", "0");
     if !shell.run(&mut probe)?.success {
         return Ok(Outcome::Skipped(format!("rustup toolchain install {stated} --profile minimal")));

@@ -1,5 +1,5 @@
-//! The ordinary tests: by nextest where it is installed, for it names a test that hangs or leaves processes
-//! behind; else by cargo.
+//! The ordinary tests. Uses nextest if it is installed, because it names tests that hang or leave
+//! processes behind; otherwise cargo.
 
 use crate::test::libtest::Tally;
 use crate::test::shell::Shell;

@@ -24,7 +24,7 @@ const COUNTED: usize = (TIMED as usize - 1) / TOGETHER * 2 / 3;
 /// What the other way must be quicker by: so much less than as many nanoseconds.
 const MARGIN: (u64, u64) = (1, 10);
 
-/// CombineWith the ways of a kind compare.
+/// How the ways of a kind compare.
 #[derive(Debug)]
 pub(crate) struct VariantTrial {
     /// Calls until something is to be done.

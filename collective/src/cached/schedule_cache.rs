@@ -61,7 +61,7 @@ pub(crate) struct CachedSchedule {
 struct CacheEntry {
     now: CachedSchedule,
     bytes: u64,
-    /// CombineWith that compares with another way, if there is one.
+    /// How that compares with another way, if there is one.
     trial: Option<VariantTrial>,
 }
 
@@ -70,7 +70,7 @@ struct CacheEntry {
 pub(crate) struct ScheduleCache {
     /// Calls that could be done so, counted.
     calls: u64,
-    /// CombineWith often each of the latest kinds was called, and when the last time.
+    /// How often each of the latest kinds was called, and when the last time.
     kinds: Vec<(u64, u32, u64)>,
     /// What walks are for; when they were last used; they, unless nobody can have one.
     keys: Vec<u64>,

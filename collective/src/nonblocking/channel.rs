@@ -102,7 +102,7 @@ impl CallChannel {
         Ok(bytes)
     }
 
-    /// CombineWith many bytes a message has brought.
+    /// How many bytes a message has brought.
     async fn heard_into(&self, mut heard: ChannelRecv, into: &mut [u8]) -> Result<usize> {
         let is_short = heard.incoming.is_short();
         let mut line = [0; SHORT_MAX];

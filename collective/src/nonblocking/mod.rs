@@ -41,7 +41,7 @@ pub(crate) struct Nonblocking {
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// CombineWith many there were.
+    /// How many there were.
     number: u64,
     /// The last one on each slot.
     last: Vec<Option<Begin>>,

@@ -57,7 +57,8 @@ pub(super) fn join(
     let (rank, size) = (launched.rank, launched.size);
     process::allow_descriptors(size as u64)?;
     let file = MappedRange::create_file()?;
-    // Before Hello: while a fence would skip this process, no rank may get an address of its memory, nor it of theirs.
+    // Before Hello: as long as a fence would skip this process, no other rank may get an address of
+    // its memory, and it may get none of theirs.
     let has_membarrier = membarrier::register(FenceScope::Registered, settings.disabled);
     let greeting = Greeting::own();
     let (layout, key, expected) = (layout::HASH, launched.server.key, size as u32);

@@ -152,7 +152,6 @@ impl Worker {
         self.rank
     }
     /// Returns the number of ranks of the job.
-    /// How many ranks the job has.
     #[inline]
     pub fn size(&self) -> usize {
         self.node_state.size()

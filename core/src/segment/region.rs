@@ -141,7 +141,7 @@ impl Region {
         found
     }
 
-    /// Returns whether barriers would let the allocation succeed.
+    /// Returns why an allocation failed: more barriers would let it succeed, or nothing would.
     fn why_full(&self, bytes: u64) -> RegionFull {
         let mut all = self.reusable.clone();
         all.add(self.next..self.range.end);

@@ -360,7 +360,7 @@ impl Worker {
         }
     }
 
-    /// Enters an operation into the table that its fabric has just accepted.
+    /// Enters into the table an operation that its fabric has just accepted.
     #[cold]
     pub(in crate::engine) fn enter_in_flight(
         &self,

@@ -63,7 +63,8 @@ impl Worker {
         true
     }
 
-    /// Copies job memory to job memory. Returns false, and does nothing, if this process cannot map either.
+    /// Copies job memory to job memory. Returns false, and does nothing, unless this process can map
+    /// both ranges.
     #[inline]
     pub fn copy_across(
         &self,

@@ -258,7 +258,7 @@ impl OperationTable {
         Some(report)
     }
 
-    /// Removes the operations that the failure of `number` prevents from starting from their queues.
+    /// Removes from their queues the operations that cannot start because `number` has failed.
     fn take_held_by(&mut self, number: u64) -> Vec<u64> {
         let one = (number, 0)..=(number, u64::MAX);
         let mut failed: Vec<(u64, u64)> = self.after_one.range(one).copied().collect();

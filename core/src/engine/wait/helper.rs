@@ -84,7 +84,8 @@ impl Drop for HelperExit<'_> {
 
 /// How long a helper keeps polling after it last had something to do, in ns. Waking it costs the waker 3 to 6 us.
 const AWAKE_NS: u64 = 50_000;
-/// The same for a helper with a processor of its own: ranks that compute for a shorter time find it awake.
+/// How long a helper with a processor of its own keeps polling, in ns: a rank that computes for a
+/// shorter time finds it awake.
 const AWAKE_BOUND_NS: u64 = 200_000_000;
 /// The longest that a helper sleeps while messages of its rank are in progress, in ns. Peers that complete them do not
 /// wake it, because that would cost each of them a read of its park line.

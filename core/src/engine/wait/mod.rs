@@ -111,7 +111,7 @@ impl Worker {
         }
     }
 
-    /// Waits; for a rank that has not left.
+    /// Waits for `condition` without recording a trace event. Only for a rank that has not left.
     pub(in crate::engine) fn wait_untraced(
         &self,
         condition: &Condition,
@@ -176,7 +176,7 @@ impl Worker {
         if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
-    /// Returns the only rank that can end such a wait.
+    /// Returns the only rank that can end a wait for `condition`, if that is known.
     fn ended_by(&self, condition: &Condition) -> Option<EndedBy> {
         match condition {
             Condition::Signal(_, _, Some(by)) if *by != self.rank() => Some(EndedBy::Signal(*by)),

@@ -32,10 +32,10 @@ const DOZE: Duration = Duration::from_micros(100);
 const SLEEP: Duration = Duration::from_millis(500);
 /// How often to read a signal before the first pause: about 1 us.
 const SPINS: u32 = 100;
-/// The same if ranks share processors.
+/// How often to read a signal before the first pause if ranks share processors.
 const SPINS_OVERSUBSCRIBED: u32 = 5;
-/// The same if they do, but the signal comes from a rank on another processor: about as long as a switch to another rank
-/// and back, 1.5 us.
+/// How often to read a signal before the first pause if ranks share processors, but the signal comes
+/// from a rank on another processor: about as long as a switch to another rank and back, 1.5 us.
 const SPINS_OTHER_PROCESSOR: u32 = 40;
 
 /// The platform of a rank that is a process or a thread of this computer.

@@ -56,7 +56,8 @@ pub trait Platform: Send + Sync + Debug {
     /// Returns how often to read a word before the first pause. Constant.
     fn spins(&self) -> u32;
 
-    /// The same for a word that only `from` writes, if the rank has no processor of its own.
+    /// Returns how often to read a word that only `from` writes, before the first pause of a rank that
+    /// has no processor of its own.
     fn spins_for(&self, _from: Rank) -> u32 {
         self.spins()
     }

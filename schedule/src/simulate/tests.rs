@@ -230,7 +230,7 @@ fn deadlocks_are_reported() {
     let SimulationError::BlockedStep { ranks: 3, ref first, .. } = told else { panic!("{told}") };
     assert_eq!((first[0].at.rank, first[0].at.step, first[0].wanted), (0, Some(1), 2));
     assert!(
-        told.to_string().contains("step 1 of rank 0 in start 0 waits for 2 of signal \"never\""),
+        told.to_string().contains("step 1 of rank 0 in start 0 waits until signal \"never\" has counted 2"),
         "{told}"
     );
 

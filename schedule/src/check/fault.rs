@@ -71,8 +71,8 @@ pub enum Fault {
         /// Each waits for the next, the last for the first.
         through: Vec<FaultSite>,
     },
-    /// Additions of a later start may meet the trigger of a step in place of an addition of the step's
-    /// own start, which may then be missing.
+    /// Additions of a later start may meet the trigger of a step in place of an addition of the
+    /// step's own start, which may then be missing.
     Overtaken {
         /// The step that may begin too early.
         at: FaultSite,
@@ -147,7 +147,8 @@ impl fmt::Display for Fault {
             }
             Fault::Overtaken { at, signal, missing, by } => write!(
                 f,
-                "{at} may happen before {missing} has added to signal {signal:?}: {by} also adds to it, and may come first"
+                "{at} may happen before {missing} has added to signal {signal:?}: {by} also adds to it, \
+                 and may come first"
             ),
             Fault::Race { one, other, place } => {
                 write!(

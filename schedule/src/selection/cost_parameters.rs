@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct Costs {
     /// Time from a write of one rank until another rank sees it, each on a processor of its own, in ns.
     pub hand_over_ns: u64,
-    /// The same time between ranks on different nodes, in ns.
+    /// Time from a write of one rank until a rank on another node sees it, in ns.
     pub between_ns: u64,
     /// The turn of a rank on a shared processor: it is scheduled, polls, and yields to the next rank, in ns.
     pub turn_ns: u64,

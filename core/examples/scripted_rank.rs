@@ -1,5 +1,5 @@
-//! A rank that takes the steps that its arguments name, one after the other. The launcher's tests start
-//! it. It uses only the core crate, so that it can also do what no program should.
+//! A rank that takes the steps that its arguments name, one after the other. The launcher's tests
+//! start it. It uses only the core crate, so that it can also do what no program should.
 //!
 //! ```text
 //! tasuki run -n 4 target/debug/examples/rank join @1:exit:3 wait leave

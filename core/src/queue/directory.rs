@@ -80,8 +80,8 @@ impl PollState {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns true if a thread of the rank itself polls. The caller has posted or raised, and executed
-    /// a full fence after that.
+    /// Returns true if a thread of the rank itself polls. The caller has posted or raised, and
+    /// executed a full fence after that.
     #[inline(always)]
     pub fn has_own_thread(&self) -> bool {
         self.word.load(Ordering::Relaxed) >= OWN_RANK

@@ -342,9 +342,9 @@ impl Reduction {
         unsafe { self.combine_from(into, from.as_ptr()) }
     }
 
-    /// Combines values like [`Reduction::combine`] while other ranks may write the incoming ones. Each
-    /// incoming value is then read as a value that was there at some time, or as a mixture of the bytes
-    /// of several.
+    /// Combines values like [`Reduction::combine`] while other ranks may write the incoming ones.
+    /// Each incoming value is then read as a value that was there at some time, or as a mixture of
+    /// the bytes of several.
     ///
     /// # Safety
     /// `into.len()` bytes at `from` are readable.

@@ -66,8 +66,9 @@ impl ShmFabric {
         }
     }
 
-    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not handle: without bytes, to
-    /// memory that is not mapped yet or is not job memory, or with a wrong address.
+    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not
+    /// handle: without bytes, to memory that is not mapped yet or is not job memory, or with a
+    /// wrong address.
     ///
     /// # Safety
     /// As for [`Fabric::put_signal`].
@@ -232,8 +233,9 @@ impl ShmFabric {
             Err(CopyRefusal::Gone) => Err(self.gone(rank)),
         }
     }
-    /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has not reported it yet.
-    /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
+    /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has
+    /// not reported it yet. The process of a rank is gone: it left, or it died and the launcher has
+    /// not told yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
         if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
@@ -285,8 +287,8 @@ impl ShmFabric {
         }
     }
 
-    /// Copies between registered memory of two ranks' own through a buffer; from the end if the target overlaps the source
-    /// upwards.
+    /// Copies between registered memory of two ranks' own through a buffer; from the end if the
+    /// target overlaps the source upwards.
     fn bounce(
         &self,
         from: GlobalAddress,

@@ -140,10 +140,11 @@ impl Job {
     /// Applies an atomic operation to a word and returns the word's previous value. The operation is atomic with
     /// respect to all ranks' atomics and to the owner's processor.
     ///
-    /// Errors: as for [`Job::put`]; the address is not a multiple of the word's size. Cost: in job memory, and in memory
-    /// that this rank registered, one locked instruction on a cache line that the owner's cache may hold. Only the owner
-    /// changes a word that another rank registered ([`Job::register`]): the call waits until the owner answers in one of
-    /// its waiting calls, or the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
+    /// Errors: as for [`Job::put`]; the address is not a multiple of the word's size. Cost: in job
+    /// memory, and in memory that this rank registered, one locked instruction on a cache line that
+    /// the owner's cache may hold. Only the owner changes a word that another rank registered
+    /// ([`Job::register`]): the call waits until the owner answers in one of its waiting calls, or
+    /// the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
     ///
     /// ```
     /// use tasuki::{AtomicOp, Rank};

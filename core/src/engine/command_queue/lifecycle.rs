@@ -215,8 +215,8 @@ impl Worker {
         all.filter_map(|lines| Some(lines.head(0)?.signal))
     }
 
-    /// Fails each in-flight command of this rank's queues that only a rank may run which has left the
-    /// job: other ranks wait for the command's effects.
+    /// Fails each in-flight command of this rank's queues that only a rank may run which has left
+    /// the job: other ranks wait for the command's effects.
     pub(in crate::engine) fn fail_commands_of_departed_ranks(&self) {
         for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
             let (resolved, mut ready) = (self.resolved(local), ReadyList::default());
@@ -239,8 +239,8 @@ impl Worker {
         }
     }
 
-    /// Returns the commands that have fired and that only a rank may run which has left the job, each
-    /// by its number and that rank.
+    /// Returns the commands that have fired and that only a rank may run which has left the job,
+    /// each by its number and that rank.
     fn bound_to_departed<'n>(
         &'n self,
         resolved: &ResolvedQueue<'n>,

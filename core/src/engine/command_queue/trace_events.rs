@@ -151,7 +151,8 @@ impl Worker {
         recorder.record(begin, end, failed, EventKind::Handled(place, TraceText::of(name)));
     }
 
-    /// Records that a blocking call of the program has moved bytes or raised a signal, or has failed.
+    /// Records that a blocking call of the program has moved bytes or raised a signal, or has
+    /// failed.
     #[cold]
     pub(in crate::engine) fn note_call(
         &self,

@@ -41,8 +41,9 @@ impl Failures {
         }
     }
 
-    /// Returns the failure that prevents an operation of that order from starting: the failure of the
-    /// operation that the order names, reported or not, or an unreported failure of an earlier one.
+    /// Returns the failure that prevents an operation of that order from starting: the failure of
+    /// the operation that the order names, reported or not, or an unreported failure of an earlier
+    /// one.
     pub(in crate::engine) fn blocking_failure(&self, order: Order) -> Option<&Error> {
         let through = |last: u64| {
             self.records.range(..=last).find(|(_, record)| !record.reported).map(|(_, record)| record)

@@ -324,8 +324,8 @@ impl Worker {
     #[inline]
     pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
         let fabric = self.fabric();
-        // SAFETY: the caller of each public function promised that its buffer stays valid, or the buffer is a slice that
-        // the blocking call borrows until the operation has ended.
+        // SAFETY: the caller of each public function promised that its buffer stays valid, or the
+        // buffer is a slice that the blocking call borrows until the operation has ended.
         unsafe {
             match *action {
                 Operation::Put { to, from, len } => fabric.put(accept, to, from.0, len),

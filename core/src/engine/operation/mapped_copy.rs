@@ -27,8 +27,9 @@ impl CachePolicy {
 }
 
 impl Worker {
-    /// Copies `len` bytes of `from`, beginning at `at`, to job memory. A rank that sees a signal raised after that sees all
-    /// the bytes. Returns false, and does nothing, if this process cannot map the memory.
+    /// Copies `len` bytes of `from`, beginning at `at`, to job memory. A rank that sees a signal
+    /// raised after that sees all the bytes. Returns false, and does nothing, if this process
+    /// cannot map the memory.
     #[inline]
     pub fn copy_out(
         &self,
@@ -63,8 +64,8 @@ impl Worker {
         true
     }
 
-    /// Copies job memory to job memory. Returns false, and does nothing, unless this process can map
-    /// both ranges.
+    /// Copies job memory to job memory. Returns false, and does nothing, unless this process can
+    /// map both ranges.
     #[inline]
     pub fn copy_across(
         &self,

@@ -1,5 +1,5 @@
-//! The helper: a thread besides the program's own that makes progress for a rank, or for all ranks of a node, while they
-//! compute. It sleeps when there is nothing to do.
+//! The helper: a thread besides the program's own that makes progress for a rank, or for all ranks
+//! of a node, while they compute. It sleeps when there is nothing to do.
 
 use crate::base::Rank;
 use crate::engine::command_queue::QueuePoller;
@@ -188,7 +188,8 @@ impl Worker {
         self.node_state().rank_state(rank).notify_helper(self.node_state().wake_mode());
     }
 
-    /// Wakes the helper that runs this rank's queues, its own or the node's, if it sleeps. Returns true if one was woken.
+    /// Wakes the helper that runs this rank's queues, its own or the node's, if it sleeps. Returns
+    /// true if one was woken.
     pub(in crate::engine) fn wakes_helper(&self) -> bool {
         let mode = self.node_state().wake_mode();
         [self.rank(), Rank(0)].into_iter().any(|rank| self.node_state().rank_state(rank).notify_helper(mode))

@@ -141,7 +141,8 @@ impl Memory {
     pub(crate) fn write_command(&self, write: &CommandWrite) -> Result<(), Cause> {
         for at in (0..write.lines as usize).rev() {
             let access = self.access(write.places[at], size_of::<RingLine>() as u64)?;
-            // SAFETY: the access covers the line; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            // SAFETY: the access covers the line; a line is made of atomics, and lies in a queue,
+            // whose lines are aligned.
             let line = unsafe { access.place.cast::<RingLine>().as_ref() };
             line.write(write.position + at as u64, &write.words[at]);
         }

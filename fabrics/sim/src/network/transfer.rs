@@ -164,7 +164,8 @@ impl SimState {
         match to {
             End::Here(local) => {
                 let to = local.0.wrapping_add(range.start);
-                // SAFETY: the operation is in operation and has a piece that has not been written, so its buffer is kept.
+                // SAFETY: the operation is in operation and has a piece that has not been written,
+                // so its buffer is kept.
                 unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
             }
             End::There(at) => {

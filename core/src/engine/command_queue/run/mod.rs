@@ -48,8 +48,8 @@ struct ReadResult {
 pub(in crate::engine::command_queue) type Failure = Option<Poison>;
 
 impl Worker {
-    /// Called after a signal was raised that commands wait for, in the queue that `mark` names or in
-    /// several queues. If the owner polls, it runs the queue; else this thread does.
+    /// Called after a signal was raised that commands wait for, in the queue that `mark` names or
+    /// in several queues. If the owner polls, it runs the queue; else this thread does.
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
         if self.directory_of(owner).is_none() {

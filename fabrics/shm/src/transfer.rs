@@ -202,7 +202,6 @@ impl ShmFabric {
         })
     }
     /// Copies between `here` and an address in a rank's process, which keeps that memory valid.
-    /// Copies between `here` and an address of a rank's process, which keeps it there.
     ///
     /// # Safety
     /// `len` bytes at `here` may be read or written, depending on the direction.
@@ -234,8 +233,7 @@ impl ShmFabric {
         }
     }
     /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has
-    /// not reported it yet. The process of a rank is gone: it left, or it died and the launcher has
-    /// not told yet.
+    /// not reported it yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
         if self.node_state.rank_state(peer).stage() >= Stage::Leaving {

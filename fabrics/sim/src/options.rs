@@ -220,7 +220,7 @@ impl Sim {
         self
     }
 
-    /// Sets how many operations of one rank may be in operation at a time.
+    /// Sets how many operations of one rank may be in flight at a time.
     #[must_use]
     pub fn outstanding_max(mut self, operations: usize) -> Sim {
         self.limits.outstanding_max = operations.max(1);

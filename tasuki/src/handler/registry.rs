@@ -307,7 +307,8 @@ impl HandlerCx<'_> {
         self.post_call(to, handler, args, None)
     }
 
-    /// [`HandlerCx::call`] that raises a signal when the called handler has run.
+    /// Calls a handler like [`HandlerCx::call`], and raises a signal when the called handler has
+    /// run.
     pub fn call_then<A: Pod>(
         &self,
         to: Rank,

@@ -17,7 +17,8 @@ use tasuki_core::segment::{GlobalAddress, Kind, MappedRange, Section, layout};
 #[derive(Debug)]
 pub(crate) struct Memory {
     windows: Vec<Arc<MappedRange>>,
-    /// Whether each rank has left. Registered memory of the program's own is gone with its rank.
+    /// For each rank, true if it has left. Registered memory of the program's own is gone with its
+    /// rank.
     left: Vec<bool>,
 }
 

@@ -20,7 +20,7 @@ use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
 /// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
 pub(crate) const RADIX: usize = 8;
 
-/// Contexts of a communicator: for messages, for collective calls, and for those that were nonblocking.
+/// Contexts of a communicator: for messages, for collective calls, and for those that were begun.
 const CONTEXTS: u64 = 3;
 
 /// Members that exchange messages and make collective calls.
@@ -28,7 +28,7 @@ const CONTEXTS: u64 = 3;
 pub struct Communicator {
     messages: Arc<Context>,
     pub(crate) channel: CollectiveChannel,
-    /// Collective calls that were nonblocking.
+    /// Collective calls that were begun.
     pub(crate) nonblocking: Nonblocking,
     rank: Rank,
     size: usize,
@@ -71,7 +71,7 @@ struct RankShared {
     contexts: AtomicU64,
     /// Bytes of its parts of plans.
     plan_bytes: Arc<AtomicU64>,
-    /// Collective calls that were nonblocking.
+    /// Collective calls that were begun.
     active_calls: Arc<ActiveCalls>,
 }
 

@@ -285,7 +285,7 @@ fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
 }
 
 impl Communicator {
-    /// What the fabric offers for a call that has nonblocking, if it does and all members have it. Collective the first time.
+    /// What the fabric offers for a call that has begun, if it does and all members have it. Collective the first time.
     #[inline]
     pub(crate) fn fabric_collectives<'c>(
         &'c self,

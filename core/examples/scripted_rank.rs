@@ -2,7 +2,7 @@
 //! start it. It uses only the core crate, so that it can also do what no program should.
 //!
 //! ```text
-//! tasuki run -n 4 target/debug/examples/rank join @1:exit:3 wait leave
+//! tasuki run -n 4 target/debug/examples/scripted_rank join @1:exit:3 wait leave
 //! ```
 //!
 //! | step | what the rank does |

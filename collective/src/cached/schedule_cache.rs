@@ -6,7 +6,7 @@
 //! equal on all members: so all do alike, whatever other threads do on other communicators.
 //!
 //! Two members have one walk for both roots, with a way for each: where roots change, who comes to give has just taken
-//! something from the very place where it lays that out (`algorithm/laid.rs`).
+//! something from the very place where it lays that out (`algorithm/copy_in_copy_out.rs`).
 //!
 //! Long values go in pieces, which have walks of their own.
 
@@ -233,7 +233,7 @@ impl Communicator {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a call that has nonblocking by its walk, if it is a usual one. Whether it was.
+    /// Does a call that has begun by its walk, if it is a usual one. Whether it was.
     #[inline]
     pub(crate) fn runs_cached(
         &self,

@@ -1,4 +1,4 @@
-//! What the steps of a collective call that was nonblocking say to others: each call has a slot of its own, on which a pair
+//! What the steps of a collective call that was begun say to others: each call has a slot of its own, on which a pair
 //! exchanges its messages one at a time.
 
 use crate::nonblocking::task::{Awaited, lock};

@@ -93,7 +93,8 @@ impl Costs {
     pub fn with(mut self, name: &str, value: u64) -> Result<Costs, String> {
         let names = || PARAMETERS.map(|(name, _)| name).join(", ");
         let found = PARAMETERS.iter().find(|(known, _)| *known == name);
-        let (_, place) = found.ok_or_else(|| format!("there is no cost '{name}': there are {}", names()))?;
+        let (_, place) =
+            found.ok_or_else(|| format!("there is no cost '{name}': choose from {}", names()))?;
         if !(1..=MOST).contains(&value) {
             return Err(format!("{name}={value}: allowed is 1 to {MOST}"));
         }

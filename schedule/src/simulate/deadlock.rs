@@ -46,7 +46,7 @@ pub enum SimulationError {
 impl fmt::Display for BlockedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BlockedStep { at, signal, reached, wanted } = self;
-        write!(f, "{at} waits until signal {signal:?} has counted {wanted}, and it has counted {reached}")
+        write!(f, "{at} waits until signal {signal:?} has counted {wanted}, but it has counted {reached}")
     }
 }
 

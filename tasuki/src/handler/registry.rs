@@ -181,7 +181,7 @@ impl Handlers {
     pub fn follow_ups(mut self, depth: usize, each: usize) -> Handlers {
         match self.entries.last_mut() {
             Some(entry) => (entry.depth, entry.each) = (depth, each),
-            None => return self.invalidate("follow_ups before the first handler".into()),
+            None => return self.invalidate("follow_ups is called after the handler that it is for".into()),
         }
         self
     }

@@ -13,7 +13,8 @@ use crate::segment::GlobalAddress;
 pub enum CachePolicy {
     /// Like an ordinary copy.
     Cached,
-    /// For another processor to read next: through the caches or past them, whichever is faster (`os/memory/store_policy.rs`).
+    /// For another processor to read next: through the caches or past them, whichever is faster
+    /// (`os/memory/store_policy.rs`).
     Adaptive,
     /// Past the caches, to memory: the destination is not fetched before, and takes no room in the caches.
     Streamed,

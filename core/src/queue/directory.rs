@@ -145,7 +145,7 @@ impl RemoteNotes {
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueDirectory {
-    /// Whether its queues are polled.
+    /// Shows if its queues are polled.
     pub poll_state: PollState,
     /// Queues of other ranks that have commands for this rank.
     pub notes: RemoteNotes,

@@ -190,8 +190,8 @@ impl Communicator {
         self.inner().start_alltoall(values).map(CollectiveRequest)
     }
 
-    /// Begins a reduction of which each member gets one block. All members' values, one block for each member, are
-    /// combined in the order of the members.
+    /// Begins a reduction whose result has one block for each member. All members' values, one
+    /// block for each member, are combined in the order of the members.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
     /// once.

@@ -103,7 +103,7 @@ impl<T: Pod> Plan<T> {
     }
 
     /// Copies values into this member's input, from value number `first` on. Errors: a start is active; the input has
-    /// no room for so many values.
+    /// no room for all of them.
     pub fn write(&mut self, first: usize, values: &[T]) -> Result<()> {
         self.inner.write(self.input, offset_of::<T>(first), bytemuck::cast_slice(values))
     }

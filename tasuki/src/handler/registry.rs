@@ -300,9 +300,10 @@ impl HandlerCx<'_> {
         }
     }
 
-    /// Calls a handler of any rank, one level below this one. Calls to one rank stay in order. Errors: this handler
-    /// was not registered for so many levels, or for so many calls in one run ([`Handlers::follow_ups`]); there is no
-    /// such handler, or it takes another number of bytes.
+    /// Calls a handler of any rank, one level below this one. Calls to one rank stay in order.
+    /// Errors: this handler was not registered for that many levels, or for that many calls in one
+    /// run ([`Handlers::follow_ups`]); there is no such handler, or it takes another number of
+    /// bytes.
     pub fn call<A: Pod>(&self, to: Rank, handler: impl HandlerName, args: &A) -> Result<()> {
         self.post_call(to, handler, args, None)
     }

@@ -1,8 +1,8 @@
-//! CombineWith the members of a communicator come to choose alike.
+//! How the members of a communicator come to choose alike.
 //!
 //! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
 //! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. FaultSite costs differ, all take the built-in ones. Where one has a helper, all
+//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a helper, all
 //! have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many
 //! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
 //! one afterwards know it already. Costs an exchange of 40 bytes, once.
@@ -78,7 +78,7 @@ fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Select
     Ok(Selection { costs, per_processor, has_no_helper, forced: own.forced.clone() })
 }
 
-/// CombineWith many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
+/// How many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
 /// ranks than processors. No limit where one is not bound.
 fn most_bound(words: &[MemberSelection]) -> u64 {
     let mut bound: Vec<u64> = words.iter().map(|word| word.bound).collect();

@@ -43,7 +43,7 @@ pub struct BootstrapBarrier {
     /// Number of the first of `2 * rounds` signals, the same on all ranks.
     first: u32,
     rounds: u32,
-    /// CombineWith many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
+    /// How many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
     /// rank in collective calls whose order the other ranks cannot know.
     held: Mutex<u64>,
 }

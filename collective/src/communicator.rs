@@ -17,10 +17,10 @@ use tasuki_core::engine::Worker;
 use tasuki_message::Context;
 use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
 
-/// CombineWith many members a member and those that it tells in one round are. Telling one more costs less than a round.
+/// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
 pub(crate) const RADIX: usize = 8;
 
-/// Contexts of a communicator: for messages, for collective calls, and for those that were nonblocking.
+/// Contexts of a communicator: for messages, for collective calls, and for those that were begun.
 const CONTEXTS: u64 = 3;
 
 /// Members that exchange messages and make collective calls.
@@ -28,7 +28,7 @@ const CONTEXTS: u64 = 3;
 pub struct Communicator {
     messages: Arc<Context>,
     pub(crate) channel: CollectiveChannel,
-    /// Collective calls that were nonblocking.
+    /// Collective calls that were begun.
     pub(crate) nonblocking: Nonblocking,
     rank: Rank,
     size: usize,
@@ -71,7 +71,7 @@ struct RankShared {
     contexts: AtomicU64,
     /// Bytes of its parts of plans.
     plan_bytes: Arc<AtomicU64>,
-    /// Collective calls that were nonblocking.
+    /// Collective calls that were begun.
     active_calls: Arc<ActiveCalls>,
 }
 
@@ -182,7 +182,7 @@ impl Communicator {
         self.naming.communicator()
     }
 
-    /// CombineWith a collective call on it is told.
+    /// How a collective call on it is told.
     pub(crate) fn call(&self, kind: &CallKind) -> String {
         self.call_of(CallWord::of(kind))
     }
@@ -201,7 +201,7 @@ impl Communicator {
         self.rank
     }
 
-    /// CombineWith many members there are.
+    /// How many members there are.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -235,7 +235,7 @@ impl Communicator {
         (1..self.size).map(|steps| self.after(self.rank, steps))
     }
 
-    /// CombineWith far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
+    /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
     pub(crate) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
@@ -352,8 +352,8 @@ impl Communicator {
     }
 
     /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not
-    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was active_calls its
-    /// own steps, those are refused.
+    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was running
+    /// its compiled steps, those are refused.
     #[cold]
     fn after_panic(&self) -> u64 {
         if self.naming.called.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {

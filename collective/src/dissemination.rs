@@ -17,7 +17,7 @@ const FIRST_TOKEN: usize = 2;
 /// One stage, as one member has it.
 #[derive(Debug)]
 struct DisseminationStage {
-    /// CombineWith often it was told.
+    /// How often it was told.
     cell: SignalCell,
     /// Who tells it.
     from: Rank,
@@ -41,17 +41,17 @@ pub(crate) struct DisseminationArrival {
 }
 
 impl Dissemination {
-    /// CombineWith many there are for so many members.
+    /// How many there are for so many members.
     pub(crate) fn count(members: usize) -> u32 {
         members.next_power_of_two().trailing_zeros()
     }
 
-    /// CombineWith many signals they take.
+    /// How many signals they take.
     pub(crate) fn signals(stages: u32) -> u32 {
         stages + stages.saturating_sub(FIRST_TOKEN as u32 + 1)
     }
 
-    /// CombineWith many lines of a queue the commands of one instance take: one with one trigger and one effect, else two.
+    /// How many lines of a queue the commands of one instance take: one with one trigger and one effect, else two.
     pub(crate) fn lines(stages: u32) -> u64 {
         2 * u64::from(stages) - 2
     }
@@ -112,7 +112,7 @@ impl Dissemination {
         worker.raise(self.all[stage].to, 1)
     }
 
-    /// Tells of an instance that this member has started as far as it knows of others now. CombineWith many stages it told.
+    /// Tells of an instance that this member has started as far as it knows of others now. How many stages it told.
     #[inline]
     pub(crate) fn tell(&self, worker: &Worker, instance: u64) -> Result<usize> {
         for (at, stage) in self.all.iter().enumerate() {

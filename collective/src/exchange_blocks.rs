@@ -37,12 +37,12 @@ impl ExchangeBlocks {
         ExchangeBlocks { gives: ranges(gives), gets: ranges(gets), partners }
     }
 
-    /// CombineWith many values are got.
+    /// How many values are got.
     pub(crate) fn all(&self) -> usize {
         self.gets.last().map_or(0, |last| last.end)
     }
 
-    /// CombineWith many values each block has that a partner gets, and that it gives.
+    /// How many values each block has that a partner gets, and that it gives.
     pub(crate) fn counts(&self, partner: &Partner) -> [Vec<usize>; 2] {
         let of = |ranges: &[Range<usize>], numbers: &[usize]| {
             numbers.iter().map(|&number| ranges[number].len()).collect()

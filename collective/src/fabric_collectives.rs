@@ -7,7 +7,7 @@
 //! meeting: when that is over, which nobody waits for before the next call, all places are free. So a broadcast takes
 //! one way through the network, unless the root comes before the others have taken the last one.
 //!
-//! Nothing here tells of members that do not come: that do [call_notices](crate::mismatch::call_notices).
+//! Nothing here tells of members that do not come: [`call_notices`](crate::mismatch::call_notices) does.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
@@ -69,7 +69,7 @@ pub(crate) struct FabricCollectives {
     /// Its signals, and what they were at first.
     met: (SignalCell, u64),
     brought: (SignalCell, u64),
-    /// CombineWith much was brought to this member, and broadcasts there were.
+    /// How much was brought to this member, and broadcasts there were.
     gotten: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
@@ -285,7 +285,7 @@ fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
 }
 
 impl Communicator {
-    /// What the fabric offers for a call that has nonblocking, if it does and all members have it. Collective the first time.
+    /// What the fabric offers for a call that has begun, if it does and all members have it. Collective the first time.
     #[inline]
     pub(crate) fn fabric_collectives<'c>(
         &'c self,

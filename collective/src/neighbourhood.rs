@@ -147,7 +147,7 @@ impl Communicator {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
         };
         let (from, to) = (known(sources), known(destinations));
-        // CombineWith many blocks this member gives each, and gets from it.
+        // How many blocks this member gives each, and gets from it.
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);

@@ -1,13 +1,23 @@
-//! A rank that does what its arguments say, one after the other: what the launcher's tests start. Below the library
-//! proper, so that it can also do what no program should.
+//! A rank that takes the steps that its arguments name, one after the other. The launcher's tests
+//! start it. It uses only the core crate, so that it can also do what no program should.
 //!
 //! ```text
-//! tasuki run -n 4 target/debug/examples/rank join @1:exit:3 wait leave
+//! tasuki run -n 4 target/debug/examples/scripted_rank join @1:exit:3 wait leave
 //! ```
 //!
-//! `@R:step` is for rank R alone. `join`, `leave`; `meet` until all have joined; `wait` as a call does, until a rank
-//! has died; `fail:WHY` tells that it gives up; `say:TEXT`, `sleep:MS`, `hold` for ever; `until:PATH` holds until
-//! there is such a file; `child` starts a descendant that holds; `exit:N`, `abort`.
+//! | step | what the rank does |
+//! |---|---|
+//! | `@R:STEP` | takes `STEP` if it is rank R |
+//! | `join`, `leave` | joins or leaves the job |
+//! | `meet` | waits until all ranks have joined |
+//! | `wait` | waits as a call does, until a rank has died |
+//! | `fail:WHY` | reports that it gives up, for this reason |
+//! | `say:TEXT` | prints the text |
+//! | `sleep:MS` | sleeps for this time |
+//! | `hold` | sleeps for ever |
+//! | `until:PATH` | sleeps until there is such a file |
+//! | `child` | starts a child process that sleeps for ever |
+//! | `exit:N`, `abort` | ends its process |
 
 use std::io::Write;
 use std::path::Path;
@@ -35,7 +45,7 @@ fn until(path: &Path) {
     }
 }
 
-/// What the program has come to.
+/// The state of the program between two steps.
 #[derive(Default)]
 struct State {
     joined: Option<(Membership, JobConnection)>,
@@ -59,7 +69,7 @@ fn run() -> Result<ExitCode> {
 }
 
 impl State {
-    /// One step; the code if it is the last.
+    /// Takes one step. Returns the exit code if it is the last.
     fn take(&mut self, verb: &str, object: &str) -> Result<Option<ExitCode>> {
         match verb {
             "join" => self.joined = Some(join(&Settings::from_environment()?)?),
@@ -93,7 +103,7 @@ impl State {
         }
     }
 
-    /// Waits for a signal that never comes, published and asleep.
+    /// Waits for a signal that never comes. The wait is published and the thread sleeps.
     fn wait(&self) -> ExitCode {
         let Membership { rank, node_state, .. } = self.membership();
         let rank_state = node_state.rank_state(*rank);

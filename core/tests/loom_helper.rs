@@ -1,5 +1,5 @@
-//! Models of a helper that falls asleep: it sees work that is left to it meanwhile, or it is woken, or the thread that left
-//! the work learns that no helper polls.
+//! Models of a helper that falls asleep: it sees work that is left to it meanwhile, or it is woken,
+//! or the thread that left the work learns that no helper polls.
 #![cfg(loom)]
 
 use loom::sync::Arc;

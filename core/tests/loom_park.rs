@@ -56,8 +56,9 @@ fn one_of_two_writers_wakes_the_sleeper() {
     });
 }
 
-/// The kernel's fence on the writer's processor, at the moments that matter: after the sleeper has requested it and before
-/// the sleeper continues. A writer that has ended counts as fenced, like a thread that does not run.
+/// The kernel's fence on the writer's processor, at the moments that matter: after the sleeper has
+/// requested it and before the sleeper continues. A writer that has ended counts as fenced, like a
+/// thread that does not run.
 #[derive(Default)]
 struct Membarrier {
     asked: AtomicBool,

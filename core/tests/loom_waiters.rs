@@ -25,8 +25,8 @@ impl Rank {
         self.signals[*signal].load(Ordering::Relaxed) == 1
     }
 
-    /// One sleep of a thread that waits for `signal`. If the thread would really sleep, the caller checks afterwards whether
-    /// another thread would have woken it.
+    /// One sleep of a thread that waits for `signal`. If the thread would really sleep, the caller
+    /// checks afterwards whether another thread would have woken it.
     fn sleep(&self, signal: usize) -> Sleep {
         match self.waiters.enter(signal) {
             WaiterRole::Follower(waiter) => {

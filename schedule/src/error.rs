@@ -38,14 +38,14 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Text(why) | Error::InvalidSchedule(why) | Error::NoWords(why) => f.write_str(why),
-            Error::Writing(error) => write!(f, "it cannot be written: {error}"),
+            Error::Writing(error) => write!(f, "the text cannot be written: {error}"),
             Error::Ranks { asked, max } => {
-                write!(f, "{asked} ranks are too many for a picture, of {max} at most")
+                write!(f, "the schedule has {asked} ranks, but a picture shows at most {max}")
             }
             Error::Steps { asked, max } => {
-                write!(f, "{asked} steps are too many for a picture, of {max} at most")
+                write!(f, "the schedule has {asked} steps, but a picture shows at most {max}")
             }
-            Error::Wrong(fault) => write!(f, "wrong: {fault}"),
+            Error::Wrong(fault) => write!(f, "the schedule is wrong: {fault}"),
             Error::Drawing(why) => write!(f, "the picture cannot be drawn: {why}"),
         }
     }

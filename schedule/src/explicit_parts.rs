@@ -97,7 +97,7 @@ impl Schedule {
         parts: Vec<ExplicitPart>,
     ) -> Result<Schedule, InvalidSchedule> {
         if parts.is_empty() {
-            return Err(InvalidSchedule { rank: None, step: None, why: "there are no ranks".into() });
+            return Err(InvalidSchedule { rank: None, step: None, why: "the schedule has no ranks".into() });
         }
         for rank in 0..parts.len() {
             look_at_part(&parts, rank)?;
@@ -141,7 +141,7 @@ fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedu
         look_at_step(parts, rank, step).map_err(|why| unfit(Some(number), why))?;
     }
     for trigger in &part.finish {
-        look_at_trigger(part, trigger).map_err(|why| whole(format!("what ends its start: {why}")))?;
+        look_at_trigger(part, trigger).map_err(|why| whole(format!("in its finish conditions, {why}")))?;
     }
     look_at_contract(parts, rank).map_err(whole)
 }
@@ -149,16 +149,16 @@ fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedu
 fn look_at_names(part: &ExplicitPart) -> Result<(), String> {
     let (rooms, counters) = (usize::from(u8::MAX) + 1, usize::from(u16::MAX) + 1);
     if part.rooms.len() > rooms || part.counters.len() > counters {
-        return Err(format!("a rank has {rooms} buffers and {counters} signals at most"));
+        return Err(format!("it has more than {rooms} buffers or more than {counters} signals"));
     }
     if part.counters.first().is_none_or(|first| first.name != "start" || first.per_start != 1) {
-        return Err("its first signal is not \"start\", which counts 1 in a start".into());
+        return Err("its first signal must be \"start\", which counts 1 in a start".into());
     }
     if let Some(room) = part.rooms.iter().find(|room| room.bytes > BYTES_MAX) {
-        return Err(format!("buffer {:?} has more than {BYTES_MAX} bytes", room.name));
+        return Err(format!("buffer {:?} has more than {BYTES_MAX} bytes, the most of a buffer", room.name));
     }
     match part.counters.iter().find(|counter| counter.per_start > COUNT_MAX) {
-        Some(counter) => Err(format!("signal {:?} counts more than {COUNT_MAX}", counter.name)),
+        Some(counter) => Err(format!("signal {:?} counts more than {COUNT_MAX} in a start", counter.name)),
         None => Ok(()),
     }
 }
@@ -166,7 +166,7 @@ fn look_at_names(part: &ExplicitPart) -> Result<(), String> {
 fn look_at_room(parts: &[ExplicitPart], rank: usize, number: usize) -> Result<(), String> {
     let BufferDecl { name, bytes, used } = &parts[rank].rooms[number];
     match *used {
-        BufferKind::Turns(0) => Err(format!("buffer {name:?} takes no turns: it is there once at least")),
+        BufferKind::Turns(0) => Err(format!("buffer {name:?} has 0 copies (turns): it needs at least one")),
         BufferKind::User | BufferKind::Turns(_) => Ok(()),
         BufferKind::Swapped(both) => {
             let partner = BufferKind::partner(both, rank as u32) as usize;
@@ -175,7 +175,8 @@ fn look_at_room(parts: &[ExplicitPart], rank: usize, number: usize) -> Result<()
             match theirs {
                 Some(_) if partner != rank => Ok(()),
                 _ => Err(format!(
-                    "buffer {name:?} is swapped with rank {partner}, which has none like it to swap"
+                    "buffer {name:?} is swapped with rank {partner}, whose buffer number {number} is not swapped \
+                     with rank {rank} or has another size"
                 )),
             }
         }
@@ -189,16 +190,19 @@ fn look_at_step(parts: &[ExplicitPart], rank: usize, step: &ExplicitStep) -> Res
         look_at_place(parts, &to, bytes)?;
     }
     if step.effects.len() > EFFECTS_MAX {
-        return Err(format!("it has {} effects, and {EFFECTS_MAX} at most are possible", step.effects.len()));
+        return Err(format!(
+            "it has {} effects, but a step can have at most {EFFECTS_MAX}",
+            step.effects.len()
+        ));
     }
     for effect in &step.effects {
         let (whose, signal) = (effect.rank as usize, effect.signal.index());
         let part = parts.get(whose).ok_or_else(|| no_rank(whose, parts.len()))?;
         if signal >= part.counters.len() {
-            return Err(format!("it raises signal {signal} of rank {whose}, which is not there"));
+            return Err(format!("it raises signal {signal} of rank {whose}, which does not exist"));
         }
         if effect.amount > COUNT_MAX {
-            return Err(format!("it raises a signal by more than {COUNT_MAX}"));
+            return Err(format!("it raises a signal by more than {COUNT_MAX}, the most that is possible"));
         }
     }
     Ok(())
@@ -206,13 +210,13 @@ fn look_at_step(parts: &[ExplicitPart], rank: usize, step: &ExplicitStep) -> Res
 
 fn look_at_trigger(part: &ExplicitPart, trigger: &StepTrigger) -> Result<(), String> {
     if trigger.signal.index() >= part.counters.len() {
-        return Err(format!("it waits for signal {}, which is not there", trigger.signal.index()));
+        return Err(format!("it waits for signal {}, which does not exist", trigger.signal.index()));
     }
     if trigger.count > COUNT_MAX {
-        return Err(format!("it waits for more than {COUNT_MAX}"));
+        return Err(format!("it waits for a count of more than {COUNT_MAX}, the most that is possible"));
     }
     if trigger.lag > LAG_MAX {
-        return Err(format!("it waits for the start {} before: {LAG_MAX} at most are possible", trigger.lag));
+        return Err(format!("it looks back {} starts, but at most {LAG_MAX} are possible", trigger.lag));
     }
     Ok(())
 }
@@ -220,10 +224,10 @@ fn look_at_trigger(part: &ExplicitPart, trigger: &StepTrigger) -> Result<(), Str
 fn look_at_place(parts: &[ExplicitPart], place: &Location, bytes: u64) -> Result<(), String> {
     let part = parts.get(place.rank as usize).ok_or_else(|| no_rank(place.rank as usize, parts.len()))?;
     if place.buffer.index() >= part.rooms.len() {
-        return Err(format!("buffer {} of rank {} is not there", place.buffer.index(), place.rank));
+        return Err(format!("buffer {} of rank {} does not exist", place.buffer.index(), place.rank));
     }
     if place.offset.checked_add(bytes).is_none_or(|end| end > BYTES_MAX) {
-        return Err(format!("{bytes} bytes from byte {} on end beyond {BYTES_MAX}", place.offset));
+        return Err(format!("{bytes} bytes from byte {} on end beyond byte {BYTES_MAX}", place.offset));
     }
     Ok(())
 }
@@ -232,13 +236,16 @@ fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
     let contract = &parts[rank].contract;
     let inside = |span: &Span, verb: &str| {
         let place = span.buffer.on(rank, span.offset);
-        look_at_place(parts, &place, span.bytes).map_err(|why| format!("what it {verb}: {why}"))?;
+        look_at_place(parts, &place, span.bytes).map_err(|why| format!("in what it {verb}, {why}"))?;
         let room = &parts[rank].rooms[span.buffer.index()];
         if span.offset + span.bytes > room.bytes {
-            return Err(format!("what it {verb} ends beyond buffer {:?}", room.name));
+            return Err(format!("what it {verb} ends beyond the end of buffer {:?}", room.name));
         }
         if room.used != BufferKind::User {
-            return Err(format!("what it {verb} is in buffer {:?}, which is not the program's", room.name));
+            return Err(format!(
+                "what it {verb} is in buffer {:?}, which is no buffer of the program",
+                room.name
+            ));
         }
         Ok(())
     };
@@ -250,14 +257,14 @@ fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
         for &source in &origin.ranks {
             let place = Location { rank: source, buffer: origin.buffer, offset: origin.offset };
             look_at_place(parts, &place, span.bytes)
-                .map_err(|why| format!("where what it gets is from: {why}"))?;
+                .map_err(|why| format!("in the origin of what it gets, {why}"))?;
         }
     }
     Ok(())
 }
 
 fn no_rank(rank: usize, ranks: usize) -> String {
-    format!("there is no rank {rank} among {ranks}")
+    format!("there is no rank {rank}: the schedule has {ranks}")
 }
 
 impl BufferId {
@@ -326,14 +333,14 @@ mod tests {
             effects: vec![],
         };
         refused("no ranks", &|parts| parts.clear());
-        refused("no rank 2 among 2", &|parts| drop(parts.pop()));
+        refused("no rank 2: the schedule has 2", &|parts| drop(parts.pop()));
         refused("buffer 7 of rank 1", &|parts| parts[0].steps.push(copy(BufferId(7).on(1, 0), 8)));
         let stage = |used, bytes| BufferDecl { name: "stage".into(), bytes, used };
-        refused("takes no turns", &|parts| parts[1].rooms.push(stage(BufferKind::Turns(0), 8)));
+        refused("has 0 copies", &|parts| parts[1].rooms.push(stage(BufferKind::Turns(0), 8)));
         refused("no rank 9", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 9), 8)));
-        refused("none like it", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8)));
-        refused("none like it", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 1), 8)));
-        refused("none like it", &|parts| {
+        refused("not swapped with", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8)));
+        refused("not swapped with", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 1), 8)));
+        refused("or has another size", &|parts| {
             parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8));
             parts[2].rooms.push(stage(BufferKind::swapped(1, 2), 9));
         });
@@ -348,11 +355,11 @@ mod tests {
         refused("3 effects", &|parts| parts[1].steps[0].effects = vec![START.on(0, 1); 3]);
         refused("more than", &|parts| parts[1].steps[0].effects = vec![START.on(0, u64::MAX)]);
         refused("more than", &|parts| parts[1].counters[1].per_start = u64::MAX);
-        refused("the start 4294967295 before", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
-        refused("what it gets ends beyond buffer \"data\"", &|parts| {
+        refused("looks back 4294967295 starts", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
+        refused("what it gets ends beyond the end of buffer \"data\"", &|parts| {
             parts[2].contract.outputs[0].0.bytes = 65
         });
-        refused("\"data\", which is not the program's", &|parts| {
+        refused("\"data\", which is no buffer of the program", &|parts| {
             parts[2].rooms[0].used = BufferKind::Turns(2);
         });
         refused("there is no rank 3", &|parts| parts[2].contract.outputs[0].1.ranks = vec![3]);

@@ -245,19 +245,25 @@ pub fn parse(text: &str) -> Result<Schedule, Error> {
 fn read(text: &str) -> Result<Schedule, String> {
     let head: Head = serde_json::from_str(text).map_err(|error| explain(&error))?;
     if head.format != FORMAT {
-        return Err(format!("it says that it is a {:?}, and should be a {FORMAT:?}", head.format));
+        return Err(format!("its format is {:?}, and should be {FORMAT:?}", head.format));
     }
     if head.version != VERSION {
-        return Err(format!("it is of version {}, and this command reads version {VERSION}", head.version));
+        return Err(format!(
+            "its format has version {}, and this command reads version {VERSION}",
+            head.version
+        ));
     }
     let file: File = serde_json::from_str(text).map_err(|error| explain(&error))?;
     if file.parts.len() != file.ranks {
         let have = ranks(file.parts.len());
-        return Err(format!("it is of {}, and has parts of {have}", ranks(file.ranks)));
+        return Err(format!("it declares {}, but has parts of {have}", ranks(file.ranks)));
     }
     let parts = file.parts.into_iter().enumerate().map(|(rank, part)| {
         if part.rank != rank {
-            return Err(format!("the part of rank {} stands where that of rank {rank} should", part.rank));
+            return Err(format!(
+                "the part of rank {} is where that of rank {rank} should be: parts are in the order of ranks",
+                part.rank
+            ));
         }
         listed(part).map_err(|why| format!("rank {rank}: {why}"))
     });
@@ -269,7 +275,7 @@ fn read(text: &str) -> Result<Schedule, String> {
 /// Names are shown in lines and pictures, so they must not break lines.
 fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|letter| letter.is_control()) {
-        Some(letter) => Err(format!("the name {name:?} has the control character {letter:?}")),
+        Some(letter) => Err(format!("the name {name:?} contains the control character {letter:?}")),
         None => Ok(()),
     }
 }
@@ -278,7 +284,7 @@ fn ranks(count: usize) -> String {
     if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
 }
 
-/// Describes a parse error: in own words for an early end, otherwise in those of serde.
+/// Describes a parse error. Only a text that ends too early has a description of our own.
 fn explain(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Eof => format!("it ends too early, at line {} column {}", error.line(), error.column()),
@@ -293,7 +299,9 @@ fn listed(part: PartJson) -> Result<ExplicitPart, String> {
             (Some(turns), None) => BufferKind::Turns(turns),
             (None, Some(with)) => BufferKind::swapped(part.rank as u32, with),
             (Some(_), Some(_)) => {
-                return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
+                return Err(format!(
+                    "buffer {name:?} has both turns and swapped: it can have only one of them"
+                ));
             }
         };
         check_name(&name)?;
@@ -352,11 +360,11 @@ fn contract(contract: ContractJson) -> Result<Contract, String> {
 }
 
 fn buffer(number: usize) -> Result<BufferId, String> {
-    BufferId::numbered(number).ok_or_else(|| format!("buffer {number} is not there"))
+    BufferId::numbered(number).ok_or_else(|| format!("buffer {number} does not exist"))
 }
 
 fn signal(number: usize) -> Result<SignalId, String> {
-    SignalId::numbered(number).ok_or_else(|| format!("signal {number} is not there"))
+    SignalId::numbered(number).ok_or_else(|| format!("signal {number} does not exist"))
 }
 
 #[cfg(test)]

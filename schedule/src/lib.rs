@@ -90,9 +90,9 @@ impl Schedule {
         }
     }
 
-    /// Marks the schedule as one rank's local view: the parts of other ranks only say where the buffers lie that this
-    /// rank's part names. Members that prepare such a schedule cannot compare parts; they must have agreed on them
-    /// before.
+    /// Marks the schedule as one rank's local view: the parts of other ranks only give the
+    /// locations of buffers that this rank's part names. Members that prepare such a schedule
+    /// cannot compare parts; they must have agreed on them before.
     pub fn with_local_view(self) -> Schedule {
         Schedule { is_local_view: true, ..self }
     }

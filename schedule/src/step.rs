@@ -102,7 +102,7 @@ pub struct StepTrigger {
 }
 
 impl StepTrigger {
-    /// The same trigger for the start `starts` starts earlier.
+    /// Returns this trigger, looking back `starts` starts.
     pub fn lagging(self, starts: u32) -> StepTrigger {
         StepTrigger { lag: starts, ..self }
     }

@@ -208,7 +208,8 @@ impl Command {
         }
     }
 
-    /// [`Command::call`] with `count` values at `from`, at most 64 KiB, which are read when the handler runs.
+    /// Calls a handler like [`Command::call`], with `count` values at `from`, at most 64 KiB, which
+    /// are read when the handler runs.
     pub fn call_with<A: Pod>(to: Rank, handler: Handler, from: GlobalPtr<A>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<A>() as u64);
         Command::from_call(to, handler, Args::at(from.address(), len))

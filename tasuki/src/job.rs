@@ -96,9 +96,10 @@ impl Job {
 
     /// Makes a signal: a counter on every rank that only grows.
     ///
-    /// All ranks must make their signals and payload signals in the same order. The call communicates nothing, and a
-    /// peer may raise the signal before this rank has made it. A signal lives as long as the job and takes 128 bytes. A job
-    /// has at most 2^20 signals and payload signals, including those of plans and communicators.
+    /// All ranks must make their signals and payload signals in the same order. The call
+    /// communicates nothing, and a peer may raise the signal before this rank has made it. A signal
+    /// lives as long as the job and takes 128 bytes. A job has at most 2^20 signals and payload
+    /// signals, including those of plans and communicators.
     pub fn signal(&self) -> Result<Signal<'_>> {
         Signal::new(self, self.next_signal("signal()")?)
     }

@@ -63,8 +63,8 @@ impl Job {
         self.worker.platform().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// [`Communicator::quiesce`](crate::Communicator::quiesce) of [`Job::world`]: returns when the dropped plans and
-    /// the cached schedules of the world are freed. Collective.
+    /// Calls [`Communicator::quiesce`](crate::Communicator::quiesce) of [`Job::world`]: returns
+    /// when the dropped plans and the cached schedules of the world are freed. Collective.
     pub fn quiesce(&self) -> Result<()> {
         self.world().quiesce()
     }

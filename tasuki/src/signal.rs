@@ -82,8 +82,9 @@ impl<'job> Signal<'job> {
         self.wait_in_call(threshold, &|| self.call(threshold))
     }
 
-    /// [`Signal::wait_at_least`] for at most `limit`. When the time has run out the error has
-    /// [`Error::is_timeout`](crate::Error::is_timeout). The signal does not change.
+    /// Waits like [`Signal::wait_at_least`], for at most `limit`. If the time runs out,
+    /// [`Error::is_timeout`](crate::Error::is_timeout) of the error returns true. The signal does
+    /// not change.
     pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
         let condition = Condition::Signal(self.cell, threshold, None);
         self.job.worker.wait(&condition, Some(limit), &|| self.call(threshold))
@@ -95,7 +96,7 @@ impl<'job> Signal<'job> {
         Trigger::new(self.job, self.index, threshold)
     }
 
-    /// [`Signal::wait_at_least`] on behalf of the call with that name.
+    /// Waits like [`Signal::wait_at_least`], on behalf of the call with that name.
     #[inline]
     pub(crate) fn wait_in_call(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<()> {
         self.job.worker.wait_signal(self.cell, threshold, None, None, call)

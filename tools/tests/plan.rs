@@ -215,11 +215,15 @@ fn push(array: &mut Value, value: Value) {
 type Fault = (&'static str, fn(&mut Value), &'static str);
 
 const FAULTS: [Fault; 6] = [
-    ("a missing copy", |plan| plan["parts"][0]["steps"][2]["do"] = json!("nothing"), "and should be byte 32"),
+    (
+        "a missing copy",
+        |plan| plan["parts"][0]["steps"][2]["do"] = json!("nothing"),
+        "and should hold byte 32",
+    ),
     (
         "a wrong origin",
         |plan| plan["parts"][0]["steps"][2]["do"]["copy"]["from"]["offset"] = json!(0),
-        "is byte 0 of buffer 0 of rank 0, and should be byte 32",
+        "holds byte 0 of buffer 0 of rank 0, and should hold byte 32",
     ),
     (
         "two unordered writes",
@@ -232,12 +236,12 @@ const FAULTS: [Fault; 6] = [
             push(&mut rank["signals"], json!({ "name": "again", "per_start": 1 }));
             push(&mut rank["finish"], json!({ "signal": 4, "count": 1 }));
         },
-        "in no order, and one of them writes",
+        "without an order between them, and at least one of them writes",
     ),
     (
         "a trigger never met",
         |plan| plan["parts"][1]["steps"][3]["when"]["count"] = json!(100),
-        "step 3 of rank 1 in start 0 waits for 100 of signal \"arrived\"",
+        "step 3 of rank 1 in start 0 waits until signal \"arrived\" has counted 100",
     ),
     (
         "a cycle",
@@ -251,7 +255,7 @@ const FAULTS: [Fault; 6] = [
                 plan["parts"][0]["steps"][step]["when"] = json!({ "signal": 0, "count": 1 });
             }
         },
-        "in no order, and one of them writes",
+        "without an order between them, and at least one of them writes",
     ),
 ];
 
@@ -301,7 +305,7 @@ fn a_join_that_the_next_start_overtakes_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let out = plan(&["check", text(&written(&folder, &file))]).expect(1).out;
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("may go on without") && flat.contains("adds to signal \"told\" as well"), "{out}");
+    assert!(flat.contains("may happen before") && flat.contains("has added to signal \"told\""), "{out}");
 }
 
 /// Rank 0 copies into one of several places of rank 1, which takes it from there. Before a start
@@ -374,7 +378,7 @@ fn files_that_are_none_are_told_with_the_place() {
     assert!(said("{\"format\":\"tasuki plan\",\n\"version\":x}").contains("line 2 column"));
     assert!(said(&whole[..whole.len() / 2]).contains("it ends too early, at line"));
     assert!(said(&whole.replacen("\"version\": 1", "\"version\": 9", 1)).contains("reads version 1"));
-    assert!(said(&whole.replacen("tasuki plan", "something", 1)).contains("should be a \"tasuki plan\""));
+    assert!(said(&whole.replacen("tasuki plan", "something", 1)).contains("should be \"tasuki plan\""));
     assert!(said(&whole.replacen("\"queue\"", "\"quue\"", 1)).contains("`quue`"));
     assert!(said(&whole.replacen("\"queue\": 0", "\"queue\": -1", 1)).contains("line"));
     assert!(said(&whole.replacen("\"ranks\": 3", "\"ranks\": 4", 1)).contains("parts of 3 ranks"));
@@ -386,9 +390,9 @@ fn files_that_are_none_are_told_with_the_place() {
     let to = |field: &'static str, value: u64| {
         move |plan: &mut Value| plan["parts"][0]["steps"][1]["do"]["copy"]["to"][field] = json!(value)
     };
-    assert!(wrong(&to("rank", 9)).contains("rank 0, step 1: there is no rank 9 among 3"));
-    assert!(wrong(&to("buffer", 9)).contains("buffer 9 of rank 1 is not there"));
-    assert!(wrong(&to("buffer", 999)).contains("buffer 999 of rank 1 is not there"));
+    assert!(wrong(&to("rank", 9)).contains("rank 0, step 1: there is no rank 9: the schedule has 3"));
+    assert!(wrong(&to("buffer", 9)).contains("buffer 9 of rank 1 does not exist"));
+    assert!(wrong(&to("buffer", 999)).contains("buffer 999 of rank 1 does not exist"));
     assert!(wrong(&to("offset", u64::MAX)).contains("end beyond"));
     assert!(wrong(&|plan| plan["parts"][0]["steps"][1]["when"]["signal"] = json!(77)).contains("signal 77"));
     assert!(misuse(&["check", text(&folder.path().join("none.json"))]).contains("No such file"));
@@ -458,7 +462,7 @@ fn a_schedule_without_goal_form_leaves_the_file_that_was_there() {
     let said = misuse(&[&args[..], &["-o", text(&goal)]].concat());
     assert!(said.contains("step 2 of rank 1 waits until signal \"arrived\" has counted 1 of 3"), "{said}");
     assert_eq!(fs::read_to_string(&goal).unwrap(), "of yesterday");
-    assert!(misuse(&args).contains("whoever adds first"));
+    assert!(misuse(&args).contains("whichever steps add first"));
 }
 
 fn rank_signal(file: &mut Value, rank: usize, signal: usize, per_start: u64) {

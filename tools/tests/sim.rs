@@ -321,7 +321,7 @@ fn misuse_is_told_with_the_nearest() {
     assert!(misuse(&["bcast", "--ranks", "4", "--root", "4"]).contains("the last of 4 ranks is 3"));
     assert!(misuse(&["bcast", "--ranks", "4", "--bytes", "x"]).contains("64K"));
     assert!(misuse(&["bcast", "--ranks", "4", "--topology", "tours"]).contains("did you mean torus?"));
-    assert!(misuse(&["bcast", "--ranks", "9", "--topology", "torus:2x2x2"]).contains("8 nodes, and 9 are"));
+    assert!(misuse(&["bcast", "--ranks", "9", "--topology", "torus:2x2x2"]).contains("8 nodes, but 9 are"));
     assert!(misuse(&["bcast", "--ranks", "4", "--topology", "fat-tree"]).contains("fat-tree:ARITY"));
     assert!(misuse(&["bcast", "--ranks", "4", "--algorithm", "binray"]).contains("did you mean 'binary'?"));
     assert!(misuse(&["bcast", "--ranks", "4", "--in-calls"]).contains("--compute"));

@@ -1,4 +1,4 @@
-//! CombineWith the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
+//! How the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
 //! the program meets.
 //!
 //! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
@@ -11,7 +11,7 @@ use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, Received, SHORT_MA
 
 /// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
 const LONG: u32 = PREPOSTED_SLOTS as u32;
-/// CombineWith an announcement begins; its length follows.
+/// How an announcement begins; its length follows.
 const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
 /// Slots of such a context.
 pub(crate) const SLOTS: u32 = LONG + 1;

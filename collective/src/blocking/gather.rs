@@ -90,7 +90,7 @@ impl Communicator {
         self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// The same among whoever has nonblocking a call.
+    /// The same among the members that have begun a call.
     pub(crate) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.allgather_by_messages(values, &mut all)?;

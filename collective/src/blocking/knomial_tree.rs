@@ -13,7 +13,7 @@ pub(crate) struct KnomialTree {
 }
 
 impl KnomialTree {
-    /// CombineWith many places the part below a place may have; for the root all.
+    /// How many places the part below a place may have; for the root all.
     fn span(self, place: usize) -> usize {
         let mut span = 1;
         while span < self.size && place.is_multiple_of(span * RADIX) {
@@ -35,7 +35,7 @@ impl KnomialTree {
             .filter(move |&child| child < size)
     }
 
-    /// CombineWith many places there are from a place on to the end of the part below it.
+    /// How many places there are from a place on to the end of the part below it.
     pub(crate) fn below(self, place: usize) -> usize {
         self.span(place).min(self.size - place)
     }

@@ -1,4 +1,4 @@
-//! CombineWith two members that exchange blocks find out, both of them, that they disagree about a length.
+//! How two members that exchange blocks find out, both of them, that they disagree about a length.
 //!
 //! Only who gives a block and who gets it know how long it is, each for itself. So each tells each of its partners
 //! first how long the blocks between the two are, as it knows it, in a message that fits in a line; no block is on its

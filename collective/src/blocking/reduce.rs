@@ -26,10 +26,10 @@ pub trait Combines<T> {
     fn known(&self) -> Option<Reduction>;
 }
 
-/// CombineWith values are combined.
+/// How values are combined.
 pub type Combine<'c, T> = &'c dyn Combines<T>;
 
-/// CombineWith values are combined, given as their bytes.
+/// How values are combined, given as their bytes.
 pub(crate) struct OnBytes<F> {
     by: F,
     known: Option<Reduction>,

@@ -1,5 +1,5 @@
 //! Two ways for calls of two members that move much: one lays it out where both reach it, or each shows the other what
-//! is lent to it (`algorithm/halves.rs`).
+//! is lent to it (`algorithm/bcast/split_copy.rs`).
 //!
 //! Nothing is copied twice where it is shown, but each copy is a call of the system, which must let one process at the
 //! other's memory. Which is quicker depends on how far processors are from each other, and changes with that. So once
@@ -24,7 +24,7 @@ const COUNTED: usize = (TIMED as usize - 1) / TOGETHER * 2 / 3;
 /// What the other way must be quicker by: so much less than as many nanoseconds.
 const MARGIN: (u64, u64) = (1, 10);
 
-/// CombineWith the ways of a kind compare.
+/// How the ways of a kind compare.
 #[derive(Debug)]
 pub(crate) struct VariantTrial {
     /// Calls until something is to be done.

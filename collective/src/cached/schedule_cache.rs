@@ -6,7 +6,7 @@
 //! equal on all members: so all do alike, whatever other threads do on other communicators.
 //!
 //! Two members have one walk for both roots, with a way for each: where roots change, who comes to give has just taken
-//! something from the very place where it lays that out (`algorithm/laid.rs`).
+//! something from the very place where it lays that out (`algorithm/copy_in_copy_out.rs`).
 //!
 //! Long values go in pieces, which have walks of their own.
 
@@ -61,7 +61,7 @@ pub(crate) struct CachedSchedule {
 struct CacheEntry {
     now: CachedSchedule,
     bytes: u64,
-    /// CombineWith that compares with another way, if there is one.
+    /// How that compares with another way, if there is one.
     trial: Option<VariantTrial>,
 }
 
@@ -70,7 +70,7 @@ struct CacheEntry {
 pub(crate) struct ScheduleCache {
     /// Calls that could be done so, counted.
     calls: u64,
-    /// CombineWith often each of the latest kinds was called, and when the last time.
+    /// How often each of the latest kinds was called, and when the last time.
     kinds: Vec<(u64, u32, u64)>,
     /// What walks are for; when they were last used; they, unless nobody can have one.
     keys: Vec<u64>,
@@ -233,7 +233,7 @@ impl Communicator {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a call that has nonblocking by its walk, if it is a usual one. Whether it was.
+    /// Does a call that has begun by its walk, if it is a usual one. Whether it was.
     #[inline]
     pub(crate) fn runs_cached(
         &self,

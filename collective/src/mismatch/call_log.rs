@@ -38,13 +38,13 @@ pub(crate) struct CallLog {
     me: usize,
     /// For each member the first word, and those behind it.
     words: Box<[[DirectCell; KEPT as usize]]>,
-    /// CombineWith many calls there were.
+    /// How many calls there were.
     calls: AtomicU64,
     /// What the last ones were, as the words of others say it of theirs.
     own: [AtomicU64; OWN],
 }
 
-/// A call is in the call_log, while it lasts.
+/// A call is in the call log while it lasts.
 pub(crate) struct LoggedCall;
 
 impl Drop for LoggedCall {
@@ -54,7 +54,7 @@ impl Drop for LoggedCall {
 }
 
 impl CallLog {
-    /// The call_log of members whose words are signals from `firsts` on. None: they are out of reach.
+    /// The call log of members whose words are signals from `firsts` on. None: they are out of reach.
     pub(crate) fn new(worker: &Worker, me: usize, firsts: &[(Rank, u32)]) -> Result<Option<CallLog>, Cause> {
         let mut words = Vec::with_capacity(firsts.len());
         for &(rank, first) in firsts {
@@ -161,7 +161,7 @@ impl fmt::Display for CallName {
     }
 }
 
-/// The call_log of a communicator and the number of its watch.
+/// The call log of a communicator and the number of its watch.
 #[derive(Debug)]
 pub(crate) struct MismatchCheck {
     call_log: Arc<CallLog>,

@@ -24,7 +24,7 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_message::FinalizeHook;
 
-/// EncodedCommand of each member.
+/// Lines of each member.
 pub(crate) const LINES: u32 = 2;
 /// Calls that a notice tells of.
 const KEPT: usize = 4;
@@ -43,7 +43,7 @@ const MEMBER: u64 = MEETING - 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct CallNotice {
-    /// CombineWith many calls it has made, [`LEFT`] and [`FAILED`].
+    /// How many calls it has made, [`LEFT`] and [`FAILED`].
     standing: u64,
     /// What the last ones were, each at its number's rest.
     calls: [u64; KEPT],

@@ -9,7 +9,7 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub(crate) struct RemoteLine {
     signal: GlobalAddress,
-    /// CombineWith far its counter is.
+    /// How far its counter is.
     count: AtomicU64,
 }
 

@@ -17,12 +17,12 @@ impl BinomialTree {
         BinomialTree { root, place: (channel.place + channel.size - root) % channel.size, size: channel.size }
     }
 
-    /// CombineWith many places its part has at most: a power of two.
+    /// How many places its part has at most: a power of two.
     fn span(&self) -> usize {
         if self.place == 0 { self.size.next_power_of_two() } else { 1 << self.place.trailing_zeros() }
     }
 
-    /// CombineWith many there are.
+    /// How many there are.
     fn below(&self) -> usize {
         self.span().min(self.size - self.place)
     }
@@ -31,7 +31,7 @@ impl BinomialTree {
         (self.place > 0).then(|| self.member(self.place - self.span()))
     }
 
-    /// CombineWith far its children are, nearest first, how many places the part of each has, and which member it is.
+    /// How far its children are, nearest first, how many places the part of each has, and which member it is.
     fn children(&self) -> impl DoubleEndedIterator<Item = (usize, usize, usize)> + Clone + use<> {
         let BinomialTree { root, place, size } = *self;
         (0..self.span().ilog2())

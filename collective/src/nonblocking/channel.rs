@@ -1,4 +1,4 @@
-//! What the steps of a collective call that was nonblocking say to others: each call has a slot of its own, on which a pair
+//! What the steps of a collective call that was begun say to others: each call has a slot of its own, on which a pair
 //! exchanges its messages one at a time.
 
 use crate::nonblocking::task::{Awaited, lock};
@@ -102,7 +102,7 @@ impl CallChannel {
         Ok(bytes)
     }
 
-    /// CombineWith many bytes a message has brought.
+    /// How many bytes a message has brought.
     async fn heard_into(&self, mut heard: ChannelRecv, into: &mut [u8]) -> Result<usize> {
         let is_short = heard.incoming.is_short();
         let mut line = [0; SHORT_MAX];

@@ -9,7 +9,7 @@ use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use tasuki_core::base::Result;
 
-/// CombineWith far away the members of each round are.
+/// How far away the members of each round are.
 fn distances(size: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1_usize), |&far| Some(2 * far)).take_while(move |&far| far < size)
 }

@@ -1,7 +1,7 @@
-//! Collective calls that are nonblocking and waited for later. The steps of each are a future over messages of a context of
+//! Collective calls that are begun and waited for later. The steps of each are a future over messages of a context of
 //! the communicator's own, which no message of the program and no other collective call meets.
 //!
-//! Members begin them in the same order, and count: the call that was nonblocking as so many gets a slot by its number, and a
+//! Members begin them in the same order, and count: the call that was begun as so many gets a slot by its number, and a
 //! slot serves a call again only when that one is over on this member. Then all its messages of this member have gone,
 //! and been taken, so the next call's go behind them.
 
@@ -31,7 +31,7 @@ pub(crate) const SLOTS: u32 = 64;
 /// Combines values: the left becomes left with right. Whichever thread of the rank waits calls it.
 pub type Combiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 
-/// The calls that this member has nonblocking on a communicator.
+/// The calls that this member has begun on a communicator.
 #[derive(Debug)]
 pub(crate) struct Nonblocking {
     context: Arc<Context>,
@@ -41,13 +41,13 @@ pub(crate) struct Nonblocking {
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// CombineWith many there were.
+    /// How many there were.
     number: u64,
     /// The last one on each slot.
     last: Vec<Option<Begin>>,
 }
 
-/// A call that was nonblocking, and what it is called.
+/// A call that was begun, and what it is called.
 #[derive(Clone, Debug)]
 struct Begin {
     task: Arc<Task>,
@@ -77,7 +77,7 @@ impl Nonblocking {
     }
 }
 
-/// A collective call that was nonblocking. Dropping it ends nothing: its steps go on in waiting calls of the rank.
+/// A collective call that was begun. Dropping it ends nothing: its steps go on in waiting calls of the rank.
 pub struct StartedCollective<R> {
     context: Arc<Context>,
     task: Arc<Task>,

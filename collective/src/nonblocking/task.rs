@@ -1,4 +1,4 @@
-//! The steps of a collective call that was nonblocking, as a future. Its own messages wake it, and whichever call of the rank
+//! The steps of a collective call that was begun, as a future. Its own messages wake it, and whichever call of the rank
 //! moved them on runs it, as it wakes the program's tasks: when nothing of the rank's is being moved on.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The message that a call waits for at the moment.
 pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 
-/// A call that was nonblocking.
+/// A call that was begun.
 pub(super) struct Task {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
@@ -32,7 +32,7 @@ pub(super) struct Task {
     waker: Mutex<Option<Waker>>,
 }
 
-/// The calls that a rank has nonblocking.
+/// The calls that a rank has begun.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveCalls {
     /// Those to go on with.

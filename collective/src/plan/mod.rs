@@ -28,7 +28,7 @@ use tasuki_schedule::selection::Chunks;
 use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
-/// CombineWith the values of a plan are combined.
+/// How the values of a plan are combined.
 pub enum Combining {
     /// They are not.
     Nothing,

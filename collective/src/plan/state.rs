@@ -1,4 +1,4 @@
-//! What is left of a plan while any thread or the deferred_free has it: its memory, and what its starts are run as.
+//! What is left of a plan while any thread or the list of deferred frees has it: its memory, and what its starts are run as.
 
 use crate::plan::compile::commands::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
@@ -14,7 +14,7 @@ use tasuki_core::segment::layout::SIGNAL_STRIDE;
 /// Tests of a start that is not over, after which it is asked whether it can be: that takes longer than a test.
 const ASKED_EVERY: u32 = 256;
 
-/// What is left of a plan while any thread or the deferred_free has it.
+/// What is left of a plan while any thread or the list of deferred frees has it.
 #[derive(Debug)]
 pub(crate) struct PlanState {
     pub(crate) worker: Arc<Worker>,
@@ -22,11 +22,11 @@ pub(crate) struct PlanState {
     pub(crate) signals: u32,
     pub(crate) form: Form,
     pub(crate) started: Arc<AtomicU64>,
-    /// CombineWith often it will have been started when all values that pass through it have come out; 0: none do.
+    /// How often it will have been started when all values that pass through it have come out; 0: none do.
     pub(crate) passed_after: AtomicU64,
     /// The plan was dropped while its steps were left in their midst.
     pub(crate) is_left: AtomicBool,
-    /// CombineWith often it was asked whether a start is over that was not.
+    /// How often it was asked whether a start is over that was not.
     pub(crate) asked: AtomicU32,
     /// What members say of their starts when they leave, and the watch that finds out that one has left without one;
     /// if others wait for them.
@@ -68,7 +68,7 @@ impl PlanState {
         self.passed_after.load(Ordering::Relaxed) > 0
     }
 
-    /// CombineWith often this member will have started it, without further calls.
+    /// How often this member will have started it, without further calls.
     pub(crate) fn starts(&self) -> u64 {
         self.started.load(Ordering::Relaxed).max(self.passed_after.load(Ordering::Relaxed))
     }
@@ -215,7 +215,7 @@ impl PlacedPart {
 }
 
 impl StartThreshold {
-    /// CombineWith far the signal has come at the end of that start, counted from 1.
+    /// How far the signal has come at the end of that start, counted from 1.
     pub(crate) fn in_start(&self, start: u64) -> u64 {
         self.first.wrapping_add((start - 1).wrapping_mul(self.per_start))
     }

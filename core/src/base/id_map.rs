@@ -49,8 +49,8 @@ impl<T: Numbered + Send + Sync> IdMap<T> {
         }
     }
 
-    /// Returns the item `number`; `make` makes it if there is none yet. No lock is held while `make` runs. If two threads
-    /// make the item at once, both get the one that was inserted first.
+    /// Returns the item `number`; `make` makes it if there is none yet. No lock is held while
+    /// `make` runs. If two threads make the item at once, both get the one that was inserted first.
     #[cold]
     #[inline(never)]
     pub fn get_or_insert_with<E>(

@@ -133,8 +133,8 @@ pub fn find(name: &str) -> Option<&'static Variable> {
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Returns the environment of this process. Bytes that are not Unicode become replacement characters, which then fail
-    /// to parse.
+    /// Returns the environment of this process. Bytes that are not Unicode become replacement
+    /// characters, which then fail to parse.
     pub fn current() -> Environment {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         Environment(std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect())
@@ -150,7 +150,8 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Returns a warning for each variable with Tasuki's prefix that is not in the table, with the closest name that is.
+    /// Returns a warning for each variable with Tasuki's prefix that is not in the table, with the
+    /// closest name that is.
     pub fn unknown(&self) -> Vec<String> {
         let names = self.0.keys().filter(|name| name.starts_with(PREFIX) && find(name).is_none());
         names.map(|name| warning(name)).collect()

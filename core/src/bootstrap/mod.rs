@@ -58,8 +58,8 @@ impl JobConnection {
     }
 }
 
-/// Joins the job that this process was started for. Waits until all its ranks have joined. Errors: the rank was refused;
-/// another rank has ended before it joined.
+/// Joins the job that this process was started for. Waits until all its ranks have joined. Errors:
+/// the rank was refused; another rank has ended before it joined.
 pub fn join(settings: &Settings) -> Result<(Membership, JobConnection)> {
     let (rank, joined) = match &settings.start {
         Start::Launched(launched) => {

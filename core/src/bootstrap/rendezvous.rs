@@ -96,8 +96,9 @@ pub struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Makes a rendezvous of `size` ranks. `wake` is the wake mode that the user chose. Without it, the mode is MEMBARRIER
-    /// if all ranks can use it and each has one of the `processors` for itself.
+    /// Makes a rendezvous of `size` ranks. `wake` is the wake mode that the user chose. Without it,
+    /// the mode is MEMBARRIER if all ranks can use it and each has one of the `processors` for
+    /// itself.
     pub fn new(terms: Terms, size: usize, wake: Option<WakeMode>, processors: usize) -> Result<Rendezvous> {
         let node_state = Arc::new(NodeState::create(size)?);
         Ok(Rendezvous { terms, node_state, applicants: vec![None; size], wake, processors, complete: false })
@@ -202,8 +203,8 @@ impl Rendezvous {
         }
     }
 
-    /// Returns part `index` of the membership, with its descriptors: the node state, then the memory files by rank. `None`
-    /// after the last part, or before all ranks have asked to join.
+    /// Returns part `index` of the membership, with its descriptors: the node state, then the
+    /// memory files by rank. `None` after the last part, or before all ranks have asked to join.
     pub fn part(&self, index: usize) -> Option<(Answer, Vec<BorrowedFd<'_>>)> {
         if !self.complete {
             return None;

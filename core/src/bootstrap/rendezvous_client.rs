@@ -1,4 +1,5 @@
-//! The rank's side of joining a job: its requests to the rendezvous server, and the connection that shows that it lives.
+//! The rank's side of joining a job: its requests to the rendezvous server, and the connection that
+//! shows that it lives.
 
 use super::Membership;
 use super::settings::{LauncherSettings, ServerAddress, Settings};
@@ -17,8 +18,8 @@ use std::time::Duration;
 /// The name, in errors, of the rendezvous server of a job that was not started through PMI.
 pub(super) const LAUNCHER: &str = "`tasuki run`";
 
-/// The connection to the rendezvous server, open while the rank lives. If it closes before the rank has left, the rank is
-/// dead, even if its process is not a child of the launcher.
+/// The connection to the rendezvous server, open while the rank lives. If it closes before the rank
+/// has left, the rank is dead, even if its process is not a child of the launcher.
 #[derive(Debug)]
 pub struct LauncherConnection {
     stream: UnixStream,
@@ -57,7 +58,8 @@ pub(super) fn join(
     let (rank, size) = (launched.rank, launched.size);
     process::allow_descriptors(size as u64)?;
     let file = MappedRange::create_file()?;
-    // Before Hello: while a fence would skip this process, no rank may get an address of its memory, nor it of theirs.
+    // Before Hello: as long as a fence would skip this process, no other rank may get an address of
+    // its memory, and it may get none of theirs.
     let has_membarrier = membarrier::register(FenceScope::Registered, settings.disabled);
     let greeting = Greeting::own();
     let (layout, key, expected) = (layout::HASH, launched.server.key, size as u32);

@@ -1,5 +1,5 @@
-//! The rendezvous server: ranks connect to it to join the job, and `tasuki ps` to get its status. It runs in the launcher,
-//! or in rank 0.
+//! The rendezvous server: ranks connect to it to join the job, and `tasuki ps` to get its status.
+//! It runs in the launcher, or in rank 0.
 
 use super::rendezvous::{Rendezvous, Terms, Verdict};
 use super::server_connection::{ConnectionRole, ServerConnection};
@@ -19,13 +19,14 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The kernel limits the descriptors that a user has in flight to the process's limit of open files. This server uses at
-/// most this many sixteenths of the limit; the rest is for the user's other jobs.
+/// The kernel limits the descriptors that a user has in flight to the process's limit of open
+/// files. This server uses at most this many sixteenths of the limit; the rest is for the user's
+/// other jobs.
 const IN_FLIGHT_SIXTEENTHS: u64 = 12;
 /// The time after which the server tries again, if other jobs have too many descriptors in flight.
 const RETRY: Duration = Duration::from_millis(10);
-/// The time after which the server tries again to accept a connection. The socket stays readable until then, so a poll of
-/// it would return at once.
+/// The time after which the server tries again to accept a connection. The socket stays readable
+/// until then, so a poll of it would return at once.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// ETOOMANYREFS, on both architectures.
 const TOO_MANY_IN_FLIGHT: i32 = 109;
@@ -207,7 +208,8 @@ impl RendezvousServer {
         }
     }
 
-    /// Returns the time when [`RendezvousServer::send_memberships`] must be called again, or the server be watched again.
+    /// Returns the time when [`RendezvousServer::send_memberships`] must be called again, or the
+    /// server be watched again.
     pub fn deadline(&self) -> Option<Instant> {
         [self.retry, self.accept_pause()].into_iter().flatten().min()
     }
@@ -322,8 +324,8 @@ impl RendezvousServer {
         }
     }
 
-    /// Adopts the node state and the memory files of a process that runs all ranks. `pid` is its id in this process's PID
-    /// namespace.
+    /// Adopts the node state and the memory files of a process that runs all ranks. `pid` is its id
+    /// in this process's PID namespace.
     fn adopt_host(&mut self, size: usize, pid: u32, files: Vec<OwnedFd>) -> Result<(), String> {
         let Joining::Host { size: expected, node_state, files: kept, .. } = &mut self.joining else {
             return Err("each rank of this job is a process".into());
@@ -380,8 +382,8 @@ impl RendezvousServer {
         }
     }
 
-    /// Sends each rank the next part of the membership, once all ranks have asked to join, as far as the kernel allows at
-    /// a time.
+    /// Sends each rank the next part of the membership, once all ranks have asked to join, as far
+    /// as the kernel allows at a time.
     pub fn send_memberships(&mut self) {
         self.retry = None;
         let Joining::Ranks(rendezvous) = &mut self.joining else { return };

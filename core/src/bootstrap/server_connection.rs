@@ -1,5 +1,5 @@
-//! One connection to the rendezvous server, nonblocking: it returns complete requests, and buffers answers that the other
-//! end does not take at once.
+//! One connection to the rendezvous server, nonblocking: it returns complete requests, and buffers
+//! answers that the other end does not take at once.
 
 use super::wire::{self, Answer, LENGTH_BYTES, REQUEST_BYTES_MAX, Request};
 use crate::base::{Rank, Result};

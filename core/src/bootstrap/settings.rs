@@ -126,8 +126,8 @@ impl fmt::Debug for Key {
 }
 
 impl Settings {
-    /// Reads this process's environment. Warns of unknown variables on standard error, unless a launcher has done so for
-    /// the whole job.
+    /// Reads this process's environment. Warns of unknown variables on standard error, unless a
+    /// launcher has done so for the whole job.
     pub fn from_environment() -> Result<Settings> {
         let environment = Environment::current();
         let settings = Settings::parse(&environment)?;
@@ -139,8 +139,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads the settings for a job inside this process, whatever started the process. Such a job is not traced: a process
-    /// may have several, and they would write to one file.
+    /// Reads the settings for a job inside this process, whatever started the process. Such a job
+    /// is not traced: a process may have several, and they would write to one file.
     pub fn embedded() -> Result<Settings> {
         let settings = Settings::parse_with(&Environment::current(), |_| Ok(Start::Alone))?;
         Ok(Settings { trace: None, ..settings })

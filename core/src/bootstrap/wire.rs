@@ -1,7 +1,7 @@
 //! Messages between the rendezvous server and its clients, over a Unix stream socket.
 //!
-//! A message is `length: u32 | kind: u8 | body`, little-endian. Each text is preceded by its length. Descriptors come with
-//! the first byte of the message that gives their number.
+//! A message is `length: u32 | kind: u8 | body`, little-endian. Each text is preceded by its
+//! length. Descriptors come with the first byte of the message that gives their number.
 //!
 //! ```text
 //! rank                            server
@@ -13,9 +13,10 @@
 //!   ... the socket stays open while the rank lives ...
 //! ```
 //!
-//! A process whose ranks are threads sends its node state instead (`Host` + node state; the answer is an empty Welcome).
-//! `tasuki ps` asks for the status (`Ask`; the answer is a Report). The first request on a connection starts with a
-//! [`Greeting`], whose form never changes, so that any two versions can report their versions to each other.
+//! A process whose ranks are threads sends its node state instead (`Host` + node state; the answer
+//! is an empty Welcome). `tasuki ps` asks for the status (`Ask`; the answer is a Report). The first
+//! request on a connection starts with a [`Greeting`], whose form never changes, so that any two
+//! versions can report their versions to each other.
 
 use super::settings::Key;
 use crate::base::{Cause, Error, Rank, Result};
@@ -202,8 +203,8 @@ impl Answer {
     }
 }
 
-/// Returns the length of the message that begins with `bytes`, without the bytes of the length itself; `None` if there are
-/// too few bytes. Error: the message is empty or longer than `limit`.
+/// Returns the length of the message that begins with `bytes`, without the bytes of the length
+/// itself; `None` if there are too few bytes. Error: the message is empty or longer than `limit`.
 pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>> {
     let Some(first) = bytes.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = u32::from_le_bytes(*first) as usize;

@@ -54,7 +54,8 @@ static WORKERS_CREATED: AtomicU64 = AtomicU64::new(0);
 
 /// Asynchronous work of a crate above this one, such as messages. Any waiting call of the rank makes it progress.
 pub trait Agent: Send + Sync + Debug {
-    /// Makes progress without waiting. One thread at a time calls it. Returns true if [`Agent::run_callbacks`] has work.
+    /// Makes progress without waiting. One thread at a time calls it. Returns true if
+    /// [`Agent::run_callbacks`] has work.
     fn advance(&self, worker: &Worker) -> bool;
 
     /// Calls the program's code that waited for finished work. No `advance` runs meanwhile, so the code may make calls.
@@ -74,8 +75,8 @@ pub trait Agent: Send + Sync + Debug {
     /// Called before the rank announces that it is leaving: informs its peers of what it will still send.
     fn announce_leaving(&self, worker: &Worker);
 
-    /// Called when the rank is leaving and starts nothing new: returns when all that it owes its peers is done. The error
-    /// says what is not done.
+    /// Called when the rank is leaving and starts nothing new: returns when all that it owes its
+    /// peers is done. The error says what is not done.
     fn leave(&self, worker: &Worker) -> Result<()>;
 }
 
@@ -152,7 +153,6 @@ impl Worker {
         self.rank
     }
     /// Returns the number of ranks of the job.
-    /// How many ranks the job has.
     #[inline]
     pub fn size(&self) -> usize {
         self.node_state.size()
@@ -272,7 +272,8 @@ impl Worker {
         &self.commands
     }
 
-    /// Returns how many times to read a word before the first pause. `from`: the only rank that writes the word, if known.
+    /// Returns how many times to read a word before the first pause. `from`: the only rank that
+    /// writes the word, if known.
     #[inline(always)]
     pub fn spins(&self, from: Option<Rank>) -> u32 {
         match from {
@@ -365,8 +366,9 @@ impl Worker {
         Error::new(cause).in_call(call).on_rank(self.rank)
     }
 
-    /// Returns when everything that this rank's fabric has accepted has arrived: signal lines, whose end is not reported,
-    /// and operations that ended before they were visible. Costs one call of the fabric if nothing is in flight.
+    /// Returns when everything that this rank's fabric has accepted has arrived: signal lines,
+    /// whose end is not reported, and operations that ended before they were visible. Costs one
+    /// call of the fabric if nothing is in flight.
     pub fn settle(&self, call: &dyn Fn() -> String) -> Result<()> {
         if self.fabric.is_quiescent() { Ok(()) } else { self.wait(&super::Condition::Settled, None, call) }
     }

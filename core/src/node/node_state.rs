@@ -1,9 +1,10 @@
-//! State that all ranks of a node and their launcher share: which ranks have joined, sleep, wait for what, or have died.
+//! State that all ranks of a node and their launcher share: which ranks have joined, sleep, wait
+//! for what, or have died.
 #![allow(unsafe_code)]
 //! Unsafe: references to structures of atomics inside a mapping that exists as long as the node state.
 //!
-//! It is one memory file of a page and 512 bytes for each rank. The process that starts the job creates it. Every word is
-//! atomic. The comment of each field says who writes it.
+//! It is one memory file of a page and 512 bytes for each rank. The process that starts the job
+//! creates it. Every word is atomic. The comment of each field says who writes it.
 
 use super::park::{ParkLine, WakeMode};
 use super::shared_copy::SharedCopies;
@@ -32,8 +33,8 @@ struct Header {
     size: AtomicU32,
     /// 0 until it is chosen, then 1 FENCE or 2 MEMBARRIER. Written once, before any rank starts its program.
     wake_mode: AtomicU32,
-    /// 0: no rank has had the node's helper; 1 + the rank that has it; or [`VACANT`]. Written by the rank that takes the
-    /// helper (CAS) and by the rank that gives it up.
+    /// 0: no rank has had the node's helper; 1 + the rank that has it; or [`VACANT`]. Written by
+    /// the rank that takes the helper (CAS) and by the rank that gives it up.
     helper: AtomicU32,
     /// Token bucket of 500 membarriers a second: the time in ns when the next one may run.
     next_barrier: AtomicU64,
@@ -113,8 +114,8 @@ pub struct RankState {
     helper: ParkLine,
     /// [`Stage`]; written by the rank.
     stage: AtomicU32,
-    /// The rank's process id in the namespace of the process that accepted the rank. That process writes it when the rank
-    /// joins.
+    /// The rank's process id in the namespace of the process that accepted the rank. That process
+    /// writes it when the rank joins.
     pid: AtomicU32,
     /// Odd while the record of a wait is written. Written by one thread of the rank at a time.
     version: AtomicU32,
@@ -247,8 +248,8 @@ impl NodeState {
         Ok(node_state)
     }
 
-    /// Maps the node state whose descriptor another process sent. Error: it is not a node state for `size` ranks of this
-    /// version.
+    /// Maps the node state whose descriptor another process sent. Error: it is not a node state for
+    /// `size` ranks of this version.
     pub fn adopt(fd: OwnedFd, size: usize) -> Result<NodeState> {
         let node_state = NodeState::map(MemFile::adopt(fd, NodeState::bytes(size))?, size)?;
         let header = node_state.header();
@@ -367,7 +368,8 @@ impl NodeState {
     /// How a rank died that ended the process that it shares with other ranks.
     pub const EXITED: &str = "its program ended the process of all ranks (exit)";
 
-    /// Declares that `rank` died, and wakes all ranks. Returns false if a death was declared before: the first one counts.
+    /// Declares that `rank` died, and wakes all ranks. Returns false if a death was declared
+    /// before: the first one counts.
     pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
         self.declare(rank, how, NOT_PRINTED, now_ns)
     }

@@ -1,9 +1,10 @@
 //! The protocol by which a waiting rank goes to sleep and a rank that raises its signal wakes it.
 //!
-//! Each rank has one park line `{state, futex}` in shared memory. The *writer* stores the signal and then loads the
-//! state. The *sleeper* stores the state and then checks its signals again. At least one of the two must see the other's
-//! store. This needs a full fence on each side. Where each rank has its own processor, the writer can do without: then
-//! the sleeper executes a fence on all processors (membarrier), which is rare:
+//! Each rank has one park line `{state, futex}` in shared memory. The *writer* stores the signal
+//! and then loads the state. The *sleeper* stores the state and then checks its signals again. At
+//! least one of the two must see the other's store. This needs a full fence on each side. Where
+//! each rank has its own processor, the writer can do without: then the sleeper executes a fence on
+//! all processors (membarrier), which is rare:
 //!
 //! | mode | writer | sleeper, dozing (at most 100 us) | sleeper, asleep (no limit) |
 //! |---|---|---|---|
@@ -42,8 +43,8 @@ pub struct ParkLine {
     state: AtomicU32,
     /// The word that the parker sleeps on. It grows by one with each wake-up.
     futex: AtomicU32,
-    /// 1 + the processor on which the rank last waited; 0 if not known. Only a hint: it decides how long other ranks spin
-    /// before they yield their own processor.
+    /// 1 + the processor on which the rank last waited; 0 if not known. Only a hint: it decides how
+    /// long other ranks spin before they yield their own processor.
     processor: AtomicU32,
 }
 
@@ -71,7 +72,8 @@ impl ParkLine {
         self.state.load(Ordering::Relaxed) != AWAKE && self.mark_awake()
     }
 
-    /// Like [`ParkLine::needs_wake`], after a read-modify-write raised the signal: on x86_64 that is a full fence itself.
+    /// Like [`ParkLine::needs_wake`], after a read-modify-write raised the signal: on x86_64 that
+    /// is a full fence itself.
     #[inline]
     pub fn needs_wake_after_add(&self, mode: WakeMode) -> bool {
         let fenced = cfg!(all(target_arch = "x86_64", not(loom)));
@@ -95,8 +97,9 @@ impl ParkLine {
         false
     }
 
-    /// Announces to writers that the caller is going to sleep, as `state` (DOZING or ASLEEP). Calls `barrier`. The caller
-    /// must then check all its conditions again before it sleeps on the epoch returned.
+    /// Announces to writers that the caller is going to sleep, as `state` (DOZING or ASLEEP). Calls
+    /// `barrier`. The caller must then check all its conditions again before it sleeps on the epoch
+    /// returned.
     pub fn begin_sleep(&self, state: u32, barrier: impl FnOnce()) -> Epoch {
         let epoch = Epoch(self.futex.load(Ordering::Acquire));
         self.state.store(state, Ordering::Relaxed);

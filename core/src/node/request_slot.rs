@@ -6,9 +6,10 @@
 //!   +---------- release (requester) --|---------------------- reuse (requester) ----------------+
 //! ```
 //!
-//! Fields and buffer belong to the requester while CLAIMED and DONE, and to the owner while POSTED. A requester posts the
-//! slot before it increments the owner's count of requests. So an owner that has seen the count finds the slot. The
-//! requester then wakes the owner as if it had raised a signal.
+//! Fields and buffer belong to the requester while CLAIMED and DONE, and to the owner while POSTED.
+//! A requester posts the slot before it increments the owner's count of requests. So an owner that
+//! has seen the count finds the slot. The requester then wakes the owner as if it had raised a
+//! signal.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};

@@ -4,14 +4,15 @@
 //! FREE --open--> chunks are claimed, copied and reported as done --the last chunk is done--> FREE
 //! ```
 //!
-//! The rank that opens a slot writes the description of the copy, and then a claim word with a generation and the next
-//! chunks (`SYNC bulk-open`). A rank that wants a chunk reads the claim word, then the description, and then advances the
-//! word by a compare-and-swap. If that succeeds, the description belongs to the same copy: the slot is not reused before
-//! all chunks are done, including this one (`SYNC bulk-done`). No rank takes over a chunk that another one has claimed:
+//! The rank that opens a slot writes the description of the copy, and then a claim word with a
+//! generation and the next chunks (`SYNC bulk-open`). A rank that wants a chunk reads the claim
+//! word, then the description, and then advances the word by a compare-and-swap. If that succeeds,
+//! the description belongs to the same copy: the slot is not reused before all chunks are done,
+//! including this one (`SYNC bulk-done`). No rank takes over a chunk that another one has claimed:
 //! the first might write late.
 //!
-//! Ranks claim chunks from both ends, each rank always from the same end. So if a copy is repeated, each processor has its
-//! part in its caches.
+//! Ranks claim chunks from both ends, each rank always from the same end. So if a copy is repeated,
+//! each processor has its part in its caches.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
@@ -35,8 +36,8 @@ struct CopySlot {
     done: AtomicU32,
     /// Chunks that failed.
     failed: AtomicU32,
-    /// Bits 32-63: generation. Bits 16-31: chunks claimed from the back. Bits 0-15: 1 + chunks claimed from the front, or
-    /// 0 if no copy is offered.
+    /// Bits 32-63: generation. Bits 16-31: chunks claimed from the back. Bits 0-15: 1 + chunks
+    /// claimed from the front, or 0 if no copy is offered.
     claim: AtomicU64,
     /// The description of the copy.
     words: [AtomicU64; WORDS],

@@ -1,13 +1,15 @@
 //! The waiting threads of one rank. One of them at a time sleeps on the rank's park line.
 //!
-//! This thread is the *parker*. Only the parker writes the park line. Before and after its sleep it checks the conditions
-//! of all waiting threads. The other threads are *followers*: each sleeps on a word of its own. A parker that leaves wakes
-//! every thread whose condition is met, and one more that becomes the parker.
+//! This thread is the *parker*. Only the parker writes the park line. Before and after its sleep it
+//! checks the conditions of all waiting threads. The other threads are *followers*: each sleeps on
+//! a word of its own. A parker that leaves wakes every thread whose condition is met, and one more
+//! that becomes the parker.
 //!
-//! No thread sleeps on if its condition is met: it enters the list, then tries to become the parker, then checks its
-//! condition once more. It sees each signal raised before this check. For a signal raised later there are three cases. If
-//! the parker has not begun to sleep, its check, which includes the whole list, sees the signal. If the parker sleeps, the
-//! writer wakes it. If the parker is ending its sleep, its last check includes the whole list.
+//! No thread sleeps on if its condition is met: it enters the list, then tries to become the
+//! parker, then checks its condition once more. It sees each signal raised before this check. For a
+//! signal raised later there are three cases. If the parker has not begun to sleep, its check,
+//! which includes the whole list, sees the signal. If the parker sleeps, the writer wakes it. If
+//! the parker is ending its sleep, its last check includes the whole list.
 
 use crate::base::planted;
 use crate::base::sync::{Arc, AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};

@@ -53,8 +53,8 @@ pub fn credentials(stream: &UnixStream) -> Result<Credentials> {
     Ok(Credentials { pid: peer.pid as u32, user: peer.uid })
 }
 
-/// Returns a socket that the parent process left open for this one, by its descriptor number. Programs that this process
-/// starts do not inherit it: they could be taken for this process.
+/// Returns a socket that the parent process left open for this one, by its descriptor number.
+/// Programs that this process starts do not inherit it: they could be taken for this process.
 pub fn inherited(descriptor: RawFd) -> Result<UnixStream> {
     let mut kind: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
@@ -164,8 +164,8 @@ fn retried(mut call: impl FnMut() -> libc::ssize_t) -> std::io::Result<usize> {
     }
 }
 
-/// Sends all of `bytes`, with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) attached to the first byte. The receiver
-/// must read exactly as many bytes with one [`receive`].
+/// Sends all of `bytes`, with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) attached to the
+/// first byte. The receiver must read exactly as many bytes with one [`receive`].
 pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
     let sent = send_some(stream, bytes, descriptors).map_err(|error| Error::from_io("sendmsg", &error))?;
     let mut stream = stream;

@@ -80,7 +80,8 @@ impl PollState {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns true if a thread of the rank itself polls. Same precondition as [`PollState::is_polled`].
+    /// Returns true if a thread of the rank itself polls. The caller has posted or raised, and
+    /// executed a full fence after that.
     #[inline(always)]
     pub fn has_own_thread(&self) -> bool {
         self.word.load(Ordering::Relaxed) >= OWN_RANK
@@ -144,7 +145,7 @@ impl RemoteNotes {
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueDirectory {
-    /// Whether its queues are polled.
+    /// Shows if its queues are polled.
     pub poll_state: PollState,
     /// Queues of other ranks that have commands for this rank.
     pub notes: RemoteNotes,

@@ -335,15 +335,16 @@ impl Reduction {
         }
     }
 
-    /// Same as [`Reduction::apply`] for a built-in operation.
+    /// Combines values like [`Reduction::apply`], by a built-in operation.
     pub fn combine(self, into: &mut [u8], from: &[u8]) {
         assert_eq!(into.len(), from.len(), "both sides have the same number of bytes");
         // SAFETY: both have the same length.
         unsafe { self.combine_from(into, from.as_ptr()) }
     }
 
-    /// Same as [`Reduction::combine`] for incoming values that other ranks may write meanwhile. Each value is then read
-    /// as one of the values that were there at some time, or as a mixture of their bytes.
+    /// Combines values like [`Reduction::combine`] while other ranks may write the incoming ones.
+    /// Each incoming value is then read as a value that was there at some time, or as a mixture of
+    /// the bytes of several.
     ///
     /// # Safety
     /// `into.len()` bytes at `from` are readable.

@@ -55,7 +55,8 @@ impl GlobalAddress {
         self.0 & (RANGE_BYTES - 1)
     }
 
-    /// Returns the number of the piece that holds the byte. Each piece of each rank of a job has another number.
+    /// Returns the number of the piece that holds the byte. No two pieces of a job have the same
+    /// number.
     #[inline]
     pub const fn piece(self) -> u64 {
         self.0 / PIECE

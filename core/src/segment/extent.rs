@@ -7,9 +7,10 @@
 //! FREE --publish--> LIVE --retire--> DEAD --publish--> LIVE (next generation)
 //! ```
 //!
-//! When a registration of the user's own memory ends, peers must no longer access it. So the owner waits until no access
-//! is in a *section*: a reader increments `sections` and then checks that the entry is still LIVE; the owner sets DEAD
-//! and then checks `sections`. Both sides have a full fence in between, so at least one of the two sees the other.
+//! When a registration of the user's own memory ends, peers must no longer access it. So the owner
+//! waits until no access is in a *section*: a reader increments `sections` and then checks that the
+//! entry is still LIVE; the owner sets DEAD and then checks `sections`. Both sides have a full
+//! fence in between, so at least one of the two sees the other.
 
 use super::layout::EXTENT_BYTES;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};

@@ -66,9 +66,10 @@ impl FreeList {
         }
     }
 
-    /// Finds the first start, at or above `from`, where `wanted` bytes are free. Up to a piece is found inside one piece;
-    /// more begins with a piece and takes consecutive pieces. Costs a lookup for each piece that has free addresses, and
-    /// a scan of each piece whose longest entry is long enough.
+    /// Finds the first start, at or above `from`, where `wanted` bytes are free. Up to a piece is
+    /// found inside one piece; more begins with a piece and takes consecutive pieces. Costs a
+    /// lookup for each piece that has free addresses, and a scan of each piece whose longest entry
+    /// is long enough.
     pub(super) fn find(&self, wanted: u64, from: u64) -> Option<u64> {
         if wanted > PIECE {
             return self.find_pieces(wanted.div_ceil(PIECE), from.div_ceil(PIECE));

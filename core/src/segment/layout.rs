@@ -14,8 +14,9 @@ use std::ops::Range;
 
 /// Bytes of a rank's address range: 40 bits of a global address.
 pub const RANGE_BYTES: u64 = 1 << 40;
-/// Unit of mapping: a process maps a peer's memory in aligned pieces of this size, or, for a larger registration, several
-/// pieces by one mapping. Small enough that a process can map a piece of each of 100,000 peers.
+/// Unit of mapping: a process maps a peer's memory in aligned pieces of this size, or, for a larger
+/// registration, several pieces by one mapping. Small enough that a process can map a piece of each
+/// of 100,000 peers.
 pub const PIECE: u64 = 1 << 30;
 /// Unit of allocation in the range. Two registrations never share a granule, so a granule identifies its registration.
 /// 64 KiB is also the largest page size of the supported machines.
@@ -57,8 +58,8 @@ pub const QUEUES_MAX: u32 = 4096;
 
 /// Start of the arena, in which pairs of ranks allocate the slots of their messages.
 pub const ARENA: u64 = 512 << 20;
-/// Bytes of the arena. Memory backs only the allocated parts. The granule after the arena belongs to no registration: an
-/// access that begins just before symmetric memory fails.
+/// Bytes of the arena. Memory backs only the allocated parts. The granule after the arena belongs
+/// to no registration: an access that begins just before symmetric memory fails.
 pub const ARENA_BYTES: u64 = (512 << 20) - GRANULE;
 /// Bytes of a slot line: one cache line.
 pub const SLOT_LINE: u64 = 64;

@@ -62,8 +62,9 @@ fn cold_none() -> Option<NonNull<u8>> {
 
 type Leaf = [AtomicPtr<u8>; BRANCH];
 
-/// The memory of one rank. Its owner and its peers use the same structure over the same file. A peer maps a piece without
-/// asking the owner. No process reserves whole ranges: 126 of them would fill an address space.
+/// The memory of one rank. Its owner and its peers use the same structure over the same file. A
+/// peer maps a piece without asking the owner. No process reserves whole ranges: 126 of them would
+/// fill an address space.
 pub struct MappedRange {
     file: Arc<MemFile>,
     system: AtomicPtr<u8>,
@@ -119,9 +120,10 @@ impl MappedRange {
         Ok(start)
     }
 
-    /// Returns the address of the byte at `offset` in the registration `start .. start + len`. The whole registration
-    /// can be reached from the pointer. Costs two loads for each of its pieces, and a system call if they are not mapped
-    /// contiguously yet: addresses that are used again may be divided in another way than before.
+    /// Returns the address of the byte at `offset` in the registration `start .. start + len`. The
+    /// whole registration can be reached from the pointer. Costs two loads for each of its pieces,
+    /// and a system call if they are not mapped contiguously yet: addresses that are used again may
+    /// be divided in another way than before.
     pub fn at(&self, offset: u64, start: u64, len: u64) -> Result<NonNull<u8>> {
         debug_assert!(start <= offset && offset < start + len && start + len <= RANGE_BYTES);
         let pieces = start / PIECE..(start + len - 1) / PIECE + 1;

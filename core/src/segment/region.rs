@@ -1,9 +1,9 @@
 //! Allocates addresses in one region of a rank's range, upwards. Freed addresses are used again last.
 //!
-//! An address that is used again late keeps failing as stale for as long as possible. It is used again only after all
-//! ranks have passed barriers since it was freed: by then every rank had the occasion to drop it. So addresses go through
-//! these states: fresh or reusable, allocated, freed and waiting for barriers, quiescent, and reusable again when no
-//! other reusable address fits.
+//! An address that is used again late keeps failing as stale for as long as possible. It is used
+//! again only after all ranks have passed barriers since it was freed: by then every rank had the
+//! occasion to drop it. So addresses go through these states: fresh or reusable, allocated, freed
+//! and waiting for barriers, quiescent, and reusable again when no other reusable address fits.
 
 use super::free_list::FreeList;
 use super::layout::{GRANULE, PIECE};
@@ -11,8 +11,9 @@ use crate::base::{Cause, Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The barriers after which freed addresses are quiescent. One barrier may have been in progress, on another thread of the
-/// rank, when the addresses were freed: a rank that had left it already may still use them. The next one began later.
+/// The barriers after which freed addresses are quiescent. One barrier may have been in progress,
+/// on another thread of the rank, when the addresses were freed: a rank that had left it already
+/// may still use them. The next one began later.
 const BARRIERS: u64 = 2;
 
 /// Why an allocation failed.
@@ -44,8 +45,8 @@ fn footprint(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(if bytes > PIECE { PIECE } else { GRANULE }).unwrap_or(u64::MAX)
 }
 
-/// Returns the first start in `gap` for `wanted` bytes. Up to a piece never crosses the end of a piece; more begins with a
-/// piece.
+/// Returns the first start in `gap` for `wanted` bytes. Up to a piece never crosses the end of a
+/// piece; more begins with a piece.
 fn fit(gap: &Range<u64>, wanted: u64) -> Option<u64> {
     let crosses = gap.start % PIECE + wanted.min(PIECE + 1) > PIECE;
     let start = if crosses { gap.start.next_multiple_of(PIECE) } else { gap.start };
@@ -141,7 +142,7 @@ impl Region {
         found
     }
 
-    /// Returns whether barriers would let the allocation succeed.
+    /// Returns why an allocation failed: more barriers would let it succeed, or nothing would.
     fn why_full(&self, bytes: u64) -> RegionFull {
         let mut all = self.reusable.clone();
         all.add(self.next..self.range.end);

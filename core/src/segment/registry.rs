@@ -1,8 +1,9 @@
 //! The owner's side of a rank's range: it allocates, registers and frees memory.
 //!
-//! The pages of freed job memory are released three times. First at once, so that the system can use them. Again when
-//! the range has become quiescent, because stores that were in progress may have allocated pages; nobody reads them, but
-//! they take memory. And again before the range is reused.
+//! The pages of freed job memory are released three times. First at once, so that the system can
+//! use them. Again when the range has become quiescent, because stores that were in progress may
+//! have allocated pages; nobody reads them, but they take memory. And again before the range is
+//! reused.
 
 mod signals;
 
@@ -148,8 +149,9 @@ impl Registry {
         self.release_quiescent(state);
     }
 
-    /// Releases pages that late stores allocated in ranges that are now quiescent. Must be called before the lock of the
-    /// state is released, and before memory is reserved for addresses allocated from it.
+    /// Releases pages that late stores allocated in ranges that are now quiescent. Must be called
+    /// before the lock of the state is released, and before memory is reserved for addresses
+    /// allocated from it.
     fn release_quiescent(&self, state: &mut RegistryState) {
         for range in state.symmetric.take_newly_quiescent().chain(state.local.take_newly_quiescent()) {
             self.range.file().punch(range.start, range.end - range.start);
@@ -162,8 +164,8 @@ impl Registry {
         self.barriers.fetch_add(1, Ordering::AcqRel); // SYNC barriers
     }
 
-    /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range. The offset has the low bits
-    /// of `host`, so that both have the same alignment.
+    /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range. The
+    /// offset has the low bits of `host`, so that both have the same alignment.
     pub fn register(&self, host: u64, bytes: u64) -> Result<u64> {
         if bytes == 0 || host == 0 {
             return Err(Error::argument(
@@ -184,16 +186,18 @@ impl Registry {
         registered.inspect_err(|_| self.free_addresses(&mut state, start, bytes)).map(|()| start)
     }
 
-    /// Ends the registration that begins at `offset`. An access that begins after this call fails. An access in progress
-    /// has ended when this returns, if the user owns the memory; if it is job memory, the access ends in bytes that
-    /// nobody reads, and the memory is released to the system.
+    /// Ends the registration that begins at `offset`. An access that begins after this call fails.
+    /// An access in progress has ended when this returns, if the user owns the memory; if it is job
+    /// memory, the access ends in bytes that nobody reads, and the memory is released to the
+    /// system.
     pub fn free(&self, offset: u64) -> Result<()> {
         self.free_unless(offset, &|| None)
     }
 
-    /// Like [`Registry::free`], for a job in which a rank may die: a rank that is killed during an access never ends it.
-    /// Once `death` returns a cause, live ranks get one more second to end their accesses. If an access is still in
-    /// progress then, the cause is the error, and peers may still write to the memory.
+    /// Like [`Registry::free`], for a job in which a rank may die: a rank that is killed during an
+    /// access never ends it. Once `death` returns a cause, live ranks get one more second to end
+    /// their accesses. If an access is still in progress then, the cause is the error, and peers
+    /// may still write to the memory.
     pub fn free_unless(&self, offset: u64, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
         let place = self.extent_table.find(offset, 1, offset).map_err(Error::new)?;
         if place.start != offset || !is_freeable(offset) {

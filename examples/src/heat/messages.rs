@@ -1,5 +1,5 @@
-//! The exchange of rows between neighbsent by messages. Each rank begins to receive the neighbour's outermost row and
-//! to send its own, computes, and waits for both before it needs them.
+//! The exchange of rows between neighbours by messages. Each rank begins to receive the neighbour's
+//! outermost row and to send its own, computes, and waits for both before it needs them.
 //!
 //! Slots guarantee what [`PutExchange`](super::PutExchange) has to prove: a message is not sent before its receive is
 //! posted, so that no row is overwritten before it is read, and one slot for each direction keeps the rows in order.

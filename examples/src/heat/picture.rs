@@ -13,7 +13,7 @@ const SIDE: RangeInclusive<usize> = 512..=2048;
 /// Pixels of the longer side within these limits.
 const LONGER_SIDE: f64 = 1024.0;
 
-/// Steps between lines of equal temperature: one line for each of so many fractions of the range.
+/// Number of equal steps into which lines of equal temperature divide the range of temperatures.
 const LINES: f64 = 20.0;
 /// Half the width of a line in pixels, including its soft edge.
 const LINE_REACH: f64 = 1.2;

@@ -1,9 +1,10 @@
-//! The exchange of rows between neighbsent_at by puts. Each rank puts its outermost rows into the neighbour's memory
-//! with a signal.
+//! The exchange of rows between neighbours by puts. Each rank puts its outermost rows into the
+//! neighbour's memory with a signal.
 //!
-//! Before iteration `k` a rank needs its neighbsent_at' outermost rows after `k` iterations, called row `k` here. Each
-//! rank has two buffers in job memory for the rows from each side, and a signal for each buffer; row `k` goes to
-//! buffer `k % 2`. Row 0 is never sent: every rank computes the initial values itself. Let A and B be neighbsent_at.
+//! Before iteration `k` a rank needs its neighbours' outermost rows after `k` iterations, called
+//! row `k` here. Each rank has two buffers in job memory for the rows from each side, and a signal
+//! for each buffer; row `k` goes to buffer `k % 2`. Row 0 is never sent: every rank computes the
+//! initial values itself. Let A and B be neighbours.
 //!
 //! **No row is overwritten before it is read**, although the reader sends no acknowledgement. A puts row `k + 2` into
 //! the buffer of its row `k`. It does so in iteration `k + 1`, after taking B's row `k + 1`. B put that row in

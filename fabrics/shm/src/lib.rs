@@ -1,12 +1,13 @@
 //! The fabric inside a node: every rank maps the memory of every other rank, so the issuer's own processor completes
 //! most operations before the call returns.
 //!
-//! Ranks may be processes or threads of one process; the code is the same. Registered memory of a peer's own is copied by
-//! process_vm_readv and process_vm_writev where the kernel permits ([`processes`]), otherwise by a request to its owner
-//! ([`owner_requests`]).
+//! Ranks may be processes or threads of one process; the code is the same. Registered memory of a
+//! peer's own is copied by process_vm_readv and process_vm_writev where the kernel permits
+//! ([`processes`]), otherwise by a request to its owner ([`owner_requests`]).
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
-//! Unsafe: copies between buffers that callers keep valid and places that [`peer_memory`] has found to be mapped; see each.
+//! Unsafe: copies between buffers that callers keep valid and places that [`peer_memory`] has found
+//! to be mapped; see each.
 
 mod owner_requests;
 mod peer_memory;

@@ -3,8 +3,9 @@
 //! Unsafe: references to atomics in system pieces, and copies between slot buffers there and local buffers that their
 //! issuers keep valid.
 //!
-//! Each rank has a few slots in its system piece, each with a buffer; [`tasuki_core::node::request_slot`] has the protocol
-//! of a slot. The requester finds its reply when it polls. A longer transfer uses one slot several times.
+//! Each rank has a few slots in its system piece, each with a buffer;
+//! [`tasuki_core::node::request_slot`] has the protocol of a slot. The requester finds its reply
+//! when it polls. A longer transfer uses one slot several times.
 
 use crate::ShmFabric;
 use std::collections::VecDeque;

@@ -48,8 +48,8 @@ impl Peers {
             .get_or_init(|| Arc::new(MappedRange::new(self.files[rank.index()].clone(), rank.index())))
     }
 
-    /// Returns the piece of an address if it is mapped already. As fast as an addition if this thread accessed that piece last,
-    /// otherwise five dependent loads.
+    /// Returns the piece of an address if it is mapped already. As fast as an addition if this
+    /// thread accessed that piece last, otherwise five dependent loads.
     #[inline(always)]
     fn view(&self, at: GlobalAddress) -> Option<PieceView> {
         piece_cache::last(self.number, at.piece()).or_else(|| self.another_view(at))
@@ -65,8 +65,8 @@ impl Peers {
         Some(view)
     }
 
-    /// Returns the bytes of an access if they are job memory that is mapped already. Otherwise [`Peers::resolve`] maps them
-    /// or returns what they are.
+    /// Returns the bytes of an access if they are job memory that is mapped already. Otherwise
+    /// [`Peers::resolve`] maps them or returns what they are.
     #[inline(always)]
     pub(crate) fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         // SAFETY: the mapped ranges live as long as `self`.
@@ -165,7 +165,8 @@ impl Peers {
             let Target::Mapped(place) = self.resolve(write.places[at], size_of::<RingLine>() as u64)? else {
                 return Err(Cause::Stale { address: write.places[at].bits() });
             };
-            // SAFETY: `resolve` has just found the place; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            // SAFETY: `resolve` has just found the place; a line is made of atomics, and lies in a
+            // queue, whose lines are aligned.
             let line = unsafe { place.cast::<RingLine>().as_ref() };
             line.write(write.position + at as u64, &write.words[at]);
         }

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 //! Unsafe: a read of another process's memory into a word of ours.
 //!
-//! A process number names another process in another PID namespace, and most numbers exist in all namespaces. A copy to
-//! the wrong process would overwrite its memory, or return its bytes, without an error. So a peer's number is used only if
-//! both ranks are in one namespace, and only after this rank has used it to read the peer's cookie: a random number at an
-//! address that the peer has published on the node state. If either check fails, the peer gets requests to copy by itself
+//! A process number names another process in another PID namespace, and most numbers exist in all
+//! namespaces. A copy to the wrong process would overwrite its memory, or return its bytes, without
+//! an error. So a peer's number is used only if both ranks are in one namespace, and only after
+//! this rank has used it to read the peer's cookie: a random number at an address that the peer has
+//! published on the node state. If either check fails, the peer gets requests to copy by itself
 //! ([`crate::owner_requests`]). Both are checked once for each peer.
 
 use crate::Options;
@@ -27,7 +28,8 @@ pub(crate) struct Processes {
     rank: Rank,
     /// The number that peers read to identify this process.
     _cookie: Box<u64>,
-    /// By rank: [`UNTRIED`], [`REFUSED`], or the process number. Any thread of this rank writes it; all write the same value.
+    /// By rank: [`UNTRIED`], [`REFUSED`], or the process number. Any thread of this rank writes it;
+    /// all write the same value.
     pids: Box<[AtomicU32]>,
     disabled: DisabledFeatures,
 }
@@ -96,9 +98,9 @@ impl Processes {
     }
 }
 
-/// Returns true if the processes of two ranks have their numbers in one namespace. Each comes with the number by which the
-/// launcher knows it. If a rank cannot determine its namespace, the ranks count as in one namespace if each has the same
-/// number for itself as the launcher has for it.
+/// Returns true if the processes of two ranks have their numbers in one namespace. Each comes with
+/// the number by which the launcher knows it. If a rank cannot determine its namespace, the ranks
+/// count as in one namespace if each has the same number for itself as the launcher has for it.
 fn is_one_namespace(ours: (u32, ProcessIdentity), theirs: (u32, ProcessIdentity)) -> bool {
     if ours.1.pid_namespace != 0 && theirs.1.pid_namespace != 0 {
         return ours.1.pid_namespace == theirs.1.pid_namespace;

@@ -66,8 +66,9 @@ impl ShmFabric {
         }
     }
 
-    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not handle: without bytes, to
-    /// memory that is not mapped yet or is not job memory, or with a wrong address.
+    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not
+    /// handle: without bytes, to memory that is not mapped yet or is not job memory, or with a
+    /// wrong address.
     ///
     /// # Safety
     /// As for [`Fabric::put_signal`].
@@ -201,7 +202,6 @@ impl ShmFabric {
         })
     }
     /// Copies between `here` and an address in a rank's process, which keeps that memory valid.
-    /// Copies between `here` and an address of a rank's process, which keeps it there.
     ///
     /// # Safety
     /// `len` bytes at `here` may be read or written, depending on the direction.
@@ -232,8 +232,8 @@ impl ShmFabric {
             Err(CopyRefusal::Gone) => Err(self.gone(rank)),
         }
     }
-    /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has not reported it yet.
-    /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
+    /// Returns the cause for a rank whose process is gone: it left, or it died and the launcher has
+    /// not reported it yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
         if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
@@ -285,8 +285,8 @@ impl ShmFabric {
         }
     }
 
-    /// Copies between registered memory of two ranks' own through a buffer; from the end if the target overlaps the source
-    /// upwards.
+    /// Copies between registered memory of two ranks' own through a buffer; from the end if the
+    /// target overlaps the source upwards.
     fn bounce(
         &self,
         from: GlobalAddress,

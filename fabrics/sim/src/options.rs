@@ -157,8 +157,9 @@ impl Sim {
         self
     }
 
-    /// Sets the least length, in bytes, of a receive that its sender writes directly when the buffer is registered memory
-    /// of the program's own. Shorter receives are staged. Needs mapped memory.
+    /// Sets the least length, in bytes, of a receive that its sender writes directly when the
+    /// buffer is registered memory of the program's own. Shorter receives are staged. Needs mapped
+    /// memory.
     #[must_use]
     pub fn direct_from(mut self, bytes: u64) -> Sim {
         self.can.direct_from = if self.can.map { bytes } else { 0 };
@@ -180,8 +181,8 @@ impl Sim {
         self
     }
 
-    /// Sets the most bytes of the network's multicast; 0: the network has no multicast. The bytes leave their sender once
-    /// and travel to each member like a put.
+    /// Sets the most bytes of the network's multicast; 0: the network has no multicast. The bytes
+    /// leave their sender once and travel to each member like a put.
     #[must_use]
     pub fn multicast_bytes_max(mut self, bytes: u64) -> Sim {
         self.can.multicast_bytes_max = bytes;
@@ -195,8 +196,9 @@ impl Sim {
         self
     }
 
-    /// Sets whether the fabric's atomics agree with the processor's. Otherwise a network card keeps a word for a while and
-    /// then writes it back over what its owner stored meanwhile; words must be of domain FABRIC.
+    /// Sets whether the fabric's atomics agree with the processor's. Otherwise a network card keeps
+    /// a word for a while and then writes it back over what its owner stored meanwhile; words must
+    /// be of domain FABRIC.
     #[must_use]
     pub fn cpu_atomics(mut self, yes: bool) -> Sim {
         self.can.cpu_atomics = yes;
@@ -218,7 +220,7 @@ impl Sim {
         self
     }
 
-    /// Sets how many operations of one rank may be in operation at a time.
+    /// Sets how many operations of one rank may be in flight at a time.
     #[must_use]
     pub fn outstanding_max(mut self, operations: usize) -> Sim {
         self.limits.outstanding_max = operations.max(1);
@@ -259,8 +261,8 @@ impl Sim {
         self
     }
 
-    /// Kills rank `rank` at `at_ns` ns of virtual time: its calls unwind, what it has sent still arrives, and the others
-    /// are informed after the detection time.
+    /// Kills rank `rank` at `at_ns` ns of virtual time: its calls unwind, what it has sent still
+    /// arrives, and the others are informed after the detection time.
     #[must_use]
     pub fn kill(mut self, rank: Rank, at_ns: u64) -> Sim {
         self.faults.deaths.push(Death { rank, at_ns, silent: false });
@@ -281,8 +283,8 @@ impl Sim {
         self
     }
 
-    /// Broken promise: the signal of a put may be raised before its bytes are visible. Code that relies on that order must
-    /// fail.
+    /// Broken promise: the signal of a put may be raised before its bytes are visible. Code that
+    /// relies on that order must fail.
     #[must_use]
     pub fn unordered_signals(mut self, yes: bool) -> Sim {
         self.broken.unordered_signals = yes;
@@ -339,9 +341,10 @@ impl Sim {
         self
     }
 
-    /// Runs the threads of all ranks in the strict order of virtual time. Otherwise a thread may run ahead of threads of
-    /// other ranks by the latency. A program can notice that only through what ranks share besides the fabric, such as
-    /// the node state. Running ahead saves nine of ten switches between threads.
+    /// Runs the threads of all ranks in the strict order of virtual time. Otherwise a thread may
+    /// run ahead of threads of other ranks by the latency. A program can notice that only through
+    /// what ranks share besides the fabric, such as the node state. Running ahead saves nine of ten
+    /// switches between threads.
     #[must_use]
     pub fn in_step(mut self, yes: bool) -> Sim {
         self.in_step = yes;
@@ -349,8 +352,8 @@ impl Sim {
     }
 
     /// Keeps a line of text for each event. Meant for short runs. The lines are in
-    /// [`Report::trace`](crate::Report::trace) and in the `trace` of what `tasuki::sim` returns; the error of a run that
-    /// fails ends with the last of them.
+    /// [`Report::trace`](crate::Report::trace) and in the `trace` of what `tasuki::sim` returns;
+    /// the error of a run that fails ends with the last of them.
     #[must_use]
     pub fn keep_trace(mut self, yes: bool) -> Sim {
         self.keeps_trace = yes;

@@ -63,7 +63,8 @@ pub struct Report<R> {
 }
 
 impl<R> Report<R> {
-    /// Returns what all ranks returned, by rank. Errors: the failure of the run, or the end of a rank that did not return.
+    /// Returns what all ranks returned, by rank. Errors: the failure of the run, or the end of a
+    /// rank that did not return.
     pub fn values(self) -> Result<Vec<R>> {
         if let Some(failure) = self.failure {
             return Err(failure);

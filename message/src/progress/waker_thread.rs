@@ -68,8 +68,8 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     }
 }
 
-/// Describes what the tasks wait for: `await(irecv(slot 3 from rank 1) and 2 more)`. Messages of one call of the program
-/// are listed once.
+/// Describes what the tasks wait for: `await(irecv(slot 3 from rank 1) and 2 more)`. Messages of
+/// one call of the program are listed once.
 fn awaited(messages: &[Arc<MessageOp>]) -> String {
     let mut calls: Vec<String> = messages.iter().map(|message| message.call()).collect();
     calls.sort();

@@ -48,7 +48,7 @@ impl MatchedSlot<'_> {
 pub(crate) enum FillResult {
     /// All of it was announced to the receiver.
     Over,
-    /// It waits for something elsewhere. `moved`: whether this call achieved anything before.
+    /// It waits for something elsewhere. `moved`: true if this call has achieved anything before.
     Waits { moved: bool },
 }
 

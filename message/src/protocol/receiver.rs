@@ -152,7 +152,7 @@ impl RecvProtocol {
         self.search.as_ref().is_some_and(|search| search.can_find(member))
     }
 
-    /// Returns true if a step would make progress. `withdraw_requested`: whether it is to be withdrawn.
+    /// Returns true if a step would make progress. `withdraw_requested`: it is to be withdrawn.
     pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, withdraw_requested: bool) -> bool {
         let (bank, index) =
             self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));

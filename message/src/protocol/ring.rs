@@ -35,7 +35,7 @@ const WIDE_AFTER: u64 = 4 << 20;
 /// met a withdrawn receive do not count: nobody knows when it will be taken.
 const RINGS_MAX: usize = 4;
 /// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
-/// addresses with equal page offsets are slow (`os/copy.rs` in core).
+/// addresses with equal page offsets are slow (`os/memory/copy.rs` in core).
 const COLOUR: u64 = 2048;
 /// How often to check for events that nobody reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);

@@ -12,7 +12,7 @@ use tasuki_core::engine::Worker;
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum StepResult {
-    /// It waits for something elsewhere. `moved`: whether this call achieved anything before.
+    /// It waits for something elsewhere. `moved`: true if this call has achieved anything before.
     Waits { moved: bool },
     /// The message has ended with the outcome [`ProtocolState::end`].
     Ended,

@@ -127,7 +127,7 @@ impl SlotBank {
         self.call_names.as_ref()?.upgrade()?.call_on(slot)
     }
 
-    /// Returns whether and where the bank is open.
+    /// Returns the state of the bank: whether it is open, and where its memory is.
     pub(crate) fn bank_state(&self) -> &BankState {
         &self.bank_state
     }

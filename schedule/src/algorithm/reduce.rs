@@ -88,8 +88,9 @@ impl ReductionTree {
         ReductionTree { parent, children, incoming, free, summed, sent, arrived }
     }
 
-    /// Combines incoming values with the own values, which are present once `values_ready` is met, and sends the result to the
-    /// parent. At the root, returns the trigger that is met when all values are combined.
+    /// Combines incoming values with the own values, which are present once `values_ready` is met,
+    /// and sends the result to the parent. At the root, returns the trigger that is met when all
+    /// values are combined.
     pub(super) fn add_steps(
         &self,
         values_ready: StepTrigger,

@@ -62,8 +62,9 @@ fn exclusive(shape: &Shape, part: &mut RankPart) {
     }
 }
 
-/// Adds an inclusive scan among the ranks from `first` on. The values of each rank lie at `operand` once `ready` is met;
-/// the result goes to the data. Returns the trigger that is met when the rank no longer needs `operand`.
+/// Adds an inclusive scan among the ranks from `first` on. The values of each rank lie at `operand`
+/// once `ready` is met; the result goes to the data. Returns the trigger that is met when the rank
+/// no longer needs `operand`.
 fn rounds(
     shape: &Shape,
     first: usize,

@@ -95,9 +95,9 @@ fn j9_a_rank_outside_of_the_group_runs_the_list() {
     }
 }
 
-/// Without the order of copy 0 or 1, a rank forwards data before it has received them. The first of the two copies that
-/// depend on another one also delays the second, so the order of both is removed. Without any one copy, bytes are
-/// missing.
+/// If the dependencies on copy 0 or 1 are removed, a rank forwards data before it has received
+/// them. Two copies depend on each of these, and the first also delays the second, so both
+/// dependencies are removed together. If any one copy is removed, bytes are missing.
 #[test]
 fn j9_a_list_with_any_order_or_copy_removed_is_refused() {
     let without = |order: Option<usize>, copy: Option<usize>| {

@@ -277,7 +277,7 @@ impl ListRun {
         ranks.into_iter().for_each(|rank| self.enqueue_ready(rank));
     }
 
-    /// Puts the queues of a rank that are ready into the list of ready_queues.
+    /// Puts the queues of a rank that are ready into `ready_queues`.
     fn enqueue_ready(&mut self, rank: usize) {
         let Some(live) = &mut self.live[rank] else { return };
         for lane in 0..live.lanes.len() as u16 {

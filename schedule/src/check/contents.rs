@@ -173,7 +173,7 @@ fn look_at(
             is == wanted
         });
         if !is_right {
-            let is = value.map_or_else(|| "what nobody wrote".into(), |value| show(&value, at));
+            let is = value.map_or_else(|| "a byte that no rank wrote".into(), |value| show(&value, at));
             return Err(Box::new(Fault::WrongBytes {
                 place: span.buffer.on(rank, at),
                 start: 0,

@@ -2,7 +2,7 @@
 //!
 //! A fact about an event stays true: what has happened in start k has happened in all starts before it. So the
 //! knowledge of event e of start k about a fact f is one number, the *lag*: f has happened in start k - lag, and in all
-//! starts before that one, if there were so many.
+//! starts before that one, if there were that many.
 
 /// For each event, the lags of all facts.
 #[derive(Debug)]

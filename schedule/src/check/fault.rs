@@ -71,9 +71,8 @@ pub enum Fault {
         /// Each waits for the next, the last for the first.
         through: Vec<FaultSite>,
     },
-    /// Additions of a later start may meet the trigger of a step in place of an addition of the step's own start, which
-    /// may then be missing.
-    /// then missing.
+    /// Additions of a later start may meet the trigger of a step in place of an addition of the
+    /// step's own start, which may then be missing.
     Overtaken {
         /// The step that may begin too early.
         at: FaultSite,
@@ -121,16 +120,23 @@ fn show(place: &Location) -> String {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoSignal { at } => write!(f, "{at} names a signal that is not there, or adds nothing"),
+            Fault::NoSignal { at } => write!(f, "{at} names a signal that does not exist, or adds 0 to one"),
             Fault::OutOfBuffer { at, place, bytes } => {
-                write!(f, "{at} names {bytes} bytes from {} on, which are not all there", show(place))
+                write!(
+                    f,
+                    "{at} accesses {bytes} bytes from {} on, which are not all in a buffer that it may access",
+                    show(place)
+                )
             }
             Fault::WrongSum { rank, signal, said, added } => write!(
                 f,
-                "rank {rank} expects signal {signal:?} to count {said} in a start, but {added} are added"
+                "rank {rank} declares that signal {signal:?} counts {said} in a start, but the steps add {added}"
             ),
             Fault::NeverMet { at, signal, reached, wanted } => {
-                write!(f, "{at} waits for {wanted} of signal {signal:?}, which counts no more than {reached}")
+                write!(
+                    f,
+                    "{at} waits until signal {signal:?} has counted {wanted}, but it counts at most {reached}"
+                )
             }
             Fault::Cycle { through } => {
                 write!(f, "steps wait for each other: ")?;
@@ -141,14 +147,24 @@ impl fmt::Display for Fault {
             }
             Fault::Overtaken { at, signal, missing, by } => write!(
                 f,
-                "{at} may go on without {missing}: {by} adds to signal {signal:?} as well, and may do so before"
+                "{at} may happen before {missing} has added to signal {signal:?}: {by} also adds to it, \
+                 and may come first"
             ),
             Fault::Race { one, other, place } => {
-                write!(f, "{one} and {other} use {} in no order, and one of them writes", show(place))
+                write!(
+                    f,
+                    "{one} and {other} use {} without an order between them, and at least one of them writes",
+                    show(place)
+                )
             }
-            Fault::NotMet { end, begin } => write!(f, "{end} may come before {begin}"),
+            Fault::NotMet { end, begin } => {
+                write!(
+                    f,
+                    "{end} may come before {begin}, but the contract demands that all ranks start first"
+                )
+            }
             Fault::WrongBytes { place, start, is, should_be } => {
-                write!(f, "after start {start}, {} is {is}, and should be {should_be}", show(place))
+                write!(f, "after start {start}, {} holds {is}, and should hold {should_be}", show(place))
             }
         }
     }

@@ -75,7 +75,7 @@ fn count(schedule: &Schedule) -> Result<Vec<u64>, Error> {
             for at in reached(rank, step) {
                 let count = counts.get_mut(at as usize);
                 let no_rank =
-                    || wrong(format!("step {number} of rank {rank} names rank {at}, which is not there"));
+                    || wrong(format!("step {number} of rank {rank} names rank {at}, which does not exist"));
                 *count.ok_or_else(no_rank)? += 1;
             }
         }
@@ -310,8 +310,9 @@ impl FromSchedule {
         operation: usize,
     ) -> Result<(), Error> {
         let (rank, by) = (self.rank, adder.0);
-        let no_signal =
-            || wrong(format!("step {number} of rank {by} raises a signal that rank {rank} has not"));
+        let no_signal = || {
+            wrong(format!("step {number} of rank {by} raises a signal of rank {rank} that does not exist"))
+        };
         let signal = self.signals.get_mut(signal).ok_or_else(no_signal)?;
         signal.sum = signal.sum.saturating_add(amount);
         let stream = signal.streams.entry(adder).or_default();
@@ -326,7 +327,7 @@ impl FromSchedule {
         match unequal {
             None => Ok(()),
             Some((counter, signal)) => Err(wrong(format!(
-                "the schedule is wrong: signal {:?} of rank {} is said to count {} in a start, and steps add {}",
+                "the schedule is wrong: signal {:?} of rank {} counts {} in a start, but the steps add {}",
                 counter.name, self.rank, counter.per_start, signal.sum
             ))),
         }
@@ -384,7 +385,7 @@ impl FromSchedule {
             None => format!("the end of rank {}", self.rank),
         };
         let (Some(signal), Some(counter)) = (self.signals.get(index), part.counters().get(index)) else {
-            return Err(wrong(format!("{} waits for a signal that is not there", what())));
+            return Err(wrong(format!("{} waits for a signal that does not exist", what())));
         };
         // Additions of earlier starts have arrived; a trigger that looks back needs less of this one.
         let past = counter.per_start.saturating_mul(trigger.lag.into());
@@ -405,7 +406,8 @@ impl FromSchedule {
         let all = signal.sum - late;
         if wanted > all {
             return Err(wrong(format!(
-                "the schedule is wrong: {} waits for {wanted} of signal {:?}, which counts {all} by then",
+                "the schedule is wrong: {} waits until signal {:?} has counted {wanted}, but it counts only {all} \
+                 until then",
                 what(),
                 counter.name
             )));
@@ -425,8 +427,8 @@ impl FromSchedule {
         }
         if known < wanted {
             return Err(wrong(format!(
-                "{} waits until signal {:?} has counted {wanted} of {all}, whoever adds first: GOAL can only say \
-                 which messages an operation waits for",
+                "{} waits until signal {:?} has counted {wanted} of {all}, whichever steps add first: GOAL cannot \
+                 express this, because its operations wait for given messages",
                 what(),
                 counter.name
             )));

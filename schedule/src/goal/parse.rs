@@ -31,14 +31,17 @@ fn read(text: &str) -> Result<Goal, String> {
         reading.line(&line, last).map_err(|why| format!("line {last}: {why}"))?;
     }
     if reading.is_comment {
-        return Err(format!("line {last}: a comment has no end"));
+        return Err(format!("line {last}: a comment is not closed by \"*/\""));
     }
     if let Some(line) = reading.open {
-        return Err(format!("line {last}: the rank that begins in line {line} has no end"));
+        return Err(format!("line {last}: the rank that begins in line {line} is not closed by \"}}\""));
     }
-    let ranks = reading.ranks.ok_or("there is no line num_ranks")?;
+    let ranks = reading.ranks.ok_or("the line \"num_ranks N\" is missing")?;
     if reading.goal.ranks.len() != ranks {
-        return Err(format!("line {last}: {} of {ranks} ranks are there", reading.goal.ranks.len()));
+        return Err(format!(
+            "line {last}: the text ends after {} of {ranks} ranks",
+            reading.goal.ranks.len()
+        ));
     }
     Ok(reading.goal)
 }
@@ -73,7 +76,12 @@ impl GoalParser {
             ([], _) => Ok(()),
             (["num_ranks", count], None) if self.ranks.is_none() => {
                 let count = whole(count)?;
-                self.ranks = Some(usize::try_from(count).ok().filter(|&count| count > 0).ok_or("no ranks")?);
+                self.ranks = Some(
+                    usize::try_from(count)
+                        .ok()
+                        .filter(|&count| count > 0)
+                        .ok_or("num_ranks must be at least 1")?,
+                );
                 Ok(())
             }
             (["rank", rank, "{"], None) => self.begin(whole(rank)?, number),
@@ -85,17 +93,20 @@ impl GoalParser {
             ([label, ":", operation @ ..], Some(_)) => self.operation(Some(label), operation),
             (operation, Some(_)) => self.operation(None, operation),
             (words, None) => Err(format!(
-                "{:?}: outside of ranks stand \"num_ranks N\", once and first, and \"rank N {{\"",
+                "{:?} is not allowed here: outside of ranks, a line is \"num_ranks N\", once and first, or \
+                 \"rank N {{\"",
                 words.join(" ")
             )),
         }
     }
 
     fn begin(&mut self, rank: u64, number: usize) -> Result<(), String> {
-        let ranks = self.ranks.ok_or("\"num_ranks N\" stands before the first rank")?;
+        let ranks = self.ranks.ok_or("\"num_ranks N\" must come before the first rank")?;
         let next = self.goal.ranks.len();
         if rank as usize != next || next >= ranks {
-            return Err(format!("rank {rank} of {ranks} stands where rank {next} should"));
+            return Err(format!(
+                "rank {rank} cannot come after {next} of {ranks} ranks: ranks are in order, from 0 on"
+            ));
         }
         self.goal.ranks.push(Vec::new());
         self.labels.clear();
@@ -120,20 +131,22 @@ impl GoalParser {
             words => {
                 let words = words.join(" ");
                 return Err(format!(
-                    "{words:?} is none of \"send Bb to R tag T\", \"recv Bb from R tag T\", \"calc N\", \
-                     \"L requires L\" and \"L irequires L\""
+                    "{words:?} is no operation: expected \"send Bb to R tag T\", \"recv Bb from R tag T\", \
+                     \"calc N\", \"L requires L\" or \"L irequires L\""
                 ));
             }
         };
-        let own = self.goal.ranks.last_mut().ok_or("an operation stands in a rank")?;
+        let own = self.goal.ranks.last_mut().ok_or("an operation must be inside a rank")?;
         let label = label.map_or_else(String::new, ToString::to_string);
         if !label.is_empty() {
             let is_name = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_name || !label.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                return Err(format!("{label:?} is no label: letters, digits and _, a letter first"));
+                return Err(format!(
+                    "{label:?} is no label: a label begins with a letter, and has only letters, digits and _"
+                ));
             }
             if self.labels.insert(label.clone(), own.len()).is_some() {
-                return Err(format!("label {label} stands twice in this rank"));
+                return Err(format!("label {label} is used twice in this rank"));
             }
         }
         own.push(GoalOp { label, does, requires: Vec::new(), irequires: Vec::new() });
@@ -155,7 +168,7 @@ impl GoalParser {
     fn rank(&self, word: &str) -> Result<usize, String> {
         let ranks = self.ranks.unwrap_or(0);
         let rank = usize::try_from(whole(word)?).ok().filter(|&rank| rank < ranks);
-        rank.ok_or_else(|| format!("there is no rank {word} among {ranks}"))
+        rank.ok_or_else(|| format!("there is no rank {word}: num_ranks is {ranks}"))
     }
 }
 
@@ -165,22 +178,22 @@ fn options(words: &[&str], has_tag: bool) -> Result<u32, String> {
     for pair in words.chunks(2) {
         match pair {
             ["tag", number] if has_tag => {
-                tag = whole(number)?.try_into().map_err(|_| format!("tag {number} is more than 32 bits"))?;
+                tag = whole(number)?.try_into().map_err(|_| format!("tag {number} exceeds 32 bits"))?;
             }
             ["cpu" | "nic", number] => drop(whole(number)?),
-            _ => return Err(format!("{:?} is no option of it", pair.join(" "))),
+            _ => return Err(format!("{:?} is no option of this operation", pair.join(" "))),
         }
     }
     Ok(tag)
 }
 
 fn size(word: &str) -> Result<u64, String> {
-    word.strip_suffix('b').ok_or_else(|| format!("{word:?}: bytes are written as in 8b")).and_then(whole)
+    word.strip_suffix('b').ok_or_else(|| format!("{word:?} is no size: 8 bytes are 8b")).and_then(whole)
 }
 
 fn whole(word: &str) -> Result<u64, String> {
     if word == "-1" {
-        return Err("-1, which stands for any, is not read here".into());
+        return Err("-1, which stands for any rank or tag, is not supported".into());
     }
     word.parse().map_err(|_| format!("{word:?} is no whole number"))
 }
@@ -193,22 +206,22 @@ mod tests {
     fn errors_name_the_line() {
         let wrong = [
             ("", "num_ranks"),
-            ("rank 0 {\n}", "line 1: \"num_ranks N\" stands before"),
-            ("num_ranks 0", "line 1: no ranks"),
+            ("rank 0 {\n}", "line 1: \"num_ranks N\" must come before"),
+            ("num_ranks 0", "line 1: num_ranks must be at least 1"),
             ("num_ranks two", "line 1: \"two\" is no whole number"),
-            ("num_ranks 2\nrank 0 {\n}", "line 3: 1 of 2 ranks are there"),
-            ("num_ranks 1\nrank 1 {\n}", "line 2: rank 1 of 1 stands where rank 0 should"),
-            ("num_ranks 1\nrank 0 {\na: calc 1", "line 3: the rank that begins in line 2 has no end"),
-            ("num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}", "line 4: label a stands twice"),
+            ("num_ranks 2\nrank 0 {\n}", "line 3: the text ends after 1 of 2 ranks"),
+            ("num_ranks 1\nrank 1 {\n}", "line 2: rank 1 cannot come after 0 of 1 ranks"),
+            ("num_ranks 1\nrank 0 {\na: calc 1", "line 3: the rank that begins in line 2 is not closed"),
+            ("num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}", "line 4: label a is used twice"),
             ("num_ranks 1\nrank 0 {\na: calc 1\na requires b\n}", "line 4: no operation above"),
-            ("num_ranks 1\nrank 0 {\na: send 8b to 1 tag 0\n}", "line 3: there is no rank 1 among 1"),
-            ("num_ranks 1\nrank 0 {\na: send 8 to 0\n}", "line 3: \"8\": bytes are written as in 8b"),
+            ("num_ranks 1\nrank 0 {\na: send 8b to 1 tag 0\n}", "line 3: there is no rank 1: num_ranks is 1"),
+            ("num_ranks 1\nrank 0 {\na: send 8 to 0\n}", "line 3: \"8\" is no size"),
             ("num_ranks 1\nrank 0 {\na: recv 8b from -1\n}", "line 3: -1, which stands for any"),
             ("num_ranks 1\nrank 0 {\n1a: calc 1\n}", "line 3: \"1a\" is no label"),
-            ("num_ranks 1\nrank 0 {\na: wait 8\n}", "line 3: \"wait 8\" is none of"),
+            ("num_ranks 1\nrank 0 {\na: wait 8\n}", "line 3: \"wait 8\" is no operation"),
             ("num_ranks 1\nrank 0 {\na: calc 8 tag 3\n}", "line 3: \"tag 3\" is no option"),
             ("num_ranks 1\nrank 0 {\na: send 8b to 0 tag 4294967296\n}", "line 3: tag 4294967296"),
-            ("num_ranks 1\n/* rank 0 {\n}", "line 3: a comment has no end"),
+            ("num_ranks 1\n/* rank 0 {\n}", "line 3: a comment is not closed"),
         ];
         for (text, expected) in wrong {
             let why = read(text).expect_err(text);

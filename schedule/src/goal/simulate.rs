@@ -83,7 +83,7 @@ impl Goal {
         if ranks > network.ranks() {
             let room = network.ranks();
             return Err(Error::InvalidSchedule(format!(
-                "{ranks} ranks do not fit into the network, which has room for {room}"
+                "{ranks} ranks do not fit into the network, which has room for {room}: choose a larger one"
             )));
         }
         let mut run = Run::of(self, network)?;
@@ -102,7 +102,7 @@ impl Goal {
             let count = run.states.iter().filter(|state| !state.is_over).count();
             let since = run.now;
             return Err(Error::InvalidSchedule(format!(
-                "nothing happens from {since} on, and {count} operations are not over; the first is {name}"
+                "deadlock: nothing happens after {since}, and {count} operations are not over; the first is {name}"
             )));
         }
         Ok(run.outcome(self))
@@ -113,7 +113,9 @@ impl<'g> Run<'g> {
     fn of(goal: &Goal, network: &'g Network) -> Result<Run<'g>, Error> {
         let count: usize = goal.ranks.iter().map(Vec::len).sum();
         if u32::try_from(count).is_err() {
-            return Err(Error::InvalidSchedule(format!("{count} operations are more than can be simulated")));
+            return Err(Error::InvalidSchedule(format!(
+                "the simulator cannot run as many as {count} operations"
+            )));
         }
         let (mut does, mut states) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let (mut behind, mut behind_begun) = (vec![Vec::new(); count], vec![Vec::new(); count]);
@@ -307,13 +309,13 @@ impl Goal {
                     let name = || self.name(rank, place);
                     let (send, bytes_sent) = found.ok_or_else(|| {
                         Error::InvalidSchedule(format!(
-                            "{}: rank {from} sends rank {rank} no message of tag {tag}",
+                            "{} receives a message of tag {tag} that rank {from} does not send",
                             name()
                         ))
                     })?;
                     if bytes_sent != bytes {
                         return Err(Error::InvalidSchedule(format!(
-                            "{} receives {bytes} bytes of tag {tag}, and rank {from} sends {bytes_sent}",
+                            "{} receives {bytes} bytes of tag {tag}, but rank {from} sends {bytes_sent}",
                             name()
                         )));
                     }
@@ -403,7 +405,7 @@ mod tests {
         assert!(said(lost, 2).contains("rank 1 does not receive all messages of tag 0 from rank 0"));
         assert!(said(lost, 1).contains("2 ranks do not fit"));
         let more = "num_ranks 1\nrank 0 {\nsend 8b to 0\nrecv 9b from 0\n}";
-        assert!(said(more, 1).contains("receives 9 bytes of tag 0, and rank 0 sends 8"));
+        assert!(said(more, 1).contains("receives 9 bytes of tag 0, but rank 0 sends 8"));
     }
 
     #[test]

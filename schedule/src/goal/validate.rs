@@ -86,26 +86,29 @@ impl Goal {
             let OpKind::Send { bytes, to, tag } = does else { continue };
             if let Some(other) = all.insert((rank, to, tag), Message { send: number, recv: None, bytes }) {
                 let (one, other) = (self.name(rank, other.send), self.name(rank, number));
-                return Err(format!("{one} and {other} send two messages of tag {tag} to rank {to}"));
+                return Err(format!("{one} and {other} both send a message of tag {tag} to rank {to}"));
             }
         }
         for (rank, number, does) in self.operations() {
             let OpKind::Recv { bytes, from, tag } = does else { continue };
             let name = || self.name(rank, number);
             let Some(message) = all.get_mut(&(from, rank, tag)) else {
-                return Err(format!("{}: rank {from} sends rank {rank} no message of tag {tag}", name()));
+                return Err(format!(
+                    "{} receives a message of tag {tag} that rank {from} does not send",
+                    name()
+                ));
             };
             if message.bytes != bytes {
                 let (sender, sent) = (self.name(from, message.send), message.bytes);
                 return Err(format!(
-                    "{} receives {bytes} bytes of tag {tag}, and {sender} sends {sent}",
+                    "{} receives {bytes} bytes of tag {tag}, but {sender} sends {sent}",
                     name()
                 ));
             }
             if let Some(other) = message.recv.replace(number) {
                 let other = self.name(rank, other);
                 return Err(format!(
-                    "{other} and {} receive the one message of tag {tag} from rank {from}",
+                    "{other} and {} both receive a message of tag {tag} from rank {from}, which sends only one",
                     name()
                 ));
             }
@@ -115,7 +118,7 @@ impl Goal {
             None => Ok(all),
             Some((&(from, to, tag), message)) => {
                 let sender = self.name(from, message.send);
-                Err(format!("{sender}: rank {to} does not receive this message of tag {tag}"))
+                Err(format!("{sender} sends a message of tag {tag} that rank {to} does not receive"))
             }
         }
     }
@@ -333,9 +336,9 @@ mod tests {
         let said = |count, said| make(&schedule(count, said)).unwrap_err().to_string();
         // Three of four: one of each rank is among them, but which is the third is unknown.
         assert!(said(3, 4).contains("step 0 of rank 0 waits until signal \"told\" has counted 3 of 4"));
-        assert!(said(1, 4).contains("whoever adds first"), "{}", said(1, 4));
-        assert!(said(5, 4).contains("waits for 5 of signal \"told\", which counts 4"), "{}", said(5, 4));
-        assert!(said(4, 5).contains("said to count 5 in a start, and steps add 4"), "{}", said(4, 5));
+        assert!(said(1, 4).contains("whichever steps add first"), "{}", said(1, 4));
+        assert!(said(5, 4).contains("signal \"told\" has counted 5, but it counts only 4"), "{}", said(5, 4));
+        assert!(said(4, 5).contains("counts 5 in a start, but the steps add 4"), "{}", said(4, 5));
         make(&schedule(4, 4)).unwrap().measure().unwrap();
         let nowhere = |part: &mut RankPart| {
             let told = part.signal("told", 1);
@@ -348,16 +351,16 @@ mod tests {
     #[test]
     fn mismatched_operations_are_reported() {
         let wrong = [
-            ("a: send 8b to 0 tag 1", "a of rank 0: rank 0 does not receive this message of tag 1"),
-            ("a: recv 8b from 0 tag 1", "a of rank 0: rank 0 sends rank 0 no message of tag 1"),
+            ("a: send 8b to 0 tag 1", "a of rank 0 sends a message of tag 1 that rank 0 does not receive"),
+            ("a: recv 8b from 0 tag 1", "a of rank 0 receives a message of tag 1 that rank 0 does not send"),
             (
                 "a: send 8b to 0 tag 1\nrecv 9b from 0 tag 1",
-                "operation 2 of rank 0 receives 9 bytes of tag 1, and a of rank 0 sends 8",
+                "operation 2 of rank 0 receives 9 bytes of tag 1, but a of rank 0 sends 8",
             ),
-            ("a: send 8b to 0\nb: send 8b to 0", "a of rank 0 and b of rank 0 send two messages of tag 0"),
+            ("a: send 8b to 0\nb: send 8b to 0", "a of rank 0 and b of rank 0 both send a message of tag 0"),
             (
                 "a: send 8b to 0\nb: recv 8b from 0\nc: recv 8b from 0",
-                "b of rank 0 and c of rank 0 receive the one message of tag 0",
+                "b of rank 0 and c of rank 0 both receive a message of tag 0",
             ),
             (
                 "a: calc 1\nb: calc 1\nc: calc 1\na requires b\nb irequires c\nc requires b",

@@ -6,9 +6,8 @@ use crate::Error;
 use crate::Schedule;
 use std::io::{self, Write};
 
-/// Writes one start of a schedule, rank by rank. Memory is that of the largest rank and of a window of ranks, some
-/// hundred megabytes at most; the parts of all ranks are computed several times.
-/// hundred megabytes at most; the parts of all ranks are made several times.
+/// Writes one start of a schedule, rank by rank. Takes memory for the largest rank and for a window
+/// of ranks, some hundred megabytes at most. Computes the parts of all ranks several times.
 pub fn export(schedule: &Schedule, remark: &str, out: &mut impl Write) -> Result<(), Error> {
     head(schedule.ranks(), remark, out).map_err(Error::Writing)?;
     each_rank(schedule, WINDOW_STEPS, |rank, operations| one(rank, &operations, out).map_err(Error::Writing))

@@ -29,12 +29,12 @@ impl Time {
         Time((seconds * SECOND).round() as u64)
     }
 
-    /// In femtoseconds.
+    /// Returns the time in femtoseconds.
     pub const fn as_femtoseconds(self) -> u64 {
         self.0
     }
 
-    /// In seconds.
+    /// Returns the time in seconds.
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / SECOND
     }
@@ -71,7 +71,7 @@ impl Mul<u64> for Time {
 }
 
 impl fmt::Display for Time {
-    /// Four digits and a fitting unit.
+    /// Shows four digits and a unit that suits the size.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("s", SECOND), ("ms", 1e12), ("us", 1e9), ("ns", 1e6)];
         let count = self.0 as f64;

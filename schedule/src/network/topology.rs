@@ -156,11 +156,11 @@ impl fmt::Display for WrongTopology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WrongTopology::Kind(kind) => {
-                write!(f, "{kind:?} is no topology; there are {}", Topology::KINDS.join(", "))
+                write!(f, "{kind:?} is no topology: choose one of {}", Topology::KINDS.join(", "))
             }
             WrongTopology::Form(form) => write!(f, "give {form}"),
             WrongTopology::TooSmall { has, needs } => {
-                write!(f, "it has {has} nodes, and {needs} are needed")
+                write!(f, "it has {has} nodes, but {needs} are needed")
             }
             WrongTopology::TooLarge => write!(f, "it has more than {LINKS_MAX} links"),
         }

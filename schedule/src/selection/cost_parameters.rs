@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct Costs {
     /// Time from a write of one rank until another rank sees it, each on a processor of its own, in ns.
     pub hand_over_ns: u64,
-    /// The same time between ranks on different nodes, in ns.
+    /// Time from a write of one rank until a rank on another node sees it, in ns.
     pub between_ns: u64,
     /// The turn of a rank on a shared processor: it is scheduled, polls, and yields to the next rank, in ns.
     pub turn_ns: u64,
@@ -93,7 +93,8 @@ impl Costs {
     pub fn with(mut self, name: &str, value: u64) -> Result<Costs, String> {
         let names = || PARAMETERS.map(|(name, _)| name).join(", ");
         let found = PARAMETERS.iter().find(|(known, _)| *known == name);
-        let (_, place) = found.ok_or_else(|| format!("there is no cost '{name}': there are {}", names()))?;
+        let (_, place) =
+            found.ok_or_else(|| format!("there is no cost '{name}': choose from {}", names()))?;
         if !(1..=MOST).contains(&value) {
             return Err(format!("{name}={value}: allowed is 1 to {MOST}"));
         }

@@ -66,7 +66,7 @@ fn nearest<'n>(word: &str, names: &'n [String]) -> Option<&'n str> {
 fn none(kind: &str, word: &str, names: Vec<String>) -> String {
     let meant = nearest(word, &names);
     let meant = meant.map_or(String::new(), |right| format!(" (did you mean '{right}'?)"));
-    format!("there is no {kind} '{word}'{meant}: there are {}", names.join(", "))
+    format!("there is no {kind} '{word}'{meant}: choose from {}", names.join(", "))
 }
 
 #[cfg(test)]

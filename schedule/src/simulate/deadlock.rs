@@ -46,7 +46,7 @@ pub enum SimulationError {
 impl fmt::Display for BlockedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BlockedStep { at, signal, reached, wanted } = self;
-        write!(f, "{at} waits for {wanted} of signal {signal:?}, which has counted {reached}")
+        write!(f, "{at} waits until signal {signal:?} has counted {wanted}, but it has counted {reached}")
     }
 }
 
@@ -54,11 +54,14 @@ impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SimulationError::NoRoom { ranks, room } => {
-                write!(f, "{ranks} ranks do not fit into the network, which has room for {room}")
+                write!(
+                    f,
+                    "{ranks} ranks do not fit into the network, which has room for {room}: choose a larger one"
+                )
             }
-            SimulationError::NoSuch { at } => write!(f, "{at} names a rank or a signal that is not there"),
+            SimulationError::NoSuch { at } => write!(f, "{at} names a rank or a signal that does not exist"),
             SimulationError::BlockedStep { since, ranks, first } => {
-                write!(f, "nothing happens from {since} on, and {ranks} ranks are not done")?;
+                write!(f, "deadlock: nothing happens after {since}, and {ranks} ranks are not done")?;
                 first.iter().try_for_each(|waiting| write!(f, "; {waiting}"))
             }
         }

@@ -23,7 +23,7 @@ struct TimedEvent {
 enum What {
     /// The call that starts has done its work.
     Started { rank: u32 },
-    /// The host has computed, or values are combined: steps that waited for that may begin.
+    /// The host has computed, or values are combined. Steps that waited for that may begin.
     Computed { rank: u32 },
     /// A signal is raised.
     Raised { rank: u32, signal: SignalId, amount: u64 },

@@ -108,13 +108,14 @@ impl LiveRank {
         self.raise(START, 1);
     }
 
-    /// Counts a signal further. Whether there is such a one.
+    /// Adds `amount` to a signal. Returns false if there is no such signal.
     pub(crate) fn raise(&mut self, signal: SignalId, amount: u64) -> bool {
         let count = self.counts.get_mut(signal.index());
         count.map(|(count, _)| *count = count.saturating_add(amount)).is_some()
     }
 
-    /// What a signal has counted, and what it would have to for a trigger of that start, if that is more.
+    /// Returns the count of a signal and the count that a trigger of that start needs. `None`: the
+    /// trigger is met.
     fn missing(&self, trigger: &StepTrigger, start: u32) -> Option<(u64, u64)> {
         let start = start.checked_sub(trigger.lag)?;
         let (count, per_start) = self.counts[trigger.signal.index()];
@@ -122,7 +123,7 @@ impl LiveRank {
         (count < wanted).then_some((count, wanted))
     }
 
-    /// The next step of a queue, if it may begin now: the rank has started, and what it waits for has come.
+    /// The next step of a queue, if it may begin now: the rank has started, and the trigger is met.
     pub(crate) fn ready(&self, lane: u16, now: Time) -> Option<&Step> {
         let lane = &self.lanes[usize::from(lane)];
         if lane.waits || lane.start == self.begun {
@@ -135,7 +136,7 @@ impl LiveRank {
         self.missing(&step.trigger, lane.start).is_none().then_some(step)
     }
 
-    /// The next step of a queue begins.
+    /// Begins the next step of a queue, and returns it.
     pub(crate) fn begin(&mut self, lane: u16) -> Step {
         let lane = &mut self.lanes[usize::from(lane)];
         let step = self.steps[lane.next as usize];
@@ -147,12 +148,12 @@ impl LiveRank {
         step
     }
 
-    /// A queue's reduction ends then.
+    /// Records that the reduction of a queue ends at `until`.
     pub(crate) fn combine(&mut self, lane: u16, until: Time) {
         self.lanes[usize::from(lane)].combines = until;
     }
 
-    /// Whether the start that has begun last may be over.
+    /// Returns true if the start that began last may be over.
     pub(crate) fn may_end(&self, now: Time) -> bool {
         let is_met = |trigger: &StepTrigger| self.missing(trigger, self.ended).is_none();
         self.ended < self.begun && self.computes <= now && self.finish.iter().all(is_met)
@@ -163,7 +164,8 @@ impl LiveRank {
         self.ended == starts && self.lanes.iter().all(|lane| lane.start == starts)
     }
 
-    /// When something comes that a queue raises, given when it would: not before what it raised there earlier.
+    /// Returns when an effect of a queue arrives at a signal: at `at`, but not before the queue's
+    /// earlier effects on this signal.
     pub(crate) fn in_order(&mut self, queue: u16, rank: u32, signal: SignalId, at: Time, now: Time) -> Time {
         let last = self.last.entry((queue, rank, signal)).or_default();
         *last = at.max(*last);

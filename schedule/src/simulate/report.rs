@@ -1,32 +1,33 @@
-//! What a simulation comes to.
+//! The results of a simulation.
 
 use super::super::{BufferKind, RankPart};
 use crate::network::{Time, Used};
 
-/// What was simulated, in numbers.
+/// The results of a simulation. Times are counted from the beginning of the simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SimulationReport {
-    /// Until the last rank's last start was over.
+    /// The time when the last start was over for all ranks.
     pub time: Time,
-    /// When the last start was over for the first rank.
+    /// The time when the last start was over for the first rank.
     pub first_end: Time,
-    /// For the rank in the middle.
+    /// The median over the ranks of the time when their last start was over.
     pub median_end: Time,
-    /// When the first bytes began to move: before that, ranks told each other that they are ready.
+    /// The time when the first bytes began to move. Before that, ranks only signalled that they are
+    /// ready.
     pub moves_from: Time,
     /// Steps of all ranks and starts.
     pub commands: u64,
-    /// Of these, the most that one rank has, in one start.
+    /// The most steps of one rank in one start.
     pub commands_max: u64,
-    /// Bytes that steps moved.
+    /// Bytes that all steps moved.
     pub bytes: u64,
-    /// Of these, between nodes.
+    /// Bytes that steps moved between nodes.
     pub bytes_between: u64,
-    /// The link over which most went, if any was used.
+    /// The link that carried the most bytes, if any was used.
     pub busiest: Option<Used>,
-    /// Most memory that a rank's part takes: [`memory_bytes`].
+    /// The most memory that the part of one rank takes, in bytes: see [`memory_bytes`].
     pub memory_max: u64,
-    /// That of all ranks together.
+    /// The memory that the parts of all ranks take together, in bytes.
     pub memory_all: u64,
 }
 
@@ -35,8 +36,9 @@ pub(super) const STEP_BYTES: u64 = 64;
 /// Bytes of a signal.
 pub(super) const SIGNAL_BYTES: u64 = 8;
 
-/// What a rank's part takes when it is prepared: 64 bytes a step, 8 bytes a signal, and the buffers that are its own,
-/// all turns of them. The program's buffers are not counted, as they would be there anyway.
+/// The memory that a prepared part takes: 64 bytes for each step, 8 bytes for each signal, and all
+/// copies of the scratch buffers. Buffers of the program are not counted, because it would have
+/// them anyway.
 pub(super) fn memory_bytes(part: &RankPart) -> u64 {
     let scratch = part.rooms().iter().map(|room| match room.used {
         BufferKind::User => 0,
@@ -48,7 +50,7 @@ pub(super) fn memory_bytes(part: &RankPart) -> u64 {
 }
 
 impl SimulationReport {
-    /// The part of the time during which the busiest link carried something.
+    /// The share of the time in which the busiest link carried bytes.
     pub fn busiest_share(&self) -> f64 {
         let busy = self.busiest.map_or(Time::ZERO, |used| used.busy);
         if self.time == Time::ZERO { 0.0 } else { busy.as_seconds() / self.time.as_seconds() }

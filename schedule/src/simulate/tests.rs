@@ -1,4 +1,4 @@
-//! Schedules small enough for times by hand.
+//! Compares the simulated times of small schedules with times that were computed by hand.
 
 use super::{HostModel, Simulation, SimulationError};
 use crate::network::{Grid, Network, Parameters, Time, Topology};
@@ -7,7 +7,8 @@ use crate::{BufferId, Contract, RankPart, Schedule, started};
 const BYTES: u64 = 100;
 const DATA: BufferId = BufferId::FIRST;
 
-/// A row of nodes with so many ranks each; L 10 ns, G 1 ns, g 5 ns, two engines, a link's byte 1 ns.
+/// A row of nodes with `per_node` ranks each. L is 10 ns, G 1 ns, g 5 ns; a link takes 1 ns for a
+/// byte; each node has two engines.
 fn row(nodes: u64, per_node: u64) -> Network {
     let parameters = Parameters {
         latency: Time::nanoseconds(10),
@@ -30,7 +31,7 @@ fn ns(count: u64) -> Time {
     Time::nanoseconds(count)
 }
 
-/// Rank 0 gives to the next, that to the one after it, and so on.
+/// Rank 0 sends bytes to rank 1, which forwards them to rank 2, and so on.
 fn relay(ranks: usize) -> Schedule {
     schedule(ranks, move |part| {
         let (me, last) = (part.rank(), part.rank() + 1 == ranks);
@@ -58,20 +59,23 @@ fn relay(ranks: usize) -> Schedule {
 
 #[test]
 fn a_relay_takes_the_sum_of_its_parts() {
-    // Rank 2: a join from 0, the report from 5, at rank 1 at 15. Its report is at rank 0 at 25, where the join takes 5:
-    // the copy is at rank 1 from 30 + 10 + 100 on, and at rank 2 110 later. News that it was is at rank 1 at 260.
+    // Rank 2 begins its first join at 0 and its ready signal at 5, which reaches rank 1 at 15. The
+    // ready signal of rank 1 reaches rank 0 at 25, where a join takes 5. So the copy reaches rank 1
+    // at 30 + 10 + 100, and the next one reaches rank 2 110 later. Its end is signalled to rank 1
+    // at 260.
     let network = row(3, 1);
     let simulated = relay(3).simulate(&network).unwrap();
     assert_eq!(simulated.time, ns(260));
     assert_eq!((simulated.first_end, simulated.median_end), (ns(150), ns(250)));
     assert_eq!(simulated.moves_from, ns(30));
     assert_eq!((simulated.commands, simulated.bytes, simulated.bytes_between), (8, 200, 200));
-    // Rank 1: three steps, the signal of starts and three of its own.
+    // Rank 1 has three steps, and four signals with the start signal.
     assert_eq!((simulated.memory_max, simulated.memory_all), (3 * 64 + 4 * 8, 8 * 64 + 3 * 4 * 8));
     let used = simulated.busiest.unwrap();
     assert_eq!((used.link, used.bytes, used.busy), (0, 100, ns(100)));
     assert!((simulated.busiest_share() - 100.0 / 260.0).abs() < 1e-12);
-    // On one node nothing goes over links; each of three ranks has an engine, of two, so that rank 0 and 2 share one.
+    // On one node no transfer uses a link. Three ranks share two engines: ranks 0 and 2 have the
+    // same one.
     let simulated = relay(3).simulate(&row(1, 3)).unwrap();
     assert_eq!((simulated.bytes, simulated.bytes_between, simulated.busiest), (200, 0, None));
 }
@@ -90,12 +94,13 @@ fn starts_follow_each_other() {
     let times: Vec<Time> = (1..=3)
         .map(|starts| Simulation::new(&relay(3), &network).starts(starts).run().unwrap().time)
         .collect();
-    // A start reaches rank 0 when rank 1, whose start was over at 260, has reported: 5 and 10 later.
+    // The start of rank 1 was over at 260. Its next ready signal reaches rank 0 5 + 10 after the 15
+    // of rank 2's.
     assert_eq!(times[1], ns(260 + 15 + 5 + 110 + 110 + 10));
     assert_eq!(times[2] - times[1], times[1] - times[0]);
 }
 
-/// So many copies from one node to the next, in as many queues.
+/// Copies from one node to the next, one in each of `queues` queues.
 fn copies(queues: u16) -> Schedule {
     schedule(2, move |part| {
         let count = u64::from(queues);
@@ -115,13 +120,13 @@ fn copies(queues: u16) -> Schedule {
 
 #[test]
 fn engines_and_links_carry_one_transfer_at_a_time() {
-    // Two engines begin two copies at once: the link lets the second one go 100 later. The first engine is free at 105,
-    // and its copy finds the link taken until 200.
+    // Two engines begin two copies at once, and the second one waits 100 for the link. The first
+    // engine is free at 105; its next copy finds the link taken until 200.
     let network = row(2, 1);
     assert_eq!(copies(1).simulate(&network).unwrap().time, ns(110));
     assert_eq!(copies(2).simulate(&network).unwrap().time, ns(210));
     assert_eq!(copies(3).simulate(&network).unwrap().time, ns(310));
-    // Without waiting at the link: queues 0 and 2 share an engine.
+    // If no copy waits for the link, only the engine counts, which queues 0 and 2 share.
     let mut network = network;
     network.parameters.link_byte = Time::ZERO;
     assert_eq!(copies(2).simulate(&network).unwrap().time, ns(110));
@@ -129,7 +134,7 @@ fn engines_and_links_carry_one_transfer_at_a_time() {
     assert_eq!(copies(4).simulate(&network).unwrap().time, ns(105 + 110));
 }
 
-/// Both neighbours of the one in the middle put bytes there, by that queue each.
+/// Ranks 0 and 2 each copy bytes to rank 1 between them, by the queue with the given number.
 fn from_both_sides(queues: [u16; 2]) -> Schedule {
     schedule(3, move |part| {
         part.buffer("data", 2 * BYTES);
@@ -148,11 +153,11 @@ fn from_both_sides(queues: [u16; 2]) -> Schedule {
 
 #[test]
 fn transfers_from_many_senders_queue_at_the_receiver() {
-    // They come by different links, both from 10 on. The engine of the receiver takes 100 + 5 for the first, so the
-    // second is there at 10 + 105 + 100.
+    // The copies use different links, and both begin to arrive at 10. The engine of the receiver
+    // takes 100 + 5 for the first one, so the second one has arrived at 10 + 105 + 100.
     let network = row(3, 1);
     assert_eq!(from_both_sides([0, 0]).simulate(&network).unwrap().time, ns(215));
-    // Queues 0 and 2 are of one engine of two; 0 and 1 are not.
+    // Queues 0 and 2 run on one engine, queues 0 and 1 on two.
     assert_eq!(from_both_sides([0, 2]).simulate(&network).unwrap().time, ns(215));
     assert_eq!(from_both_sides([0, 1]).simulate(&network).unwrap().time, ns(110));
 }
@@ -170,7 +175,8 @@ fn reductions_take_time_and_third_parties_send_requests() {
         part.buffer("data", BYTES);
         let arrived = part.signal("arrived", u64::from(part.rank() == 2));
         if part.rank() == 0 {
-            // Rank 0 asks rank 1, 10; 110 to rank 2, and 200 to combine.
+            // A request takes 10 from rank 0 to rank 1, the values 110 to rank 2, and combining
+            // them 200.
             part.reduce(started(), DATA.on(1, 0), DATA.on(2, 0), BYTES, false).then(arrived.on(2, 1));
         }
         part.finish(arrived.reaches(u64::from(part.rank() == 2)));
@@ -180,7 +186,7 @@ fn reductions_take_time_and_third_parties_send_requests() {
 
 #[test]
 fn effects_of_one_queue_on_one_signal_arrive_in_order() {
-    // The join is over at once, but what it raises comes after what the copy before it raises.
+    // The join is over at once, but its effect arrives after the effect of the copy before it.
     let ordered = schedule(2, |part| {
         part.buffer("data", BYTES);
         let own = part.signal("own", if part.rank() == 0 { 3 } else { 0 });
@@ -202,7 +208,8 @@ fn computing_hosts_delay_only_their_own_steps() {
     };
     assert_eq!(time(1000, true), ns(1000));
     assert_eq!(time(100, true), ns(260));
-    // Rank 2 makes the join in its call, and reports when it is back; and so on from there.
+    // Rank 2 makes its first join in the call that starts. It signals that it is ready only in its
+    // next call, at 1000, and all later steps follow from that.
     assert_eq!(time(1000, false), ns(1000 + 255));
     assert_eq!(time(0, false), ns(260));
 }
@@ -230,7 +237,7 @@ fn deadlocks_are_reported() {
     let SimulationError::BlockedStep { ranks: 3, ref first, .. } = told else { panic!("{told}") };
     assert_eq!((first[0].at.rank, first[0].at.step, first[0].wanted), (0, Some(1), 2));
     assert!(
-        told.to_string().contains("step 1 of rank 0 in start 0 waits for 2 of signal \"never\""),
+        told.to_string().contains("step 1 of rank 0 in start 0 waits until signal \"never\" has counted 2"),
         "{told}"
     );
 

@@ -7,13 +7,13 @@ use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::json;
 use tasuki_schedule::{CollectiveKind, Counts, NeighbourGraph, Placement, Shape};
 
-/// A schedule, and what it is called.
+/// A schedule and its name.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) plan: Plan,
 }
 
-/// Each algorithm in some shapes that it fits, of so many ranks.
+/// The schedules of each algorithm for some shapes that it supports, with these numbers of ranks.
 pub(crate) fn cases(ranks: std::ops::RangeInclusive<usize>) -> Vec<Case> {
     let mut cases = Vec::new();
     for algorithm in ALGORITHMS {
@@ -78,7 +78,7 @@ fn text(schedule: &Schedule) -> String {
     String::from_utf8(bytes).expect("it is text")
 }
 
-/// Returns true if the proof takes it; the fault if it does not.
+/// Proves a plan. The error is the fault.
 pub(crate) fn proven(plan: &Plan) -> Result<(), String> {
     let schedule = json::parse(&plan.text()).map_err(|error| error.to_string())?;
     schedule.check().map(drop).map_err(|fault| fault.to_string())

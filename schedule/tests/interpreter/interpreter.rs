@@ -1,28 +1,30 @@
-//! Runs a plan as docs/guide/plan-files.md says what it means, some starts in a row, in an order that follows from a seed.
+//! Runs several starts of a plan by the rules of docs/guide/plan-files.md, in an order that follows
+//! from a seed.
 //!
-//! It shares nothing with the proof. Memory holds symbols: of each byte who gave it in which start, or what was
-//! combined in which order. Whoever can act is an *actor*: the program of a rank, a queue, a step that is under way, what a
-//! queue raises at one signal. Actors have priorities; who can act and has the highest one acts. Some
-//! priorities change under way. So in some runs a rank is as far ahead as triggers allow, in others a copy or an
-//! effect comes as late as can be.
+//! The interpreter shares no code with the proof. Memory holds symbols: for each byte, which rank
+//! gave it in which start, or which bytes were combined in which order. An *actor* is the program
+//! of a rank, a queue, a step in progress, or the stream of effects of one queue on one signal.
+//! Actors have priorities. Of the actors that can act, the one with the highest priority acts next.
+//! Some priorities change during a run. So in some runs a rank is as far ahead as triggers allow;
+//! in others a copy or an effect comes as late as possible.
 
 use crate::plan::{Act, Place, Plan, When};
 use crate::random::{Random, mixed};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// What went wrong.
+/// An error that a run has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Finding {
-    /// A byte that a rank gets is not the one that it should be.
+    /// A rank gets a wrong byte.
     Wrong { rank: usize, start: u64, buffer: usize, offset: u64 },
-    /// Nobody can act, and not all has happened.
+    /// No actor can act, but some events have not happened.
     Deadlock,
-    /// A start was over for a rank, and another one had not started.
+    /// A start was over for a rank before another rank had started.
     NotMet { rank: usize, start: u64 },
-    /// A signal has not counted what it should when all is over.
+    /// A signal has a wrong count at the end of the run.
     Overrun { rank: usize, signal: usize },
-    /// A step names bytes, a rank or a signal that are not there.
+    /// A step names bytes, a rank or a signal that does not exist.
     Nowhere,
 }
 
@@ -32,25 +34,26 @@ impl fmt::Display for Finding {
             Finding::Wrong { rank, start, buffer, offset } => {
                 write!(f, "rank {rank} got a wrong byte {offset} of buffer {buffer} in start {start}")
             }
-            Finding::Deadlock => f.write_str("nobody can go on"),
+            Finding::Deadlock => f.write_str("no actor can act, but some events have not happened"),
             Finding::NotMet { rank, start } => {
-                write!(f, "start {start} was over for rank {rank} before all had begun it")
+                write!(f, "start {start} was over for rank {rank} before all ranks had begun it")
             }
             Finding::Overrun { rank, signal } => {
-                write!(f, "signal {signal} of rank {rank} has not counted what it should")
+                write!(f, "signal {signal} of rank {rank} has a wrong count at the end")
             }
-            Finding::Nowhere => f.write_str("a step names what is not there"),
+            Finding::Nowhere => f.write_str("a step names bytes, a rank or a signal that does not exist"),
         }
     }
 }
 
-/// What a byte is: given by somebody, or combined. Fingerprints stand for the expression: `set` for what is combined in
-/// any order, `row` for what is combined in this order. Combining is associative.
+/// The symbolic value of a byte: an input byte, or a combination of input bytes. Two fingerprints
+/// stand for the expression: `set` ignores the order of the combined bytes, `row` includes it.
+/// Combining is associative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Symbol {
     set: u64,
     row: u64,
-    /// [`BASE`] to the power of the number of bytes that are combined.
+    /// [`BASE`] to the power of the number of combined bytes.
     weight: u64,
 }
 
@@ -70,28 +73,29 @@ impl Symbol {
         }
     }
 
-    /// Returns true if it is the same where the order of what was combined matters, or does not.
+    /// Returns true if both values are equal. The order of combined bytes counts only if
+    /// `in_order`.
     fn is(self, other: Symbol, in_order: bool) -> bool {
         self.weight == other.weight && if in_order { self.row == other.row } else { self.set == other.set }
     }
 }
 
-/// Bytes next to each other that are moved at once.
+/// Consecutive bytes that are moved at once.
 #[derive(Clone, Debug)]
 struct Piece {
     from: usize,
     to: usize,
     bytes: usize,
-    /// What was read, once it was.
+    /// The values that were read; `None` before.
     read: Option<Vec<Symbol>>,
 }
 
-/// A step that is under way.
+/// A step in progress.
 #[derive(Debug)]
 struct Flight {
     act: Act,
     from: Vec<Piece>,
-    /// The memories from which and to which.
+    /// The memory that the step reads and the memory that it writes.
     memories: [usize; 2],
     is_reduction_of: Option<usize>,
     number: usize,
@@ -105,10 +109,10 @@ struct Pending {
 }
 
 struct Program {
-    /// Starts that have begun, and that are over.
+    /// Number of starts that have begun, and of those that are over.
     begun: u64,
     over: u64,
-    /// Whether what it gives in the next start is written.
+    /// True if the inputs of the next start are written.
     has_given: bool,
 }
 
@@ -116,7 +120,7 @@ struct Queue {
     rank: usize,
     steps: Vec<usize>,
     begun: usize,
-    /// Whether its last reduction is under way.
+    /// True while its last reduction is in progress.
     reduces: bool,
 }
 
@@ -124,7 +128,7 @@ struct Queue {
 enum Actor {
     Program(usize),
     Queue(usize),
-    /// A step, whichever start it is of.
+    /// A step, of any start.
     Step(usize, usize),
     Stream(usize),
 }
@@ -137,21 +141,21 @@ pub(crate) struct Interpreter<'p> {
     queues: Vec<Queue>,
     flights: BTreeMap<usize, Flight>,
     flights_begun: usize,
-    /// Flights of each step, the oldest first.
+    /// The runs of each step that are in progress, the oldest first.
     of_step: BTreeMap<(usize, usize), VecDeque<usize>>,
-    /// What a queue raises at one signal: by the target, and the effects that are to come.
+    /// For each queue and signal: the rank and the signal, and the effects that have not arrived.
     streams: Vec<((usize, usize), VecDeque<Pending>)>,
     stream_of: BTreeMap<(usize, usize, usize), usize>,
     counts: Vec<Vec<u64>>,
     memories: Vec<Vec<Symbol>>,
-    /// The first memory of each buffer of each rank.
+    /// For each buffer of each rank, the index of its first memory.
     memory_of: Vec<Vec<usize>>,
     garbage: u64,
-    /// All actors, those of higher priority first.
+    /// All actors, in descending order of priority.
     actors: Vec<Actor>,
 }
 
-/// Runs so many starts of a plan.
+/// Runs `starts` starts of a plan.
 pub(crate) fn run(plan: &Plan, starts: u64, seed: u64) -> Result<(), Finding> {
     Interpreter::new(plan, starts, seed)?.go()
 }
@@ -237,10 +241,10 @@ impl<'p> Interpreter<'p> {
         Ok(interpreter)
     }
 
-    /// Priorities of a kind that follows from the seed.
+    /// Sets the priorities, of a kind that follows from the seed.
     fn order_actors(&mut self) {
         let by_rank = self.random.one_in(3);
-        let late = self.random.below(4); // moves, or effects, or both come last
+        let late = self.random.below(4); // neither, moves, effects, or both come last
         let salt = self.random.next();
         let rank_of = |actor: Actor| match actor {
             Actor::Program(rank) | Actor::Step(rank, _) => rank,
@@ -263,7 +267,8 @@ impl<'p> Interpreter<'p> {
     }
 
     fn go(mut self) -> Result<(), Finding> {
-        // In one run of four whoever acts is drawn each time; else priorities change now and then.
+        // In one run of four, the actor is drawn anew each time; in the others, priorities change
+        // now and then.
         let is_drawn = self.random.one_in(4);
         let patience = 1 + self.random.below(400);
         loop {
@@ -289,7 +294,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Nobody can act any more.
+    /// Checks the final state, after which no actor can act any more.
     fn end(self) -> Result<(), Finding> {
         let all_over = self.programs.iter().all(|program| program.over == self.starts);
         let all_begun =
@@ -307,7 +312,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Returns true if the actor could act, and has.
+    /// Lets an actor act, if it can. Returns true if it has acted.
     fn act(&mut self, actor: Actor) -> Result<bool, Finding> {
         match actor {
             Actor::Program(rank) => self.act_program(rank),
@@ -346,7 +351,7 @@ impl<'p> Interpreter<'p> {
         self.look(rank, over)?;
         self.programs[rank].over += 1;
         self.programs[rank].has_given = false;
-        // It may use its buffers for something else at once.
+        // The program may use its buffers for something else at once.
         self.scramble(rank);
         if self.random.one_in(2) && over + 1 < self.starts {
             self.give(rank, over + 1);
@@ -355,7 +360,7 @@ impl<'p> Interpreter<'p> {
         Ok(true)
     }
 
-    /// The program writes something into all of its buffers.
+    /// Writes arbitrary values into all buffers of the program.
     fn scramble(&mut self, rank: usize) {
         for (buffer, room) in self.plan.parts[rank].buffers.iter().enumerate() {
             if room.turns.is_none() && room.swapped.is_none() {
@@ -376,7 +381,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The program looks at what it got.
+    /// Compares the outputs of a rank with its contract.
     fn look(&self, rank: usize, start: u64) -> Result<(), Finding> {
         let contract = &self.plan.parts[rank].contract;
         if contract.meets && self.programs.iter().any(|program| program.begun <= start) {
@@ -426,7 +431,7 @@ impl<'p> Interpreter<'p> {
         Ok(true)
     }
 
-    /// The memory in which a place lies in a start.
+    /// The memory that holds a location in a start.
     fn memory(&self, place: Place, bytes: u64, start: u64) -> Result<usize, Finding> {
         let buffer = |rank: usize| self.plan.parts.get(rank).and_then(|part| part.buffers.get(place.buffer));
         let named = buffer(place.rank).ok_or(Finding::Nowhere)?;
@@ -442,7 +447,7 @@ impl<'p> Interpreter<'p> {
         Ok(self.memory_of[rank][place.buffer] + turn as usize)
     }
 
-    /// Breaks bytes into pieces, in some order.
+    /// Cuts bytes into pieces, in a random order.
     fn cut(&mut self, from: usize, to: usize, bytes: usize) -> Vec<Piece> {
         let mut cuts = vec![0, bytes, self.random.below(bytes + 1), self.random.below(bytes + 1)];
         cuts.sort_unstable();
@@ -461,12 +466,13 @@ impl<'p> Interpreter<'p> {
         pieces
     }
 
-    /// A step that is under way moves some bytes: reads them, or writes what it has read.
+    /// Lets a step in progress move some bytes: it reads them, or writes the values that it has
+    /// read.
     fn act_step(&mut self, rank: usize, step: usize) -> bool {
         let Some(flying) = self.of_step.get(&(rank, step)).filter(|flying| !flying.is_empty()) else {
             return false;
         };
-        // The same step of a later start may be quicker.
+        // A run of this step in a later start may move its bytes first.
         let number = flying[self.random.below(flying.len())];
         let Some(flight) = self.flights.get_mut(&number) else { return false };
         let place = self.random.below(flight.from.len());
@@ -502,7 +508,7 @@ impl<'p> Interpreter<'p> {
         true
     }
 
-    /// The next effect of a queue at one signal comes, if its step has ended.
+    /// Applies the next effect of a queue on one signal, if its step has ended.
     fn act_stream(&mut self, stream: usize) -> bool {
         let ((rank, signal), pending) = &mut self.streams[stream];
         let Some(first) = pending.front().filter(|first| !self.flights.contains_key(&first.flight)) else {

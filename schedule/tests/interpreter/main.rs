@@ -1,5 +1,6 @@
-//! What a plan means, by an interpreter that was written from docs/guide/plan-files.md alone ("What a schedule means"): all
-//! algorithms do what they are to do when it runs them, and no plan that it shows to be wrong is proven.
+//! Compares the proof with an interpreter that was written from docs/guide/plan-files.md alone
+//! ("What a schedule means"). All algorithms must give correct results when the interpreter runs
+//! them. The proof must refuse each plan for which the interpreter finds an error.
 
 mod cases;
 mod interpreter;
@@ -14,7 +15,8 @@ use plan::Plan;
 use random::Random;
 use std::collections::BTreeMap;
 
-/// Runs of a plan, until something is found.
+/// Runs a plan up to `runs` times, until an error is found. Returns it with the number of starts
+/// and the seed.
 fn find(plan: &Plan, runs: u64, seed: u64) -> Option<(Finding, u64, u64)> {
     let mut random = Random::new(seed);
     (0..runs).find_map(|number| {
@@ -33,7 +35,8 @@ fn all_algorithms_are_right_when_they_are_run() {
     }
 }
 
-/// What was found about mutants.
+/// Counts of mutants: all, those in which the interpreter found an error, those that the proof
+/// refused, and those that it refused although the interpreter found no error.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
     all: usize,
@@ -51,7 +54,8 @@ impl Tally {
     }
 }
 
-/// A mutant: whether it is proven, and what was found when it ran.
+/// Proves and runs a mutant. Returns its counts, and the error if the mutant was proven
+/// nevertheless.
 fn judge(mutant: &Plan, seed: u64) -> (Tally, Option<String>) {
     let verdict = proven(mutant);
     let found = find(mutant, if verdict.is_ok() { 36 } else { 12 }, seed);
@@ -66,7 +70,8 @@ fn judge(mutant: &Plan, seed: u64) -> (Tally, Option<String>) {
     (tally, missed.map(|(finding, starts, seed)| format!("{finding} ({starts} starts, seed {seed})")))
 }
 
-/// Spoils the schedules of all algorithms among so many ranks in every way, and flow control in each of them.
+/// Mutates the schedules of all algorithms for `ranks` ranks. Each mutation that removes flow
+/// control is applied to every schedule, and each other mutation to about half of them.
 fn spoil(ranks: usize) {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let mut random = Random::new(ranks as u64);
@@ -74,7 +79,7 @@ fn spoil(ranks: usize) {
     for Case { name, plan } in cases(ranks..=ranks) {
         for &(kind, mutate) in MUTATIONS {
             let mut mutant = plan.clone();
-            // More schedules of more ranks would take minutes.
+            // More mutants would take minutes.
             if !is_flow_control(kind) && random.one_in(2) || mutate(&mut mutant, &mut random).is_none() {
                 continue;
             }
@@ -96,9 +101,10 @@ fn spoil(ranks: usize) {
     }
     println!("flow control removed: {flow:?}\nall {} kinds: {sum:?}", tallies.len());
     assert!(missed.is_empty(), "proven:\n{}", missed.join("\n"));
-    // Else nothing was tested: most mutants do harm, and there are 2,000 of 30 kinds in the three tests at the least.
+    // Checks that the test has tested something: there are many mutants of many kinds, and most of
+    // them do harm.
     assert!(sum.all >= 800 && tallies.len() >= 40 && sum.harmful * 2 > sum.all, "{sum:?}");
-    // What is not needed is little.
+    // Little flow control is superfluous.
     assert!(flow.all > 20 && flow.refused * 4 >= flow.all * 3, "{flow:?}");
 }
 
@@ -117,8 +123,9 @@ fn what_goes_wrong_among_four_is_not_proven() {
     spoil(4);
 }
 
-/// A plan of two ranks: rank 0 lays a value on the place of the start, rank 1 takes it from there.
-/// With `lag`, rank 0 waits until rank 1 has taken what it laid that many starts before.
+/// A plan of two ranks: rank 0 writes a value into a buffer of rank 1 with `turns` copies, and rank
+/// 1 copies it from there. With `lag`, rank 0 waits until rank 1 has copied the value of that many
+/// starts before.
 fn relay(turns: u32, lag: Option<u32>) -> Plan {
     let when = match lag {
         Some(lag) => format!(r#"{{"signal":3,"count":1,"lag":{lag}}}"#),
@@ -160,8 +167,8 @@ fn relay(turns: u32, lag: Option<u32>) -> Plan {
     ))
 }
 
-/// With t copies of a buffer what start k - t laid must have been taken when start k writes. So a lag of t at most is
-/// right; more is wrong, and so is no flow control at all.
+/// If a buffer has t copies, the value of start k - t must have been read before start k writes. So
+/// a lag of 1 to t is correct; a larger lag, or no flow control, is wrong.
 #[test]
 fn a_place_is_used_again_when_it_was_taken() {
     for turns in 1..=6 {
@@ -173,7 +180,8 @@ fn a_place_is_used_again_when_it_was_taken() {
             let verdict = proven(&plan);
             assert_eq!(verdict.is_ok(), is_right, "{turns} turns, lag {lag:?}: {verdict:?}");
             if let Some(fault) = verdict.err().filter(|_| lag != Some(0)) {
-                // The start that writes too early, and the one whose value is not taken yet.
+                // The fault names the start that writes too early and the start whose value has not
+                // been read.
                 let starts =
                     format!("step 0 of rank 1 in start 0 and step 0 of rank 0 in start {turns} use byte 0");
                 assert!(fault.contains(&starts), "{turns} turns, lag {lag:?}: {fault}");

@@ -1,12 +1,12 @@
-//! Ways to spoil a plan, each at a place that is drawn.
+//! Mutations of a plan, each at a place that is drawn.
 
 use crate::plan::{Act, Effect, Plan, Step, When};
 use crate::random::Random;
 
-/// A way to spoil a plan: what it is called, and what it does. `None`: there is no place for it.
+/// A mutation: its name and its function, which returns `None` if the plan has no place for it.
 pub(crate) type Mutation = (&'static str, fn(&mut Plan, &mut Random) -> Option<()>);
 
-/// The rank's own start.
+/// The trigger that is met when the rank has started.
 const START: When = When { signal: 0, count: 1, lag: 0 };
 
 pub(crate) const MUTATIONS: &[Mutation] = &[
@@ -334,7 +334,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     }),
 ];
 
-/// Whether a kind takes away what keeps a start from overtaking another.
+/// Returns true if the mutation of that name removes a wait that keeps a start from overtaking
+/// another.
 pub(crate) fn is_flow_control(name: &str) -> bool {
     name.ends_with("the own start") && name.contains("lag")
 }
@@ -343,7 +344,7 @@ fn rank(plan: &Plan, random: &mut Random) -> usize {
     random.below(plan.parts.len())
 }
 
-/// A step of that kind: rank and number.
+/// Draws a step for which `is_it` holds. Returns its rank and number.
 fn any(plan: &Plan, random: &mut Random, is_it: impl Fn(&Step) -> bool) -> Option<(usize, usize)> {
     let of_rank = |(rank, part): (usize, &crate::plan::Part)| {
         let steps = part.steps.iter().enumerate().filter(|(_, step)| is_it(step));
@@ -358,7 +359,7 @@ fn step<'p>(plan: &'p mut Plan, random: &mut Random, is_it: impl Fn(&Step) -> bo
     plan.parts[rank].steps.get_mut(number)
 }
 
-/// Two steps next to each other.
+/// Draws two consecutive steps.
 fn pair(plan: &Plan, random: &mut Random) -> Option<(usize, usize)> {
     let (rank, number) = any(plan, random, |_| true)?;
     (number + 1 < plan.parts[rank].steps.len()).then_some((rank, number))

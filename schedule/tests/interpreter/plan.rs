@@ -1,4 +1,5 @@
-//! A plan as its JSON text says it, to be read, changed and written again. Written from docs/guide/plan-files.md.
+//! A plan as data, which can be read from JSON, changed and written again. Written from
+//! docs/guide/plan-files.md.
 
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +116,7 @@ impl Plan {
         serde_json::to_string(self).expect("it can be written")
     }
 
-    /// Each signal counts in a start what all steps add to it.
+    /// Sets the total of each signal to the sum of what all steps add to it.
     pub(crate) fn count_anew(&mut self) {
         let effects: Vec<Effect> =
             self.parts.iter().flat_map(|part| part.steps.iter().flat_map(|step| step.then.clone())).collect();
@@ -131,7 +132,7 @@ impl Plan {
 }
 
 impl Act {
-    /// The places and the number of bytes, if it moves any.
+    /// The source, the destination and the number of bytes, if the action moves bytes.
     pub(crate) fn moves(&self) -> Option<(Place, Place, u64)> {
         match *self {
             Act::Nothing => None,

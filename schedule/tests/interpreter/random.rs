@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed.
+//! Pseudo-random numbers from a seed.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -13,12 +13,12 @@ impl Random {
         mixed(self.0)
     }
 
-    /// A number below that one, which is not zero.
+    /// Returns a number below `limit`, which must not be 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    /// Returns true in one of so many cases.
+    /// Returns true in one of `cases` cases.
     pub(crate) fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// A number that says nothing of the one that it is made of.
+/// Returns a hash of a number.
 pub(crate) fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -101,8 +101,8 @@ impl Communicator {
         Ok(Some(result))
     }
 
-    /// [`Communicator::reduce`] in place: on the root `values` become the result, on other members they do not
-    /// change.
+    /// Reduces like [`Communicator::reduce`], in place: on the root, `values` become the result; on
+    /// other members they do not change.
     pub fn reduce_in_place<T: Pod>(
         &self,
         values: &mut [T],
@@ -117,8 +117,9 @@ impl Communicator {
 
     /// Combines all members' values in the order of the members. All members get the same result, equal in every bit.
     ///
-    /// Collective, and otherwise as [`Communicator::reduce`]. Cost: up to 48 bytes take one round among up to 8
-    /// members, ceil(log2 P) rounds among more; more bytes take a reduction and a broadcast.
+    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 48 bytes take one round
+    /// among up to 8 members, ceil(log2 P) rounds among more; more bytes take a reduction and a
+    /// broadcast.
     ///
     /// ```
     /// use tasuki::{MaxAbs, Sum};
@@ -137,7 +138,8 @@ impl Communicator {
         Ok(result)
     }
 
-    /// [`Communicator::allreduce`] in place.
+    /// Reduces like [`Communicator::allreduce`], in place: on all members, `values` become the
+    /// result.
     pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl ReduceOp<T>) -> Result<()> {
         self.inner().allreduce(values, &Combined(&operation))
     }
@@ -156,8 +158,8 @@ impl Communicator {
         Ok(Some(all))
     }
 
-    /// [`Communicator::gather`] into `all`. On the root `all` has room for the values of all members; other members'
-    /// `all` is ignored.
+    /// Gathers like [`Communicator::gather`], into `all`. On the root `all` has room for the values
+    /// of all members; other members' `all` is ignored.
     pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: Rank) -> Result<()> {
         match self.rank() == root {
             true => self.inner().gather_here(values, all),
@@ -187,7 +189,8 @@ impl Communicator {
         Ok(block)
     }
 
-    /// [`Communicator::scatter`] into `block`, which has the same number of values on each member.
+    /// Scatters like [`Communicator::scatter`], into `block`, which has equally many values on each
+    /// member.
     pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: Rank) -> Result<()> {
         if self.rank() != root {
             return self.inner().scatter_from(block, root);
@@ -206,7 +209,8 @@ impl Communicator {
         Ok(all)
     }
 
-    /// [`Communicator::allgather`] into `all`, which has room for the values of all members. Takes no memory.
+    /// Gathers like [`Communicator::allgather`], into `all`, which has room for the values of all
+    /// members. Takes no memory.
     pub fn allgather_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         self.inner().allgather(values, all)
     }
@@ -232,7 +236,8 @@ impl Communicator {
         Ok(all)
     }
 
-    /// [`Communicator::alltoall`] into `all`, which is as long as `values`. Takes no memory.
+    /// Exchanges blocks like [`Communicator::alltoall`], into `all`, which is as long as `values`.
+    /// Takes no memory.
     pub fn alltoall_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         self.inner().alltoall(values, all)
     }
@@ -278,8 +283,8 @@ impl Communicator {
         Ok(result)
     }
 
-    /// [`Communicator::scan`] over the members before this one. Returns `None` on the first member. Cost: one more
-    /// round.
+    /// Scans like [`Communicator::scan`], over the members before this one. Returns `None` on the
+    /// first member. Cost: one more round.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, &Combined(&operation))?;

@@ -58,7 +58,7 @@ impl<T: Pod + Send> Plan<T> {
         match chunk_shape {
             Some(chunk_shape) => Ok(ChunkedPlan(ChunkedRun::new(plan, chunk_shape))),
             None => {
-                let text = "chunking needs blocks of equal length that are not empty, and an operation of the library";
+                let text = "only a plan of the library with equal blocks that are not empty can be chunked";
                 Err(plan.refused("chunked", text))
             }
         }

@@ -117,9 +117,9 @@ impl Neighbourhood {
         self.exchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// [`exchange`](Neighbourhood::exchange) with blocks of different lengths: `send_counts` has the number of values
-    /// for each destination, `recv_counts` that from each source. Error besides: there is not one count for each
-    /// neighbour.
+    /// Exchanges blocks like [`exchange`](Neighbourhood::exchange), with different lengths:
+    /// `send_counts` has the number of values for each destination, `recv_counts` that from each
+    /// source. Error besides: there is not one count for each neighbour.
     pub fn exchange_v<T: Pod>(
         &self,
         values: &[T],
@@ -146,7 +146,7 @@ impl Neighbourhood {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, and as [`Communicator::iallreduce`]. Errors of this call: those of
+    /// Collective. The rules of [`Communicator::iallreduce`] apply. Errors of this call: those of
     /// [`exchange`](Neighbourhood::exchange). Later: two neighbours disagree about a length, whatever the lengths
     /// are; both report it before any value is sent. Cost: a message of up to 48 bytes in each direction between
     /// neighbours; if the blocks do not fit into it beside their lengths, one more message when it has arrived.
@@ -155,7 +155,8 @@ impl Neighbourhood {
         self.iexchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// Begins an [`exchange_v`](Neighbourhood::exchange_v). As [`iexchange`](Neighbourhood::iexchange).
+    /// Begins an [`exchange_v`](Neighbourhood::exchange_v). The rules of
+    /// [`iexchange`](Neighbourhood::iexchange) apply.
     pub fn iexchange_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -188,10 +189,11 @@ impl Neighbourhood {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, as [`Communicator::alltoall_init`]; see [`Plan`]. Errors, on all members, none of which gets a
-    /// plan: two neighbours disagree about a length (these two report it); a member has no room. Cost, besides that
-    /// of any plan: to each neighbour a message of 8 bytes and 16 more for each block. The plan's memory is that of
-    /// this member's own blocks and of a few signals.
+    /// Collective, like [`Communicator::alltoall_init`]; see [`Plan`]. Errors, on all members, none
+    /// of which gets a plan: two neighbours disagree about a length (these two report it); a member
+    /// has no room. Cost, besides that of any plan: to each neighbour a message of 8 bytes and 16
+    /// more for each block. The plan's memory is that of this member's own blocks and of a few
+    /// signals.
     pub fn exchange_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
         let (send_counts, recv_counts) =
             (vec![count; self.destinations().len()], vec![count; self.sources().len()]);
@@ -199,8 +201,9 @@ impl Neighbourhood {
         Ok(Plan::of_two(self.prepare::<T>(&send_counts, &recv_counts)?, chunk_shape))
     }
 
-    /// [`exchange_init`](Neighbourhood::exchange_init) with blocks of different lengths: `send_counts` has the number
-    /// of values for each destination, `recv_counts` that from each source.
+    /// Prepares an exchange like [`exchange_init`](Neighbourhood::exchange_init), with blocks of
+    /// different lengths: `send_counts` has the number of values for each destination,
+    /// `recv_counts` that from each source.
     pub fn exchange_v_init<T: Pod>(&self, send_counts: &[usize], recv_counts: &[usize]) -> Result<Plan<T>> {
         Ok(Plan::of_two(self.prepare::<T>(send_counts, recv_counts)?, None))
     }

@@ -48,8 +48,8 @@ fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> Combiner<T>
 impl Communicator {
     /// Begins a barrier, which is complete when all members have begun it.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message. [`Communicator::fuzzy_barrier`]
-    /// also goes on while all members compute.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
+    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute.
     ///
     /// ```
     /// tasuki::local(3, |job| {
@@ -67,8 +67,8 @@ impl Communicator {
 
     /// Begins a broadcast of the root's values. Each member passes the same number of values.
     ///
-    /// As [`Communicator::iallreduce`]. The root's part is complete before all members have the values. Cost:
-    /// ceil(log2 P) messages one after the other.
+    /// The rules of [`Communicator::iallreduce`] apply. The root's part is complete before all
+    /// members have the values. Cost: ceil(log2 P) messages one after the other.
     ///
     /// ```
     /// use tasuki::Rank;
@@ -89,8 +89,8 @@ impl Communicator {
     /// Begins a reduction. The root gets all members' values, combined in the order of the members; other members get
     /// `None`.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and one more if the root is
-    /// not the first member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
+    /// other, and one more if the root is not the first member.
     pub fn ireduce<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -150,8 +150,8 @@ impl Communicator {
 
     /// Begins a gather. The root gets all members' values, one block behind the other; other members get `None`.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and memory for the values
-    /// that pass through a member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
+    /// other, and memory for the values that pass through a member.
     pub fn igather<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -163,8 +163,8 @@ impl Communicator {
     /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
     /// each member. `values` of members other than the root are ignored.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) messages one after the other, and memory for the values
-    /// that pass through a member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
+    /// other, and memory for the values that pass through a member.
     pub fn iscatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -176,7 +176,7 @@ impl Communicator {
 
     /// Begins an allgather. All members get all members' values, one block behind the other.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
     pub fn iallgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_allgather(values).map(CollectiveRequest)
     }
@@ -184,15 +184,17 @@ impl Communicator {
     /// Begins an exchange of one block between each two members. `values` are this member's blocks, one for each
     /// member. The result are the blocks that the members had for this one. Both are in the order of the members.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: one message to each member, all at once.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
+    /// once.
     pub fn ialltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_alltoall(values).map(CollectiveRequest)
     }
 
-    /// Begins a reduction of which each member gets one block. All members' values, one block for each member, are
-    /// combined in the order of the members.
+    /// Begins a reduction whose result has one block for each member. All members' values, one
+    /// block for each member, are combined in the order of the members.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: one message to each member, all at once.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
+    /// once.
     pub fn ireduce_scatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -203,7 +205,7 @@ impl Communicator {
 
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in their order.
     ///
-    /// As [`Communicator::iallreduce`]. Cost: ceil(log2 P) rounds of one message.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
     pub fn iscan<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -212,7 +214,8 @@ impl Communicator {
         self.inner().start_scan(values, combiner(operation)).map(CollectiveRequest)
     }
 
-    /// [`Communicator::iscan`] over the members before this one. The first member gets `None`.
+    /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
+    /// member gets `None`.
     pub fn iexscan<T: Pod + Send>(
         &self,
         values: Vec<T>,

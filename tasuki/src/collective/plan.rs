@@ -103,7 +103,7 @@ impl<T: Pod> Plan<T> {
     }
 
     /// Copies values into this member's input, from value number `first` on. Errors: a start is active; the input has
-    /// no room for so many values.
+    /// no room for all of them.
     pub fn write(&mut self, first: usize, values: &[T]) -> Result<()> {
         self.inner.write(self.input, offset_of::<T>(first), bytemuck::cast_slice(values))
     }
@@ -114,12 +114,12 @@ impl<T: Pod> Plan<T> {
         self.inner.read(self.result, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
     }
 
-    /// [`Plan::write`] into any buffer of the program's own schedule.
+    /// Writes like [`Plan::write`], into any buffer of the program's own schedule.
     pub fn write_to(&mut self, buffer: BufferId, first: usize, values: &[T]) -> Result<()> {
         self.inner.write(buffer, offset_of::<T>(first), bytemuck::cast_slice(values))
     }
 
-    /// [`Plan::read`] from any buffer of the program's own schedule.
+    /// Reads like [`Plan::read`], from any buffer of the program's own schedule.
     pub fn read_from(&self, buffer: BufferId, first: usize, into: &mut [T]) -> Result<()> {
         self.inner.read(buffer, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
     }
@@ -169,9 +169,10 @@ impl Communicator {
         self.plan_unchecked(schedule)
     }
 
-    /// [`Communicator::plan`] for a schedule that combines values of one type by an operation. Errors besides: the
-    /// operation is a closure, and a step combines values in the memory of a rank other than the one that has the
-    /// step; a step combines bytes that are not whole values.
+    /// Prepares a schedule like [`Communicator::plan`]; its steps combine values of one type by
+    /// `operation`. Errors besides: the operation is a closure, and a step combines values in the
+    /// memory of a rank other than the one that has the step; a step combines bytes that are not
+    /// whole values.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -234,8 +235,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// [`plan`](Communicator::plan) without the proof. A plan of an incorrect schedule may never complete, or leave
-    /// any bytes in its buffers.
+    /// Prepares a schedule like [`plan`](Communicator::plan), without the proof. A plan of an
+    /// incorrect schedule may never complete, or leave any bytes in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
         Ok(Plan {

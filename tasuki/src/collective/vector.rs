@@ -106,11 +106,13 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, and as [`Communicator::iallreduce`]. Errors of this call: there is not one count for each member;
-    /// this member's own count differs from its number of values. Later errors besides: two members disagree about a
-    /// length, which both report before any value is sent, whatever the length is; other members that need data of
-    /// theirs wait until they leave. Cost: a message of up to 48 bytes in each direction between the root and each
-    /// member; if a block does not fit into it beside its length, one more message when it has arrived.
+    /// Collective. The rules of [`Communicator::iallreduce`] apply. Errors of this call: there is
+    /// not one count for each member; this member's own count differs from its number of values.
+    /// Later errors besides: two members disagree about a length, which both report before any
+    /// value is sent, whatever the length is; other members that need data of theirs wait until
+    /// they leave. Cost: a message of up to 48 bytes in each direction between the root and each
+    /// member; if a block does not fit into it beside its length, one more message when it has
+    /// arrived.
     pub fn igather_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -123,7 +125,7 @@ impl Communicator {
     /// Begins a [`scatter_v`](Communicator::scatter_v). This member gets its block of `count` values. Only the root's
     /// `values` and `counts` are used.
     ///
-    /// As [`Communicator::igather_v`].
+    /// The rules and the cost of [`Communicator::igather_v`] apply.
     pub fn iscatter_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -137,7 +139,7 @@ impl Communicator {
     /// Begins an [`allgather_v`](Communicator::allgather_v). All members get all blocks, one behind the other, with
     /// the lengths in `counts`, equal on all members.
     ///
-    /// As [`Communicator::igather_v`]. Cost: these messages between each two members.
+    /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
     pub fn iallgather_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -150,7 +152,7 @@ impl Communicator {
     /// members, of `send_counts` values each. The result are the blocks from the members, of `recv_counts` values
     /// each.
     ///
-    /// As [`Communicator::igather_v`]. Cost: these messages between each two members.
+    /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
     pub fn ialltoall_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -180,10 +182,10 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, as [`Communicator::gather_init`]. Errors, on all members, none of which gets a plan: the root's
-    /// counts differ from those of the members; the root has not one count for each member; members name different
-    /// roots; a member has no room. Cost, besides that of any plan: an allgather of 32 bytes, and during the call 8
-    /// bytes of memory for each member.
+    /// Collective, like [`Communicator::gather_init`]. Errors, on all members, none of which gets a
+    /// plan: the root's counts differ from those of the members; the root has not one count for
+    /// each member; members name different roots; a member has no room. Cost, besides that of any
+    /// plan: an allgather of 32 bytes, and during the call 8 bytes of memory for each member.
     pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: Rank) -> Result<Plan<T>> {
         let known = (self.rank() == root).then_some(counts);
         self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root))
@@ -228,10 +230,11 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, as [`Communicator::alltoall_init`]. Errors, on all members, none of which gets a plan: two members
-    /// disagree about the length of a block between them (these two report it); a member has not one count for each
-    /// member, or no room. Cost, besides that of any plan: a message of 40 bytes to each member, and during the call
-    /// some dozens of bytes of memory for each member. No member learns the lengths of blocks between other members.
+    /// Collective, like [`Communicator::alltoall_init`]. Errors, on all members, none of which gets
+    /// a plan: two members disagree about the length of a block between them (these two report it);
+    /// a member has not one count for each member, or no room. Cost, besides that of any plan: a
+    /// message of 40 bytes to each member, and during the call some dozens of bytes of memory for
+    /// each member. No member learns the lengths of blocks between other members.
     pub fn alltoall_v_init<T: Pod>(&self, send_counts: &[usize], recv_counts: &[usize]) -> Result<Plan<T>> {
         let [send_counts, recv_counts] = [send_counts, recv_counts].map(byte_counts::<T>);
         let inner = self.inner().plan_alltoall_v(&send_counts, &recv_counts, &|| self.start_helper())?;

@@ -31,8 +31,8 @@ impl Job {
         self.call_in(to, handler, inline(args), None)
     }
 
-    /// [`Job::call`] that raises a signal of any rank when the handler has run. If the handler fails, the signal is
-    /// poisoned instead.
+    /// Calls a handler like [`Job::call`], and raises a signal of any rank when the handler has
+    /// run. If the handler fails, the signal is poisoned instead.
     pub fn call_then<A: Pod>(
         &self,
         to: Rank,
@@ -69,8 +69,8 @@ impl Job {
         self.call_with_reply_in(to, handler, inline(args))
     }
 
-    /// [`Job::call_with_reply`] with `count` values at `from`, at most 64 KiB, which may be changed again when the
-    /// reply has arrived.
+    /// Calls a handler like [`Job::call_with_reply`], with `count` values at `from`, at most 64
+    /// KiB. They may be changed again when the reply has arrived.
     pub fn call_buffer_with_reply<A: Pod, R: Pod>(
         &self,
         to: Rank,

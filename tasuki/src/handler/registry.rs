@@ -181,7 +181,7 @@ impl Handlers {
     pub fn follow_ups(mut self, depth: usize, each: usize) -> Handlers {
         match self.entries.last_mut() {
             Some(entry) => (entry.depth, entry.each) = (depth, each),
-            None => return self.invalidate("follow_ups before the first handler".into()),
+            None => return self.invalidate("follow_ups is called after the handler that it is for".into()),
         }
         self
     }
@@ -300,14 +300,16 @@ impl HandlerCx<'_> {
         }
     }
 
-    /// Calls a handler of any rank, one level below this one. Calls to one rank stay in order. Errors: this handler
-    /// was not registered for so many levels, or for so many calls in one run ([`Handlers::follow_ups`]); there is no
-    /// such handler, or it takes another number of bytes.
+    /// Calls a handler of any rank, one level below this one. Calls to one rank stay in order.
+    /// Errors: this handler was not registered for that many levels, or for that many calls in one
+    /// run ([`Handlers::follow_ups`]); there is no such handler, or it takes another number of
+    /// bytes.
     pub fn call<A: Pod>(&self, to: Rank, handler: impl HandlerName, args: &A) -> Result<()> {
         self.post_call(to, handler, args, None)
     }
 
-    /// [`HandlerCx::call`] that raises a signal when the called handler has run.
+    /// Calls a handler like [`HandlerCx::call`], and raises a signal when the called handler has
+    /// run.
     pub fn call_then<A: Pod>(
         &self,
         to: Rank,

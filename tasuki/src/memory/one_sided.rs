@@ -68,14 +68,14 @@ impl Job {
         self.worker.put(to.address(), bytemuck::cast_slice(values))
     }
 
-    /// Copies values from the memory of some rank. Errors and cost as for [`Job::put`]. If a value is written
-    /// meanwhile, the copy may mix its old and new bytes.
+    /// Copies values from the memory of some rank. Errors and cost: those of [`Job::put`]. If a
+    /// value is written meanwhile, the copy may mix its old and new bytes.
     #[inline]
     pub fn get<T: Pod>(&self, from: GlobalPtr<T>, values: &mut [T]) -> Result<()> {
         self.worker.get(from.address(), bytemuck::cast_slice_mut(values))
     }
 
-    /// Gets one value from the memory of some rank. Errors and cost as for [`Job::put`].
+    /// Gets one value from the memory of some rank. Errors and cost: those of [`Job::put`].
     #[inline]
     pub fn get_value<T: Pod>(&self, from: GlobalPtr<T>) -> Result<T> {
         let word = |width| self.worker.get_word(from.address(), width).map(u64::to_le_bytes);
@@ -92,10 +92,10 @@ impl Job {
 
     /// Issues a copy of `count` values between any two places: one end or both may be remote.
     ///
-    /// The copy starts when `after` permits it. The returned handle tells when it has ended. Overlapping ranges of
-    /// one rank's memory are copied as `memmove` does. The call waits only if 4,096 operations are unfinished.
-    /// Errors: as for [`Job::put`], reported by this call or by [`Job::complete`]. Source: ACP basic layer
-    /// (`acp_copy`).
+    /// The copy starts when `after` permits it. The returned handle tells when it has ended.
+    /// Overlapping ranges of one rank's memory are copied as `memmove` does. The call waits only if
+    /// 4,096 operations are unfinished. Errors: those of [`Job::put`], reported by this call or by
+    /// [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
     ///
     /// ```
     /// use tasuki::{After, local};
@@ -140,10 +140,11 @@ impl Job {
     /// Applies an atomic operation to a word and returns the word's previous value. The operation is atomic with
     /// respect to all ranks' atomics and to the owner's processor.
     ///
-    /// Errors: as for [`Job::put`]; the address is not a multiple of the word's size. Cost: in job memory, and in memory
-    /// that this rank registered, one locked instruction on a cache line that the owner's cache may hold. Only the owner
-    /// changes a word that another rank registered ([`Job::register`]): the call waits until the owner answers in one of
-    /// its waiting calls, or the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
+    /// Errors: those of [`Job::put`]; the address is not a multiple of the word's size. Cost: in
+    /// job memory, and in memory that this rank registered, one locked instruction on a cache line
+    /// that the owner's cache may hold. Only the owner changes a word that another rank registered
+    /// ([`Job::register`]): the call waits until the owner answers in one of its waiting calls, or
+    /// the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
     ///
     /// ```
     /// use tasuki::{AtomicOp, Rank};
@@ -163,32 +164,33 @@ impl Job {
         self.worker.atomic(at.address(), operation.atomic()).map(W::from_bits)
     }
 
-    /// Adds to a word and returns its previous value. As [`Job::atomic`].
+    /// Adds to a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn fetch_add<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic(at, AtomicOp::Add(value))
     }
 
-    /// Replaces a word and returns its previous value. As [`Job::atomic`].
+    /// Replaces a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn swap<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic(at, AtomicOp::Swap(value))
     }
 
-    /// Replaces a word by `new` if it equals `expected`. Returns its previous value. As [`Job::atomic`].
+    /// Replaces a word by `new` if it equals `expected`. Returns its previous value. Errors and
+    /// cost: those of [`Job::atomic`].
     #[inline]
     pub fn compare_swap<W: Word>(&self, at: GlobalPtr<W>, expected: W, new: W) -> Result<W> {
         self.atomic(at, AtomicOp::CompareSwap { expected, new })
     }
 
-    /// Stores a word atomically. As [`Job::atomic`].
+    /// Stores a word atomically. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         self.worker.atomic(at.address(), atomic).map(drop)
     }
 
-    /// Loads a word atomically. As [`Job::atomic`].
+    /// Loads a word atomically. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn load<W: Word>(&self, at: GlobalPtr<W>) -> Result<W> {
         let atomic = Atomic { kind: AtomicKind::Load, operand: 0, width: W::WIDTH };
@@ -198,7 +200,8 @@ impl Job {
     /// Issues an atomic operation without waiting. The word's previous value is stored at `result`, in this rank's
     /// own registered memory, before the handle is complete. With a null `result` it is not stored.
     ///
-    /// Errors: as for [`Job::atomic`]; `result` is not in this rank's memory. Source: ACP basic layer (atomics).
+    /// Errors: those of [`Job::atomic`]; `result` is not in this rank's memory. Source: ACP basic
+    /// layer (atomics).
     pub fn iatomic<W: Word>(
         &self,
         at: GlobalPtr<W>,

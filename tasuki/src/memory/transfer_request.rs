@@ -30,14 +30,14 @@ unsafe impl<T: Pod> Sync for Buffer<T> {}
 
 impl Job {
     /// Issues a put of `values`, which [`Request::wait`] returns. The put starts when `after` permits it. Errors and
-    /// cost as for [`Job::put`].
+    /// cost: those of [`Job::put`].
     pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<Request<T>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Put { to: to.address(), from: local, len })
     }
 
     /// Issues a get that fills `values`, which [`Request::wait`] returns. The get starts when `after` permits it.
-    /// Errors and cost as for [`Job::put`].
+    /// Errors and cost: those of [`Job::put`].
     ///
     /// ```
     /// tasuki::local(1, |job| {

@@ -68,8 +68,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
-    /// Begins a send of `count` values of this rank's own job memory, which are read until the send has ended. As
-    /// [`Communicator::send_from`](crate::Communicator::send_from).
+    /// Begins a send of `count` values of this rank's own job memory, which are read until the send
+    /// has ended. Otherwise like [`Communicator::send_from`](crate::Communicator::send_from).
     pub fn send_from<T: Pod>(
         &'scope self,
         from: GlobalPtr<T>,
@@ -104,7 +104,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
-    /// Begins a receive of up to `count` values into this rank's own job memory. As
+    /// Begins a receive of up to `count` values into this rank's own job memory, like
     /// [`Communicator::recv_into`](crate::Communicator::recv_into).
     pub fn recv_into<T: Pod>(
         &'scope self,

@@ -113,7 +113,8 @@ impl<'c> ScopeList<'c> {
         self.change(|all| all.posted.get_mut(index).map(Option::take))
     }
 
-    /// Removes the request with that index. As [`take_posted`](ScopeList::take_posted).
+    /// Removes the request with that index. The outer `None`: there is no such index. The inner
+    /// `None`: it was waited for.
     #[inline]
     pub(crate) fn take_request(&self, index: usize) -> Option<Option<ScopeRequest>> {
         self.change(|all| all.requests.get_mut(index).map(Option::take))

@@ -9,9 +9,9 @@ use std::time::Duration;
 const SLOTS_MAX: u32 = 1 << 20;
 
 impl Communicator {
-    /// [`Communicator::recv`] for at most `limit`. If the time runs out, nothing was received, nothing will be
-    /// written into `into` later, and the next receive on the slot gets the message. If the message is already on its
-    /// way, the call waits for it.
+    /// Receives like [`Communicator::recv`], for at most `limit`. If the time runs out, nothing was
+    /// received, nothing will be written into `into` later, and the next receive on the slot gets
+    /// the message. If the message is already on its way, the call waits for it.
     pub fn recv_within<T: Pod>(
         &self,
         into: &mut [T],
@@ -25,8 +25,8 @@ impl Communicator {
         )
     }
 
-    /// Sends `count` values of this rank's own job memory. As [`Communicator::send`]. If the receive names job
-    /// memory, too, the sender copies the values directly to their destination.
+    /// Sends `count` values of this rank's own job memory, like [`Communicator::send`]. If the
+    /// receive names job memory, too, the sender copies the values directly to their destination.
     pub fn send_from<T: Pod>(&self, from: GlobalPtr<T>, count: usize, to: Rank, slot: Slot) -> Result<()> {
         self.messages().send_job(from.address(), bytes::<T>(count), to, slot.0)
     }
@@ -51,8 +51,9 @@ impl Communicator {
         self.messages().slots()
     }
 
-    /// [`Communicator::split`] with a number of slots, 1 to 2^20, for each pair and direction. All members of a new
-    /// communicator give the same number. Errors: the number is out of range; the members give different numbers.
+    /// Divides the members like [`Communicator::split`], with a number of slots, 1 to 2^20, for
+    /// each pair and direction. All members of a new communicator give the same number. Errors: the
+    /// number is out of range; the members give different numbers.
     pub fn split_with_slots(
         &self,
         colour: Option<u64>,

@@ -38,8 +38,9 @@ impl std::fmt::Debug for Running {
 }
 
 impl Helper {
-    /// Starts the helper if the rank needs one from the beginning. The helper that simulates the network card starts
-    /// in standby. If the rank with the node's helper leaves, the next rank that waits starts another one.
+    /// Starts the helper if the rank needs one from the beginning. The helper that simulates the
+    /// network card starts on standby. If the rank with the node's helper leaves, the next rank
+    /// that waits starts another one.
     pub(crate) fn new(worker: &Arc<Worker>, wanted: Wanted) -> Arc<Helper> {
         let helper = Helper { worker: worker.clone(), wanted, running: Mutex::new(State::Idle) };
         let helper = Arc::new(helper);

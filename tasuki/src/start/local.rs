@@ -32,7 +32,7 @@ pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> R
     local_with(ranks, &Handlers::new(), app)
 }
 
-/// [`local`] with handlers, which each rank has.
+/// Runs `app` like [`local`], with handlers on each rank.
 pub fn local_with<T: Send>(
     ranks: usize,
     handlers: &Handlers,
@@ -41,7 +41,8 @@ pub fn local_with<T: Send>(
     threads(ranks, Reporter::Caller, &Settings::embedded()?, None, handlers, app)
 }
 
-/// [`local_with`] with settings that were read before. If there is a launcher, the node state is sent to it.
+/// Runs `app` like [`local_with`], with settings that were read before. If there is a launcher, the
+/// node state is sent to it.
 pub(super) fn threads<T: Send>(
     ranks: usize,
     reporter: Reporter,

@@ -35,7 +35,7 @@ pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
     main_with(&Handlers::new(), app)
 }
 
-/// [`main`](main()) for a program with handlers.
+/// Runs `app` like [`main`](main()), with handlers on each rank.
 ///
 /// ```no_run
 /// use tasuki::{HandlerCx, Handlers, Job};

@@ -19,7 +19,8 @@ pub(super) enum Reporter {
     EachRank,
     /// The rank that failed first prints its error. The errors of the other ranks only follow from it.
     FirstRank,
-    /// As `FirstRank`. If a rank has died without a message, the launcher reports it, once for all ranks.
+    /// Like `FirstRank`. If a rank has died without a message, the launcher reports it, once for
+    /// all ranks.
     RankOrLauncher,
 }
 

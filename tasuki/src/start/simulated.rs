@@ -47,7 +47,7 @@ pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<
     sim_with(sim, &Handlers::new(), app)
 }
 
-/// [`sim`](sim()) with handlers, which each rank has.
+/// Runs `app` like [`sim`](sim()), with handlers on each rank.
 pub fn sim_with<T: Send>(
     sim: Sim,
     handlers: &Handlers,
@@ -56,7 +56,7 @@ pub fn sim_with<T: Send>(
     run(&sim, &SimulatedSettings::default(), None, handlers, app)
 }
 
-/// [`sim`] as the launcher starts it.
+/// Runs `app` like [`sim_with`], in a process that the launcher has started.
 pub(super) fn launched<T: Send>(
     ranks: usize,
     seed: u64,

@@ -29,7 +29,7 @@ pub(crate) struct StartThreshold {
     pub(crate) signal: u32,
     /// What it is to have counted at the end of the first start.
     pub(crate) first: u64,
-    /// CombineWith much more with each start.
+    /// How much more with each start.
     pub(crate) per_start: u64,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct StartThreshold {
 pub(crate) struct PlanCompiler<'l> {
     /// Where the own part lies.
     pub(crate) own: &'l PlacedPart,
-    /// CombineWith far the own signals have come already.
+    /// How far the own signals have come already.
     pub(crate) stood: &'l [u64],
-    /// CombineWith values are combined.
+    /// How values are combined.
     pub(crate) how: Option<Reduction>,
     /// Where the parts of all that the own part names lie, by their number in the schedule.
     pub(crate) others: &'l BTreeMap<u32, PlacedPart>,
@@ -137,7 +137,7 @@ impl PlanCompiler<'_> {
         lines.when_each(first, narrow(turns * per_start)?)
     }
 
-    /// A action as a line of a command, with who may run it.
+    /// An action as a line of a command, with who may run it.
     fn lines(&self, action: &command::Action) -> Result<EncodedCommand, Cause> {
         let mut lines = EncodedCommand::of(action);
         if let command::Action::Reduce { to, how, .. } = action

@@ -114,7 +114,7 @@ struct StepCompiler<'l> {
     /// What ranks seal that this one has to do with, and this one itself.
     seals: BTreeMap<u32, FlaggedBuffer>,
     turns: u64,
-    /// CombineWith often each signal has been raised so far.
+    /// How often each signal has been raised so far.
     raised: BTreeMap<GlobalAddress, u64>,
     /// Those of the start under way.
     paces: Vec<StepSpec>,

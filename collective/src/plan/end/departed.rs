@@ -23,7 +23,7 @@ use tasuki_schedule::selection::MEMBERS_MAX;
 /// What one member says of its starts of a plan, and hears of those of others.
 #[derive(Debug)]
 pub(crate) struct DepartedMembers {
-    /// CombineWith many it has made.
+    /// How many it has made.
     made: Arc<AtomicU64>,
     fabric: Arc<dyn Fabric>,
     /// The signal at the next member.
@@ -36,13 +36,13 @@ pub(crate) struct DepartedMembers {
 #[derive(Debug)]
 struct DepartureSignal {
     cell: SignalCell,
-    /// CombineWith far it had come before.
+    /// How far it had come before.
     stood: u64,
     by: Rank,
 }
 
 impl DepartureSignal {
-    /// CombineWith many starts that member will ever have made and come through. None: it may make more.
+    /// How many starts that member will ever have made and come through. None: it may make more.
     fn starts(&self, fabric: &dyn Fabric) -> Option<u64> {
         said(self.cell.read(fabric).wrapping_sub(self.stood))
     }

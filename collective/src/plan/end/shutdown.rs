@@ -1,4 +1,4 @@
-//! CombineWith members that have made plans leave: none is gone before all have come so far.
+//! How members that have made plans leave: none is gone before all have come so far.
 //!
 //! A start is over for a member when it has what it gets, and what it gave may be changed. Others may still fetch from
 //! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
@@ -24,7 +24,7 @@ pub(crate) struct PlanShutdown {
     fabric: Arc<dyn Fabric>,
     /// Whether all that was started has been run.
     is_quiescent: AtomicBool,
-    /// CombineWith many rounds were told.
+    /// How many rounds were told.
     told: Arc<AtomicUsize>,
 }
 

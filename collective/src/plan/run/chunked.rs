@@ -22,7 +22,7 @@ pub struct ChunkShape {
     given: Vec<usize>,
     gotten: Vec<usize>,
     result: BufferId,
-    /// CombineWith many lie one behind the other where it leaves what it gives, and where it finds what it gets.
+    /// How many lie one behind the other where it leaves what it gives, and where it finds what it gets.
     count: [usize; 2],
     /// Values are combined with those of others.
     combines: bool,
@@ -58,7 +58,7 @@ impl ChunkShape {
         (room > 0).then_some(ChunkShape { room, given, gotten, result: RESULT, count, combines: false })
     }
 
-    /// CombineWith many blocks a program's values must be.
+    /// How many blocks a program's values must be.
     fn most(&self) -> usize {
         self.count[0].max(self.count[1])
     }
@@ -94,7 +94,7 @@ struct ChunkProgress<T> {
     failed: Option<Error>,
 }
 
-/// CombineWith far a start has come.
+/// How far a start has come.
 #[derive(Clone, Copy)]
 struct Pieces {
     /// Values of a block.

@@ -74,7 +74,7 @@ struct CacheLine([u64; 8]);
 /// Buffers of so many bytes are asked for only where machine and container have them: an answer takes 50 us.
 const LOOKED_UP_FROM: u64 = 1 << 20;
 
-/// EncodedCommand of a buffer that may be filled up.
+/// Lines of a buffer that may be filled up.
 fn lines_of(bytes: usize, with_filling: usize) -> usize {
     with_filling.max(bytes).div_ceil(size_of::<CacheLine>())
 }

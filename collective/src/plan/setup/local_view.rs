@@ -46,7 +46,7 @@ impl OwnBlocks<'_> {
         std::iter::once(self.rooms()[0]).chain(pairs.flatten()).collect()
     }
 
-    /// Takes up what a partner has lengths. The error: bytes of a block, as it tells them and as this member knows them.
+    /// Takes up what a partner has told. The error: bytes of a block, as it tells them and as this member knows them.
     fn learn(&self, partner: &Partner, lengths: &[u64], seen: &mut LocalView) -> Result<(), (u64, u64)> {
         let (&given, pairs) = lengths.split_first().unwrap_or((&0, &[]));
         let (theirs, wanted) = pairs.split_at(2 * partner.gets.len());
@@ -215,7 +215,7 @@ mod tests {
     use tasuki_schedule::neighbour_graph::NeighbourGraph;
     use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
-    /// What members know once each has lengths its partners.
+    /// What members know once each has told its partners.
     fn all_seen(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<LocalView> {
         let own = |(with, [gives, gets]): (_, &[Vec<usize>; 2])| OwnBlocks {
             with,

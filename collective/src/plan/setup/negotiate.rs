@@ -1,4 +1,4 @@
-//! CombineWith something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
+//! How something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
 //! to run, and nobody has it unless all have.
 
 use crate::communicator::Communicator;
@@ -208,7 +208,7 @@ struct PlanDraft {
     worker: Arc<Worker>,
     own: PlacedPart,
     data: DataPlacement,
-    /// CombineWith many signals it has, and how far those of the part have come.
+    /// How many signals it has, and how far those of the part have come.
     signals: u32,
     stood: Vec<u64>,
     counted: Arc<AtomicU64>,

@@ -1,8 +1,9 @@
 //! A client of the PMI-1 protocol: lines of `key=value`, one answer to each request.
 //!
-//! Sources: the description of the wire protocol in Flux RFC 13, the table of messages in MPICH (`pmi-1.1.txt`), and the
-//! answers of the process managers of MPICH 5 and Intel MPI 2021. Keys and values contain no spaces. A manager ends the
-//! whole job after a request that it does not know, so the client makes no request to find out if it is supported.
+//! Sources: the description of the wire protocol in Flux RFC 13, the table of messages in MPICH
+//! (`pmi-1.1.txt`), and the answers of the process managers of MPICH 5 and Intel MPI 2021. Keys and
+//! values contain no spaces. A manager ends the whole job after a request that it does not know, so
+//! the client makes no request to find out if it is supported.
 
 use crate::base::{Cause, Error, Result};
 use crate::os::socket;
@@ -103,8 +104,8 @@ impl Client {
         PmiReply::parse(REQUEST, line, "barrier_out").map(drop)
     }
 
-    /// Finalizes PMI: from now on the process manager does not take this process's end for a failure. Ignores errors: they
-    /// occur only if the process manager has ended.
+    /// Finalizes PMI: from now on the process manager does not take this process's end for a
+    /// failure. Ignores errors: they occur only if the process manager has ended.
     pub(super) fn finalize(mut self) {
         let _ = self.request("cmd=finalize", "finalize_ack");
     }

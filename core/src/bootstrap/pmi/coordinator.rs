@@ -1,5 +1,5 @@
-//! The thread of rank 0 that runs the rendezvous server if no launcher does: it admits all ranks, and watches them until
-//! all have left.
+//! The thread of rank 0 that runs the rendezvous server if no launcher does: it admits all ranks,
+//! and watches them until all have left.
 
 use crate::base::log::{Level, Log};
 use crate::base::{Error, Rank, Result};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The period of checks for processes that have not connected, where the kernel has no pidfd. A rank that has connected is
-/// watched by its connection.
+/// The period of checks for processes that have not connected, where the kernel has no pidfd. A
+/// rank that has connected is watched by its connection.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// The thread.
@@ -96,8 +96,8 @@ impl CoordinatorState {
         }
     }
 
-    /// Returns true if no rank needs the server any more: all have left or died, or all have the membership and can see a
-    /// death in the node state.
+    /// Returns true if no rank needs the server any more: all have left or died, or all have the
+    /// membership and can see a death in the node state.
     fn is_over(&self) -> bool {
         let all_can_see_death = self.node_state.is_over() && self.server.has_sent_memberships();
         all_can_see_death || self.ranks.iter().all(|watch| watch.gone)

@@ -111,8 +111,8 @@ pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership
     Ok((membership, PmiConnection { connection, watcher, client, pid: std::process::id() }))
 }
 
-/// Waits for all ranks in a barrier of the process manager. Ranks 0 and 1 warn if that takes long: rank 1 in case rank 0
-/// does not come.
+/// Waits for all ranks in a barrier of the process manager. Ranks 0 and 1 warn if that takes long:
+/// rank 1 in case rank 0 does not come.
 fn barrier(client: &mut Client, managed: &Managed, log: &Log) -> Result<()> {
     client.barrier(|waited| {
         let size = managed.size;
@@ -150,7 +150,8 @@ fn open_server(
     Ok((notice, Some(Coordinator::start(server, &pids, settings.disabled, log)?)))
 }
 
-/// Returns the prefix of the server's name. It differs from a launcher's, because this server does not answer `tasuki ps`.
+/// Returns the prefix of the server's name. It differs from a launcher's, because this server does
+/// not answer `tasuki ps`.
 fn prefix() -> String {
     format!("tasuki-pmi-{}-", process::effective_user())
 }

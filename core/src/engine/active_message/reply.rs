@@ -152,7 +152,7 @@ impl ReplyLines {
         self.free[word].fetch_or(bit, order);
     }
 
-    /// Stops to wait for the reply. The line is released after the reply has arrived.
+    /// Gives up waiting for the reply. The line is released after the reply has arrived.
     pub(super) fn abandon(&self, ticket: ReplyTicket) {
         let (word, bit) = ticket.bit();
         self.abandoned[word].fetch_or(bit, Ordering::Release); // SYNC reply-line
@@ -255,7 +255,7 @@ impl TestReplyLines {
         self.reply_lines.release(line.0);
     }
 
-    /// Stops to wait for the reply.
+    /// Gives up waiting for the reply.
     pub fn abandon(&self, line: TestReplyLine) {
         self.reply_lines.abandon(line.0);
     }

@@ -215,8 +215,8 @@ impl Worker {
         all.filter_map(|lines| Some(lines.head(0)?.signal))
     }
 
-    /// Fails the in-flight commands, in all queues of this rank, that only ranks may run which have left the job: other
-    /// ranks wait for their effects.
+    /// Fails each in-flight command of this rank's queues that only a rank may run which has left
+    /// the job: other ranks wait for the command's effects.
     pub(in crate::engine) fn fail_commands_of_departed_ranks(&self) {
         for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
             let (resolved, mut ready) = (self.resolved(local), ReadyList::default());
@@ -231,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// Fails in-flight commands that only ranks may run which have left the job.
+    /// Fails each in-flight command of the queue that only a rank may run which has left the job.
     fn fail_bound_to_departed(&self, resolved: &ResolvedQueue<'_>) {
         for (number, peer) in self.bound_to_departed(resolved) {
             let gone = Poison::of(&Cause::PeerLeft { peer }, self.rank());
@@ -239,7 +239,8 @@ impl Worker {
         }
     }
 
-    /// Commands that have fired and that only ranks may run which have left the job: number and rank of each.
+    /// Returns the commands that have fired and that only a rank may run which has left the job,
+    /// each by its number and that rank.
     fn bound_to_departed<'n>(
         &'n self,
         resolved: &ResolvedQueue<'n>,

@@ -9,7 +9,7 @@
 //! | a command is posted, a signal is raised | the owner, if it *polls* its queues; else the rank that did it |
 //! | an in-flight command has ended | the rank that ran it |
 //! | a thread of the owner begins to wait, and repeatedly while it waits | that thread |
-//! | the last waiting thread of the owner stops to poll | that thread, once more |
+//! | the last waiting thread of the owner stops polling | that thread, once more |
 //!
 //! A rank that runs a queue takes its lease. If the lease is held, the rank marks it, and the holder runs the queue
 //! again (`queue/lease`). The holder runs short actions itself (`run/inline`), and a long one after it has released the

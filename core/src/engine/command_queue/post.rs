@@ -85,9 +85,9 @@ impl Worker {
         Ok(first)
     }
 
-    /// Same as [`Worker::post_own`] for a queue of any rank.
+    /// Posts commands to a queue of any rank, like [`Worker::post_own`].
     ///
-    /// Errors: as there; there is no queue with that name any more.
+    /// Errors: those of [`Worker::post_own`]; no queue has that name any more.
     #[inline]
     pub fn post_commands<'c>(
         &self,

@@ -151,7 +151,8 @@ impl Worker {
         recorder.record(begin, end, failed, EventKind::Handled(place, TraceText::of(name)));
     }
 
-    /// A blocking call of the program has moved bytes or raised a signal, or failed.
+    /// Records that a blocking call of the program has moved bytes or raised a signal, or has
+    /// failed.
     #[cold]
     pub(in crate::engine) fn note_call(
         &self,
@@ -163,7 +164,7 @@ impl Worker {
         self.note_action(recorder, begin, action, None, failed);
     }
 
-    /// A call of the program has begun an operation, which may have ended already.
+    /// Records that a call of the program has begun an operation, which may have ended already.
     #[cold]
     pub(in crate::engine) fn note_issued(
         &self,
@@ -203,7 +204,7 @@ impl Worker {
         recorder.record(begin, end, failed, EventKind::Moved(transfer));
     }
 
-    /// An operation has ended that its call may not have waited for.
+    /// Records the end of an operation that its call may not have waited for.
     pub(in crate::engine) fn note_arrived(&self, number: u64) {
         if let Some(recorder) = self.recorder() {
             let now = self.platform().observer_now_ns();
@@ -211,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// The program marks a moment, for the trace.
+    /// Records a mark that the program sets in the trace.
     #[inline]
     pub fn mark(&self, name: &str) {
         if let Some(recorder) = self.recorder() {
@@ -220,13 +221,13 @@ impl Worker {
         }
     }
 
-    /// When a span of the program's own begins, if the rank is traced.
+    /// Returns the time now, at which a span of the program begins. `None`: the rank is not traced.
     #[inline]
     pub fn begin_span(&self) -> Option<u64> {
         self.recorder().map(|_| self.platform().observer_now_ns())
     }
 
-    /// A span of the program's own has ended, that began then.
+    /// Records that a span of the program, which began at `begin`, has ended.
     #[cold]
     pub fn end_span(&self, begin: u64, name: &str, failed: bool) {
         if let Some(recorder) = self.recorder() {

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
-/// CombineWith a call combines values.
+/// How a call combines values.
 #[derive(Clone, Copy)]
 pub enum CombineWith<'l> {
     /// Not.
@@ -28,7 +28,7 @@ pub enum CombineWith<'l> {
 pub struct CallBuffers<'l> {
     /// Its buffers.
     pub buffers: [BufferView<'l>; 2],
-    /// CombineWith it combines.
+    /// How it combines.
     pub how: CombineWith<'l>,
     /// Bytes of a value, [`COMBINED_MAX`] at most.
     pub value_bytes: usize,

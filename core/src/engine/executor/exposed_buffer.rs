@@ -23,7 +23,7 @@ pub struct ExposedBuffer {
     place: AtomicU64,
     /// Which way the call goes: who goes another one is in another call.
     way: AtomicU64,
-    /// CombineWith many are using them.
+    /// How many are using them.
     users: AtomicU64,
 }
 

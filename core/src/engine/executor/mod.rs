@@ -45,7 +45,7 @@ const FETCHED_MAX: usize = 16 << 10;
 pub struct Execution {
     /// Those of all calls of the first way, then those of the next.
     steps: Box<[ResolvedStep]>,
-    /// CombineWith far signals had come when they were last looked at. What is free again has often been for some calls, and
+    /// How far signals had come when they were last looked at. What is free again has often been for some calls, and
     /// who raises it then has its line for itself.
     seen: Box<[u64]>,
     per_call: usize,
@@ -67,7 +67,7 @@ struct ResolvedStep {
     act: ResolvedAction,
     seal: Option<ResolvedFlag>,
     raises: Box<[ResolvedRaise]>,
-    /// The call ends with yield_hint something to others.
+    /// The call ends with giving something to others.
     ends_giving: bool,
 }
 
@@ -221,7 +221,7 @@ impl Worker {
         self.reaches_words() && self.recorder().is_none()
     }
 
-    /// A execution of those steps, of which each call runs as many: so many calls, and then again. `ways` are different
+    /// An execution of those steps, of which each call runs as many: so many calls, and then again. `ways` are different
     /// steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways, and
     /// raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is to be
     /// noted.

@@ -1,4 +1,4 @@
-//! What the steps of a execution are to be: by addresses and numbers of signals, before they are looked up.
+//! What the steps of an execution are to be: by addresses and numbers of signals, before they are looked up.
 
 use crate::base::Rank;
 use crate::segment::GlobalAddress;
@@ -51,7 +51,7 @@ pub struct FlagSpec {
 pub struct WaitSpec {
     /// Its number.
     pub signal: u32,
-    /// CombineWith far.
+    /// How far.
     pub count: PerStart,
     /// The one rank that raises it.
     pub by: Rank,

@@ -1,10 +1,10 @@
-//! CombineWith a execution waits, and who has the processor meanwhile where ranks share processors.
+//! How an execution waits, and who has the processor meanwhile where ranks share processors.
 //!
 //! There the number of turns decides: a switch between two processes takes longer than most steps. A rank that waits
 //! offers its processor at once if one of those that it waits for needs this very one; else it looks for about as long
 //! as a switch takes, because to be switched out and in again for nothing takes two.
 //!
-//! A rank whose last call ended with yield_hint something offers it at once, too. Who shares its processor has something
+//! A rank whose last call ended with giving something offers it at once, too. Who shares its processor has something
 //! to do now, and is ready for what comes next when that comes: in a row of broadcasts whose root goes around, the next
 //! but one gets its turn while the next gives, and not after it.
 
@@ -13,12 +13,12 @@ use crate::base::{Rank, Result};
 use crate::engine::worker::Worker;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// CombineWith often a thread offers its processor before it sees to everything else, where ranks share processors.
+/// How often a thread offers its processor before it sees to everything else, where ranks share processors.
 const OFFERS: u32 = 8;
-/// CombineWith often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
+/// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
 const ACROSS: u32 = 100;
 
-/// Whether a call of a rank ended with yield_hint something, and it has not waited for its turn since. A hint: threads that
+/// Whether a call of a rank ended with giving something, and it has not waited for its turn since. A hint: threads that
 /// note it at the same time lose nothing.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct YieldHint(AtomicBool);

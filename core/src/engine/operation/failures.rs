@@ -4,7 +4,8 @@ use crate::base::Error;
 use crate::engine::operation::order::Order;
 use std::collections::BTreeMap;
 
-/// Reported failures that are remembered. An operation ordered after an older one starts.
+/// Most reported failures that are remembered. After a failure was forgotten, an operation that is
+/// ordered after the failed one starts.
 const REPORTED_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -40,8 +41,9 @@ impl Failures {
         }
     }
 
-    /// Returns the failure that prevents an operation of that order from starting: that of the operation that the order
-    /// names, reported or not, or an unreported one of an operation before.
+    /// Returns the failure that prevents an operation of that order from starting: the failure of
+    /// the operation that the order names, reported or not, or an unreported failure of an earlier
+    /// one.
     pub(in crate::engine) fn blocking_failure(&self, order: Order) -> Option<&Error> {
         let through = |last: u64| {
             self.records.range(..=last).find(|(_, record)| !record.reported).map(|(_, record)| record)

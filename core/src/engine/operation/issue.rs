@@ -324,8 +324,8 @@ impl Worker {
     #[inline]
     pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
         let fabric = self.fabric();
-        // SAFETY: the caller of each public function promised that its buffer stays valid, or the buffer is a slice that
-        // the blocking call borrows until the operation has ended.
+        // SAFETY: the caller of each public function promised that its buffer stays valid, or the
+        // buffer is a slice that the blocking call borrows until the operation has ended.
         unsafe {
             match *action {
                 Operation::Put { to, from, len } => fabric.put(accept, to, from.0, len),
@@ -360,7 +360,7 @@ impl Worker {
         }
     }
 
-    /// Enters an operation into the table that its fabric has just accepted.
+    /// Enters into the table an operation that its fabric has just accepted.
     #[cold]
     pub(in crate::engine) fn enter_in_flight(
         &self,

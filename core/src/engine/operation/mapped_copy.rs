@@ -13,7 +13,8 @@ use crate::segment::GlobalAddress;
 pub enum CachePolicy {
     /// Like an ordinary copy.
     Cached,
-    /// For another processor to read next: through the caches or past them, whichever is faster (`os/store_policy.rs`).
+    /// For another processor to read next: through the caches or past them, whichever is faster
+    /// (`os/memory/store_policy.rs`).
     Adaptive,
     /// Past the caches, to memory: the destination is not fetched before, and takes no room in the caches.
     Streamed,
@@ -27,8 +28,9 @@ impl CachePolicy {
 }
 
 impl Worker {
-    /// Copies `len` bytes of `from`, beginning at `at`, to job memory. A rank that sees a signal raised after that sees all
-    /// the bytes. Returns false, and does nothing, if this process cannot map the memory.
+    /// Copies `len` bytes of `from`, beginning at `at`, to job memory. A rank that sees a signal
+    /// raised after that sees all the bytes. Returns false, and does nothing, if this process
+    /// cannot map the memory.
     #[inline]
     pub fn copy_out(
         &self,
@@ -63,7 +65,8 @@ impl Worker {
         true
     }
 
-    /// Copies job memory to job memory. Returns false, and does nothing, if this process cannot map either.
+    /// Copies job memory to job memory. Returns false, and does nothing, unless this process can
+    /// map both ranges.
     #[inline]
     pub fn copy_across(
         &self,

@@ -65,8 +65,8 @@ impl OperationSet {
         self.unreported.load(Ordering::Relaxed) >= FAILURES_MAX
     }
 
-    /// Returns a new number for an operation that completed within the call, so that no other operation's failure or end is
-    /// taken for its own.
+    /// Returns a new number for an operation that completed within the call, so that no other
+    /// operation's failure or end is taken for its own.
     #[inline]
     pub(in crate::engine) fn next_number(&self) -> u64 {
         self.issued.fetch_add(1, Ordering::Relaxed) + 1

@@ -34,7 +34,8 @@ pub(in crate::engine) struct NewOperation {
 pub(in crate::engine) enum StepResult {
     /// The operation is still in the table.
     More,
-    /// All steps succeeded; `action` names the place for the old value. The entry stays until [`OperationTable::finish`].
+    /// All steps succeeded; `action` names the place for the old value. The entry stays until
+    /// [`OperationTable::finish`].
     Finished { number: u64, action: Operation, fetched: u64 },
     /// The operation had ended already.
     Gone,
@@ -237,8 +238,8 @@ impl OperationTable {
         }
     }
 
-    /// Removes an entry and keeps its outcome for the caller that will take it or for `complete`. Returns `None` if there
-    /// was no entry, otherwise the headline of its failure if it failed.
+    /// Removes an entry and keeps its outcome for the caller that will take it or for `complete`.
+    /// Returns `None` if there was no entry, otherwise the headline of its failure if it failed.
     fn remove(&mut self, number: u64, outcome: Result<u64, Cause>) -> Option<Option<String>> {
         let entry = self.entries.remove(&number)?;
         let action = entry.progress.action;
@@ -258,7 +259,7 @@ impl OperationTable {
         Some(report)
     }
 
-    /// Removes the operations that the failure of `number` prevents from starting from their queues.
+    /// Removes from their queues the operations that cannot start because `number` has failed.
     fn take_held_by(&mut self, number: u64) -> Vec<u64> {
         let one = (number, 0)..=(number, u64::MAX);
         let mut failed: Vec<(u64, u64)> = self.after_one.range(one).copied().collect();

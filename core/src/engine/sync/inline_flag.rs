@@ -1,8 +1,9 @@
 //! A sequence number in the same cache line as its data: a rank that sees the number sees the data.
 //!
-//! One rank at a time writes the data and then the number of the start behind them (`SYNC inline-flag`: the store
-//! releases, the load acquires). The reader waits for exactly that number. Before the writer may write again, the reader
-//! has confirmed by a signal, or by data of its own, that it has read.
+//! One rank at a time writes the data and then the number of the start behind them
+//! (`SYNC inline-flag`: the store releases, the load acquires). The reader waits for exactly that
+//! number. Before the writer may write again, the reader has confirmed by a signal, or by data of
+//! its own, that it has read.
 
 use crate::base::relaxed_if_planted;
 use crate::base::sync::{AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! State shared by threads of a rank, or by ranks: a lock that is only tried, an owner-biased lock, a queue whose length is
-//! read without its lock, a flag beside its data, and user memory that can be revoked.
+//! State shared by threads of a rank, or by ranks: a lock that is only tried, an owner-biased lock,
+//! a queue whose length is read without its lock, a flag beside its data, and user memory that can
+//! be revoked.
 
 pub(super) mod inline_flag;
 pub mod owner_lock;

@@ -7,9 +7,10 @@
 //!                     ^-------drop--------'  '--panic--> poisoned
 //! ```
 //!
-//! While the state is `owned` only the owner accesses the value, and needs no locked instruction for that. Only the owner
-//! releases it. While it is free any borrower may lock it. A thread that gets the value sees everyvalue that the
-//! threads before it did (`SYNC owner_lock`: each store that publishes a state releases, each load acquires).
+//! While the state is `owned`, only the owner accesses the value, and needs no locked instruction
+//! for that. Only the owner releases the value. While the value is free, any borrower may lock it.
+//! A thread that gets the value sees everything that the threads before it did (`SYNC owner_lock`:
+//! each store that publishes a state releases, each load acquires).
 
 use crate::base::sync::{Arc, AtomicU32, Ordering};
 use crate::base::{planted, relaxed_if_planted};

@@ -2,8 +2,9 @@
 #![allow(unsafe_code)]
 //! Unsafe: a borrowed range, valid until it is revoked; `revoke` waits for its users.
 //!
-//! A user increments the count, and `revoke` sets a bit, in the same word. So either the user finds the buffer revoked, or
-//! `revoke` finds the user (`SYNC revocable-enter`) and waits for its end (`SYNC revocable-leave`).
+//! A user increments the count, and `revoke` sets a bit, in the same word. So either the user finds
+//! the buffer revoked, or `revoke` finds the user (`SYNC revocable-enter`) and waits for its end
+//! (`SYNC revocable-leave`).
 
 use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
@@ -43,8 +44,8 @@ impl RevocableBuffer {
     /// Lends `len` bytes at `place`, also for writing if `writable`. A buffer with an owner need not be revoked.
     ///
     /// # Safety
-    /// Until [`RevocableBuffer::revoke`] has returned, or for as long as `owner` lives, the bytes must be valid, and nothing
-    /// else may write them, nor read them if the buffer is writable.
+    /// Until [`RevocableBuffer::revoke`] has returned, or for as long as `owner` lives, the bytes
+    /// must be valid, and nothing else may write them, nor read them if the buffer is writable.
     pub unsafe fn new(
         place: Local,
         len: usize,
@@ -78,8 +79,8 @@ impl RevocableBuffer {
         Ok(Registration { worker: worker.clone(), offset, _used: used.extend() })
     }
 
-    /// Lends the bytes of a view while `body` runs. Revokes them at its end, also after a panic; calls `pause` repeatedly
-    /// while there are users.
+    /// Lends the bytes of a view while `body` runs. Revokes them at its end, also after a panic;
+    /// calls `pause` repeatedly while there are users.
     pub fn lend<R>(
         bytes: BufferView<'_>,
         pause: &dyn Fn(),

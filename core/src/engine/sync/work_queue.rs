@@ -73,8 +73,9 @@ impl<T: Copy> WorkQueue<T> {
         if self.is_empty() { None } else { self.items().front().copied() }
     }
 
-    /// Processes items in order while `is_done` returns true; the first item that is not done stays first. An item is
-    /// removed only after it was processed, so an empty queue has no unfinished work. Returns true if any was processed.
+    /// Processes items in order while `is_done` returns true; the first item that is not done stays
+    /// first. An item is removed only after it was processed, so an empty queue has no unfinished
+    /// work. Returns true if any was processed.
     ///
     /// One thread at a time processes a queue.
     pub fn process(&self, mut is_done: impl FnMut(T) -> bool) -> bool {

@@ -74,7 +74,8 @@ pub struct Transfer {
     pub len: u64,
     /// The signal that a `put_signal` raises.
     pub raise: Option<Raise>,
-    /// The number of the operation, if it was unfinished when the call returned; [`EventKind::Arrived`] records its end.
+    /// The number of the operation, if it was unfinished when the call returned;
+    /// [`EventKind::Arrived`] records its end.
     pub number: Option<u64>,
 }
 
@@ -113,8 +114,8 @@ pub enum EventKind {
     Shared(CommandId, u64),
     /// The effects of a command in flight were applied.
     Retired(CommandId),
-    /// A signal was raised as an effect of the last recorded event of that queue on this thread: the amount, and the value
-    /// after it, if it could be read.
+    /// A signal was raised as an effect of the last recorded event of that queue on this thread:
+    /// the amount, and the value after it, if it could be read.
     Effect(QueueId, GlobalAddress, u64, Option<u64>),
     /// The program raised a signal.
     Raised(Raise),

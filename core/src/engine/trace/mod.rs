@@ -6,9 +6,10 @@
 //! rank_file  the file of each rank; the `tasuki` command joins the files
 //! ```
 //!
-//! A rank without tracing has no recorder. It detects that by one load of its own memory where a command fires or its
-//! effects are applied, in long waits, and in puts, gets, copies and raises. Times come from the platform's clock: ranks of
-//! a node share it; simulated ranks have virtual time.
+//! A rank without tracing has no recorder. It detects that by one load of its own memory where a
+//! command fires or its effects are applied, in long waits, and in puts, gets, copies and raises.
+//! Times come from the platform's clock: ranks of a node share it; simulated ranks have virtual
+//! time.
 
 mod event;
 mod rank_file;

@@ -1,9 +1,10 @@
 //! The recorder of a rank: a ring of a fixed number of events. When it is full, the last events replace the first.
 //!
-//! A thread that records takes the next number by one addition, and the slot of that number. The slot's stamp says which
-//! event it holds: it is odd while the slot is being filled, and even when it is full (`SYNC trace-event`). No thread waits
-//! for another. An event is lost if its slot is still being filled by a thread that was interrupted for a whole round of
-//! the ring, or if its slot is being filled when the ring is read.
+//! A thread that records takes the next number by one addition, and the slot of that number. The
+//! slot's stamp says which event it holds: it is odd while the slot is being filled, and even when
+//! it is full (`SYNC trace-event`). No thread waits for another. An event is lost if its slot is
+//! still being filled by a thread that was interrupted for a whole round of the ring, or if its
+//! slot is being filled when the ring is read.
 
 use super::event::{EventKind, TraceEvent, WORDS};
 use super::rank_file::{RankTrace, part_file};

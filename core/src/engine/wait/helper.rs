@@ -1,5 +1,5 @@
-//! The helper: a thread besides the program's own that makes progress for a rank, or for all ranks of a node, while they
-//! compute. It sleeps when there is nothing to do.
+//! The helper: a thread besides the program's own that makes progress for a rank, or for all ranks
+//! of a node, while they compute. It sleeps when there is nothing to do.
 
 use crate::base::Rank;
 use crate::engine::command_queue::QueuePoller;
@@ -84,7 +84,8 @@ impl Drop for HelperExit<'_> {
 
 /// How long a helper keeps polling after it last had something to do, in ns. Waking it costs the waker 3 to 6 us.
 const AWAKE_NS: u64 = 50_000;
-/// The same for a helper with a processor of its own: ranks that compute for a shorter time find it awake.
+/// How long a helper with a processor of its own keeps polling, in ns: a rank that computes for a
+/// shorter time finds it awake.
 const AWAKE_BOUND_NS: u64 = 200_000_000;
 /// The longest that a helper sleeps while messages of its rank are in progress, in ns. Peers that complete them do not
 /// wake it, because that would cost each of them a read of its park line.
@@ -187,7 +188,8 @@ impl Worker {
         self.node_state().rank_state(rank).notify_helper(self.node_state().wake_mode());
     }
 
-    /// Wakes the helper that runs this rank's queues, its own or the node's, if it sleeps. Returns true if one was woken.
+    /// Wakes the helper that runs this rank's queues, its own or the node's, if it sleeps. Returns
+    /// true if one was woken.
     pub(in crate::engine) fn wakes_helper(&self) -> bool {
         let mode = self.node_state().wake_mode();
         [self.rank(), Rank(0)].into_iter().any(|rank| self.node_state().rank_state(rank).notify_helper(mode))

@@ -21,14 +21,16 @@ use std::time::Duration;
 
 /// An event of a crate above this one that a thread waits for.
 pub trait WaitEvent: Send + Sync + Debug {
-    /// Returns true if a wait for the event should end: it has happened, or the waiting thread itself can make progress.
-    /// State that other threads of the rank may change without a call must be read last.
+    /// Returns true if a wait for the event should end: it has happened, or the waiting thread
+    /// itself can make progress. State that other threads of the rank may change without a call
+    /// must be read last.
     fn happened(&self) -> bool;
 
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, Stage)>;
 
-    /// Returns the only rank whose program must send or receive a message before the event can happen, if that is known.
+    /// Returns the only rank whose program must send or receive a message before the event can
+    /// happen, if that is known.
     fn needs_message_of(&self) -> Option<Rank> {
         None
     }
@@ -37,7 +39,8 @@ pub trait WaitEvent: Send + Sync + Debug {
 /// The condition that a thread of a rank waits for.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// An own signal has reached a value. The rank, if given, is the only one that can raise it; its leaving ends the wait.
+    /// An own signal has reached a value. The rank, if given, is the only one that can raise it;
+    /// its leaving ends the wait.
     Signal(SignalCell, u64, Option<Rank>),
     /// The operation of that number has ended.
     Finished(u64),
@@ -59,8 +62,8 @@ pub enum Condition {
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
 
 impl Worker {
-    /// Waits until the own signal at `cell` has reached `threshold`. `from` is the only rank that can raise it, if that is
-    /// known; `call` names the wait in errors and reports.
+    /// Waits until the own signal at `cell` has reached `threshold`. `from` is the only rank that
+    /// can raise it, if that is known; `call` names the wait in errors and reports.
     #[inline]
     pub fn wait_signal(
         &self,
@@ -93,8 +96,9 @@ impl Worker {
         self.wait(&Condition::Signal(cell, threshold, from), limit, call)
     }
 
-    /// Waits until `condition` is met. Meanwhile makes progress for this rank and its peers, and publishes the wait on the
-    /// node state. Errors: the time limit is reached, a rank has died, or the condition can no longer be met.
+    /// Waits until `condition` is met. Meanwhile makes progress for this rank and its peers, and
+    /// publishes the wait on the node state. Errors: the time limit is reached, a rank has died, or
+    /// the condition can no longer be met.
     #[cold]
     pub fn wait(
         &self,
@@ -111,7 +115,7 @@ impl Worker {
         }
     }
 
-    /// Waits; for a rank that has not left.
+    /// Waits for `condition` without recording a trace event. Only for a rank that has not left.
     pub(in crate::engine) fn wait_untraced(
         &self,
         condition: &Condition,
@@ -167,16 +171,16 @@ impl Worker {
         }
     }
 
-    /// Returns when a pause must end so that a wait that has become long is published and an urgent probe is called, though
-    /// nothing wakes the thread. In the simulator published waits are read only when no event is left, so no pause ends for
-    /// them.
+    /// Returns when a pause must end so that a wait that has become long is published and an urgent
+    /// probe is called, though nothing wakes the thread. In the simulator published waits are read
+    /// only when no event is left, so no pause ends for them.
     fn publish_deadline(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
         let is_asked = self.wait_probe_is_urgent() || self.platform().lets_threads_sleep();
         if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
-    /// Returns the only rank that can end such a wait.
+    /// Returns the only rank that can end a wait for `condition`, if that is known.
     fn ended_by(&self, condition: &Condition) -> Option<EndedBy> {
         match condition {
             Condition::Signal(_, _, Some(by)) if *by != self.rank() => Some(EndedBy::Signal(*by)),
@@ -221,8 +225,8 @@ impl Worker {
         }
     }
 
-    /// Returns why a wait can no longer succeed. After a death, the fabric first fails the operations in flight, so that no
-    /// buffer is in use when the wait for them ends.
+    /// Returns why a wait can no longer succeed. After a death, the fabric first fails the
+    /// operations in flight, so that no buffer is in use when the wait for them ends.
     fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
         if !self.fork_guard().is_alive() {
             return Some(self.fork_guard().why_not()); // another thread has made the rank leave
@@ -243,7 +247,8 @@ impl Worker {
         }
     }
 
-    /// Returns why no call of the rank can succeed any more, if so. Operations in flight are failed then and use no buffer.
+    /// Returns why no call of the rank can succeed any more, if so. Operations in flight are failed
+    /// then and use no buffer.
     pub fn end_if_over(&self) -> Option<Cause> {
         let cause = self.death()?;
         self.fail_operations(&cause);

@@ -32,10 +32,11 @@ const DOZE: Duration = Duration::from_micros(100);
 const SLEEP: Duration = Duration::from_millis(500);
 /// How often to read a signal before the first pause: about 1 us.
 const SPINS: u32 = 100;
-/// The same if ranks share processors.
+/// How often to read a signal before the first pause if ranks share processors.
 const SPINS_OVERSUBSCRIBED: u32 = 5;
-/// The same if they do, but the signal comes from a rank on another processor: about as long as a switch to another rank
-/// and back, 1.5 us.
+/// How often to read a signal before the first pause if ranks share processors, but the signal
+/// comes from a rank on another processor: about as long as a switch to another rank and back, 1.5
+/// us.
 const SPINS_OTHER_PROCESSOR: u32 = 40;
 
 /// The platform of a rank that is a process or a thread of this computer.
@@ -51,7 +52,8 @@ pub struct NodePlatform {
 }
 
 impl NodePlatform {
-    /// Creates the platform of `rank`. All ranks that its membarriers must reach have registered with the scope `fence_scope`.
+    /// Creates the platform of `rank`. All ranks that its membarriers must reach have registered
+    /// with the scope `fence_scope`.
     pub fn new(rank: Rank, node_state: Arc<NodeState>, fence_scope: FenceScope) -> NodePlatform {
         NodePlatform {
             rank,
@@ -102,7 +104,8 @@ impl NodePlatform {
         line.end_sleep();
     }
 
-    /// Begins to sleep as deeply as the wake mode and the node's limit on membarriers allow. Returns the longest sleep, too.
+    /// Begins to sleep as deeply as the wake mode and the node's limit on membarriers allow.
+    /// Returns the longest sleep, too.
     fn begin_sleep(&self, line: &ParkLine) -> (Epoch, Duration) {
         if self.mode == WakeMode::Fence {
             return (line.begin_sleep(ASLEEP, || ()), SLEEP);

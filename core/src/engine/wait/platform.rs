@@ -16,8 +16,8 @@ pub struct Pause<'p> {
     pub met: &'p dyn Fn(&Condition) -> bool,
     /// Returns true if something else needs the rank: a peer's request, a completion, the end of the job.
     pub work: &'p dyn Fn() -> bool,
-    /// Called before the thread sleeps, but not before it only yields: other ranks must not rely on the thread then. `work`
-    /// is called after that.
+    /// Called before the thread sleeps, but not before it only yields: other ranks must not rely on
+    /// the thread then. `work` is called after that.
     pub rest: &'p dyn Fn(),
     /// Called after the thread has slept.
     pub rise: &'p dyn Fn(),
@@ -43,8 +43,9 @@ pub trait Platform: Send + Sync + Debug {
         self.pause(pause);
     }
 
-    /// Lets a helper sleep on standby, whatever happens to its rank, until a command was written for the rank, the job is
-    /// over, `over` is met, or the helper is activated. May return earlier for no reason.
+    /// Lets a helper sleep on standby, whatever happens to its rank, until a command was written
+    /// for the rank, the job is over, `over` is met, or the helper is activated. May return earlier
+    /// for no reason.
     fn keep_on_standby(&self, _over: &Condition) {}
 
     /// Wakes the rank's helper if it is on standby.
@@ -56,7 +57,8 @@ pub trait Platform: Send + Sync + Debug {
     /// Returns how often to read a word before the first pause. Constant.
     fn spins(&self) -> u32;
 
-    /// The same for a word that only `from` writes, if the rank has no processor of its own.
+    /// Returns how often to read a word that only `from` writes, before the first pause of a rank
+    /// that has no processor of its own.
     fn spins_for(&self, _from: Rank) -> u32 {
         self.spins()
     }

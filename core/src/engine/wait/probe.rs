@@ -1,8 +1,9 @@
 //! Probes that long waits call to find out whether they can end at all.
 //!
-//! A crate above this one knows more of a call than its waits show. For example, only a check of all ranks shows that they
-//! are in different collective calls. The crate registers a [`WaitProbe`], and a thread in such a call selects it. A wait
-//! that has become long calls the probe from time to time, and ends with its error.
+//! A crate above this one knows more of a call than its waits show. For example, only a check of
+//! all ranks shows that they are in different collective calls. The crate registers a
+//! [`WaitProbe`], and a thread in such a call selects it. A wait that has become long calls the
+//! probe from time to time, and ends with its error.
 
 use crate::base::Cause;
 use crate::engine::worker::Worker;
@@ -15,8 +16,8 @@ pub trait WaitProbe: Send + Sync + Debug {
     /// Returns why the call cannot succeed.
     fn probe_error(&self) -> Option<Cause>;
 
-    /// Returns true if the probe must be called as soon as a wait is long, though nothing happens: it then informs others,
-    /// which may be asleep, or it has been informed before. Constant.
+    /// Returns true if the probe must be called as soon as a wait is long, though nothing happens:
+    /// it then informs others, which may be asleep, or it has been informed before. Constant.
     fn is_urgent(&self) -> bool {
         false
     }

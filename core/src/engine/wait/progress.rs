@@ -13,8 +13,9 @@ const BATCH: usize = 64;
 /// Refusals after which no further operation is tried in one call. Operations for other peers may be accepted.
 const REFUSALS_MAX: usize = 16;
 
-/// Operations whose steps the fabric has refused: they are put back when this is dropped. Also if the call of the fabric
-/// unwinds, as in a simulated rank that is killed, because threads wait for the buffers of these operations.
+/// Operations whose steps the fabric has refused: they are put back when this is dropped. Also if
+/// the call of the fabric unwinds, as in a simulated rank that is killed, because threads wait for
+/// the buffers of these operations.
 struct RefusedSteps<'o> {
     operations: &'o OperationSet,
     numbers: [u64; REFUSALS_MAX],

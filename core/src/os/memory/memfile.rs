@@ -72,7 +72,8 @@ impl MemFile {
         self.fd.as_fd()
     }
 
-    /// Reads bytes from `offset` on without mapping them or allocating pages. Error: the file ends before `into` is full.
+    /// Reads bytes from `offset` on without mapping them or allocating pages. Error: the file ends
+    /// before `into` is full.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < into.len() {

@@ -1,9 +1,10 @@
 //! Chooses ordinary or non-temporal stores, whichever is faster, for copies of bytes that another processor reads next.
 //!
-//! An ordinary store first fetches its cache line from the processor that read it last. If the two processors share a
-//! cache, this costs 1 to 2 ns a line. If they do not, it costs 20 to 40 ns: three times the cost of a non-temporal store
-//! and a read from memory. Only measuring tells which case it is: processors of a virtual machine share a cache at one
-//! moment and not at the next. So the policy times an ordinary copy now and then.
+//! An ordinary store first fetches its cache line from the processor that read it last. If the two
+//! processors share a cache, this costs 1 to 2 ns a line. If they do not, it costs 20 to 40 ns:
+//! three times the cost of a non-temporal store and a read from memory. Only measuring tells which
+//! case it is: processors of a virtual machine share a cache at one moment and not at the next. So
+//! the policy times an ordinary copy now and then.
 #![allow(unsafe_code)]
 //! Unsafe: passes its caller's promise on to the two kinds of copy.
 
@@ -17,8 +18,9 @@ pub const SHORT: usize = 2048;
 const SLOW_NS: u64 = 12;
 /// Bytes of a cache line.
 const LINE: u64 = copy::LINE as u64;
-/// Non-temporal stores cost the reader more, which the writer does not see. So they are used only if they take less than
-/// this fraction, two fifths, of the time of ordinary stores. Where a cache is shared, 4 KiB take about half.
+/// Non-temporal stores cost the reader more, which the writer does not see. So they are used only
+/// if they take less than this fraction, two fifths, of the time of ordinary stores. Where a cache
+/// is shared, 4 KiB take about half.
 const MARGIN: (u64, u64) = (2, 5);
 /// Ordinary copies between two timed ones. The period of seven is odd, because calls often alternate in twos and fours.
 /// After non-temporal copies, as many ordinary ones bring the lines back into the caches before the next timed copy.

@@ -78,8 +78,9 @@ pub fn allow_descriptors(wanted: u64) -> Result<()> {
     allow(libc::RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", all, "open files are needed", "ulimit -Hn")
 }
 
-/// Raises the soft limit so that this process can create a file of `wanted` bytes. Error: the hard limit is lower. Without
-/// this, the kernel would end the process by a signal (SIGXFSZ) instead of returning an error.
+/// Raises the soft limit so that this process can create a file of `wanted` bytes. Error: the hard
+/// limit is lower. Without this, the kernel would end the process by a signal (SIGXFSZ) instead of
+/// returning an error.
 pub fn allow_file_size(wanted: u64) -> Result<()> {
     let purpose = "bytes of a sparse file are needed for a rank's memory";
     allow(libc::RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", wanted, purpose, "ulimit -Hf")

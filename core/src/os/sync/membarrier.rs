@@ -13,8 +13,8 @@ const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 /// The processes whose processors the fence reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FenceScope {
-    /// All processes that registered for it. The kernel silently skips processes that did not. So each writer of signals
-    /// must register before it gets its first address.
+    /// All processes that registered for it. The kernel silently skips processes that did not. So
+    /// each writer of signals must register before it gets its first address.
     Registered,
     /// The threads of this process.
     Process,

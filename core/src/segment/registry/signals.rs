@@ -16,9 +16,10 @@ impl Registry {
         Ok((state.signals - 1) as u32)
     }
 
-    /// Allocates `count` consecutive private signals and returns the first number. The rank must send the numbers to the
-    /// ranks that raise the signals, unless all ranks have allocated as many before. Private signals do not count in
-    /// [`Usage::signals`](super::Usage::signals). They may have been raised for an earlier user who freed them.
+    /// Allocates `count` consecutive private signals and returns the first number. The rank must
+    /// send the numbers to the ranks that raise the signals, unless all ranks have allocated as
+    /// many before. Private signals do not count in [`Usage::signals`](super::Usage::signals). They
+    /// may have been raised for an earlier user who freed them.
     pub fn private_signals(&self, count: u32) -> Result<u32> {
         let freed = self.state().freed_signals.get_mut(&count).and_then(Vec::pop);
         freed.map_or_else(|| self.untouched_signals(count), Ok)

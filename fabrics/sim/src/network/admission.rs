@@ -42,7 +42,8 @@ impl SimState {
                     if let End::There(at) = end {
                         self.memory.check_address(at)?;
                         if self.ends_early() && !task.is_get() {
-                            // An operation that ends before it arrives could not report the error, so the issuer checks here.
+                            // An operation that ends before it arrives could not report the error,
+                            // so the issuer checks here.
                             self.probe(at, len)?;
                         }
                     }
@@ -79,8 +80,8 @@ impl SimState {
         }
     }
 
-    /// Returns true if the connection to a peer takes another operation now. If it may take one later without the end of
-    /// any operation, a retry event is scheduled for the rank.
+    /// Returns true if the connection to a peer takes another operation now. If it may take one
+    /// later without the end of any operation, a retry event is scheduled for the rank.
     pub(crate) fn has_room(&mut self, issuer: Rank, peer: Rank) -> bool {
         if self.rank(issuer).outstanding >= self.sim.limits.outstanding_max
             || self.never_has_room(issuer, peer)

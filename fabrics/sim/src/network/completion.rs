@@ -8,7 +8,8 @@ use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Condition;
 
 impl SimState {
-    /// Notes that an operation has arrived completely (or, `Err`, that it failed) and sends the completion to the issuer.
+    /// Notes that an operation has arrived completely (or, `Err`, that it failed) and sends the
+    /// completion to the issuer.
     pub(crate) fn operation_arrived(&mut self, id: InFlightId, outcome: Result<u64, Cause>) {
         let Some(operation) = self.in_flight.get_mut(&id) else { return };
         if std::mem::replace(&mut operation.settled, true) {
@@ -121,8 +122,9 @@ impl SimState {
         }
     }
 
-    /// Separates the operations of a rank from its memory: they touch no local buffer from now on. They end with `cause`,
-    /// or without a report if there is none. Bytes that were read before still arrive.
+    /// Separates the operations of a rank from its memory: they touch no local buffer from now on.
+    /// They end with `cause`, or without a report if there is none. Bytes that were read before
+    /// still arrive.
     pub(crate) fn abandon_operations(&mut self, issuer: Rank, cause: Option<&Cause>) {
         let all = InFlightId { issuer, number: 0 }..=InFlightId { issuer, number: u64::MAX };
         let numbers: Vec<InFlightId> = self.in_flight.range(all).map(|(&id, _)| id).collect();

@@ -82,7 +82,7 @@ impl SimState {
         let state = &mut group_state.states[group.me];
         if group_state.members != group.members || group_state.bytes != group.bytes || state.is_open {
             return Err(Cause::Argument(format!(
-                "group {:#x} is open already, or with other members or sizes",
+                "group {:#x} is open already on this rank, or another member has given other members or sizes",
                 group.key
             )));
         }

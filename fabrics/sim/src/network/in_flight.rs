@@ -1,4 +1,4 @@
-//! Operations in operation, from acceptance to the removal of their state.
+//! Operations in flight, from acceptance to the removal of their state.
 
 use std::ops::Range;
 use tasuki_core::base::Rank;
@@ -91,7 +91,7 @@ pub(crate) struct Piece {
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// An operation in operation.
+/// An operation in flight.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) task: Task,

@@ -17,7 +17,8 @@ use tasuki_core::segment::{GlobalAddress, Kind, MappedRange, Section, layout};
 #[derive(Debug)]
 pub(crate) struct Memory {
     windows: Vec<Arc<MappedRange>>,
-    /// Whether each rank has left. Registered memory of the program's own is gone with its rank.
+    /// For each rank, true if it has left. Registered memory of the program's own is gone with its
+    /// rank.
     left: Vec<bool>,
 }
 
@@ -141,7 +142,8 @@ impl Memory {
     pub(crate) fn write_command(&self, write: &CommandWrite) -> Result<(), Cause> {
         for at in (0..write.lines as usize).rev() {
             let access = self.access(write.places[at], size_of::<RingLine>() as u64)?;
-            // SAFETY: the access covers the line; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            // SAFETY: the access covers the line; a line is made of atomics, and lies in a queue,
+            // whose lines are aligned.
             let line = unsafe { access.place.cast::<RingLine>().as_ref() };
             line.write(write.position + at as u64, &write.words[at]);
         }

@@ -1,7 +1,8 @@
 //! Moving bytes: the source is read piece by piece at random moments, and the pieces arrive in any order.
 #![allow(unsafe_code)]
-//! Unsafe: copies from and to local buffers of operations in operation. Their issuers keep the buffers until the
-//! operation has ended. An operation that no longer uses its buffer has lost its pieces or was removed.
+//! Unsafe: copies from and to local buffers of operations in flight. Their issuers keep the buffers
+//! until the operation has ended. An operation that no longer uses its buffer has lost its pieces
+//! or was removed.
 
 use crate::network::in_flight::{End, InFlight, InFlightId, Piece, Task};
 use crate::run_hash::RunEvent;
@@ -114,7 +115,8 @@ impl SimState {
         match from {
             End::Here(local) => {
                 let from = local.0.wrapping_add(range.start).cast_const();
-                // SAFETY: the operation is in operation and has an unread piece, so its buffer is kept.
+                // SAFETY: the operation is in flight and has an unread piece, so its buffer is
+                // kept.
                 unsafe { copy::copy(from, bytes.as_mut_ptr(), bytes.len()) };
             }
             End::There(at) => {
@@ -164,7 +166,8 @@ impl SimState {
         match to {
             End::Here(local) => {
                 let to = local.0.wrapping_add(range.start);
-                // SAFETY: the operation is in operation and has a piece that has not been written, so its buffer is kept.
+                // SAFETY: the operation is in flight and has a piece that has not been written,
+                // so its buffer is kept.
                 unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
             }
             End::There(at) => {

@@ -43,8 +43,8 @@ pub(crate) struct Actor {
     pub(crate) condition: Option<Condition>,
     /// The thread is paused until a command is written for its rank; other events of the rank do not wake it.
     pub(crate) is_on_standby: bool,
-    /// The thread whose end this thread waits for. Nothing else ends this wait, not even its own death, because the other
-    /// thread may use what this one has lent it.
+    /// The thread whose end this thread waits for. Nothing else ends this wait, not even its own
+    /// death, because the other thread may use what this one has lent it.
     pub(crate) joining: Option<usize>,
 }
 

@@ -72,7 +72,7 @@ impl SimState {
         let waits = self.waits();
         let Some((first, what)) = waits.first() else { return self.kill_all() };
         let how = format!("deadlock together with {} other ranks; it waits in {what}", waits.len() - 1);
-        let text = format!("deadlock: {} ranks wait and no operation is in operation", waits.len());
+        let text = format!("deadlock: {} ranks wait and no operation is in flight", waits.len());
         let mut error = Error::new(Cause::Program(text));
         for (rank, what) in &waits {
             error = error.note(format!("rank {rank} waits in {what}"));

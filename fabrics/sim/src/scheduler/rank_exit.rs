@@ -37,8 +37,9 @@ impl SimState {
         }
     }
 
-    /// Kills a rank: its calls unwind from now on. What it has sent still arrives; what is sent to it never does. Its
-    /// operations in operation end with an error, because its destructors may wait for them while they use lent memory.
+    /// Kills a rank: its calls unwind from now on. What it has sent still arrives; what is sent to
+    /// it never does. Its operations in flight end with an error, because its destructors may wait
+    /// for them while they use lent memory.
     pub(crate) fn die(&mut self, rank: Rank, silent: bool) {
         if self.rank(rank).dead || self.rank(rank).alive == 0 {
             return;

@@ -66,8 +66,8 @@ fn multicast(worker: &Worker, len: u64) -> Result<()> {
     retry(worker, || worker.fabric().multicast(KEY, len))
 }
 
-/// Runs rounds in which each rank puts a value to the next rank, with a barrier. Returns how often the rank read an older
-/// value.
+/// Runs rounds in which each rank puts a value to the next rank, with a barrier. Returns how often
+/// the rank read an older value.
 fn stale_after_barriers(worker: &Worker) -> Result<u64> {
     open_on_all(worker)?;
     let (me, size) = (worker.rank().0, worker.size() as u32);

@@ -114,8 +114,8 @@ fn post_and_wait(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) ->
     end.unwrap()
 }
 
-/// Returns whether the bytes of a put are visible in the target's memory when the flush after it has ended, and whether
-/// they are visible when the put itself has ended.
+/// Returns two results: true if the bytes of a put are visible in the target's memory when the
+/// flush after it has ended, and true if they are visible when the put itself has ended.
 fn visible_after_flush(sim: &Sim) -> (bool, bool) {
     let seen = run_well(sim, |worker| {
         let mut seen = (true, true);

@@ -61,7 +61,8 @@ impl Fold {
         self.among.rank_of(place)
     }
 
-    /// Adds the steps of a rank that is folded: it sends its values once `values_ready` is met, and waits for the result.
+    /// Adds the steps of a rank that is folded: it sends its values once `values_ready` is met, and
+    /// waits for the result.
     pub(in super::super) fn send_values(&self, to: usize, values_ready: StepTrigger, part: &mut RankPart) {
         let me = part.rank();
         part.copy(values_ready, DATA.on(me, 0), self.incoming.on(to, 0), self.bytes)

@@ -12,7 +12,7 @@
 //! to optimize collective operation performance" (2000); Traff, "Efficient allgather for regular SMP-clusters" (2006).
 //!
 //! ```text
-//! barrier, bcast, reduce, allreduce, allgather   one each        work   what they have to do
+//! barrier, bcast, reduce, allreduce, allgather   one file each        work_formulas   their work
 //! ```
 
 mod allgather;

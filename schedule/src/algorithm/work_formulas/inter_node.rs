@@ -6,7 +6,7 @@
 //! a chain of them leaves it once. In a ring, the hops from the last rank of a node to the first one of the next leave
 //! the node. All other hand-overs are assumed to leave it.
 //!
-//! `p` ranks, `k` on each of `nodes` nodes; `n` bytes as in `work/mod.rs`.
+//! `p` ranks, `k` on each of `nodes` nodes; `n` bytes as in `work_formulas/mod.rs`.
 
 use crate::algorithm::{Algorithm, CollectiveKind, Work, doublings};
 use crate::shape::Shape;

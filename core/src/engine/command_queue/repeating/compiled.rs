@@ -5,7 +5,7 @@
 //!
 //! Whoever runs a queue reads a command out of its lines, looks for the queue, the memory and the signals that it
 //! names, and books what is under way. A rank that runs a program of its own knows all that. It takes the lease as
-//! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. EventKind it
+//! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it
 //! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
 
 use crate::base::Cause;
@@ -48,7 +48,7 @@ struct CompiledStep {
     effects: [Option<Effect>; 2],
 }
 
-/// EventKind a step waits for: a threshold that grows with each pass.
+/// What a step waits for: a threshold that grows with each pass.
 #[derive(Debug)]
 struct CompiledWait {
     cell: DirectCell,

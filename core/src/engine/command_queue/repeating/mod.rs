@@ -43,7 +43,7 @@ pub struct RepeatingQueue {
 pub struct SignalTarget {
     /// The signal.
     pub cell: SignalCell,
-    /// EventKind it has counted then.
+    /// What it has counted then.
     pub threshold: u64,
 }
 

@@ -12,9 +12,10 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::{is_signal, signal_offset};
 
 impl Worker {
-    /// Takes the lease of the only queue that waits for a signal, before the signal is raised. Then the queue's rank,
-    /// which may be polling, does not run the queue. This processor does, because its cache holds the lines. Returns
-    /// the mark of the queue if the lease was taken. Other queues may begin to wait for the signal before it is raised.
+    /// Takes the lease of the only queue that waits for a signal, before the signal is raised. Then
+    /// this thread runs the queue, because its cache holds the lines, and the queue's rank does
+    /// not, even if it is polling. Returns the mark of the queue if the lease was taken. Other
+    /// queues may begin to wait for the signal before it is raised.
     #[inline(always)]
     fn acquire_waiting_queue(&self, signal: GlobalAddress, ready: &mut ReadyList) -> Option<u64> {
         if !self.commands().direct || !is_signal(signal.offset()) {

@@ -48,8 +48,8 @@ struct ReadResult {
 pub(in crate::engine::command_queue) type Failure = Option<Poison>;
 
 impl Worker {
-    /// Called after a signal was raised for which commands wait: in the queue of the mark, or in several. If the owner
-    /// polls, it runs the queue; else this thread does.
+    /// Called after a signal was raised that commands wait for, in the queue that `mark` names or
+    /// in several queues. If the owner polls, it runs the queue; else this thread does.
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
         if self.directory_of(owner).is_none() {
@@ -133,8 +133,8 @@ impl Worker {
         }
     }
 
-    /// Releases a lease, and then runs the command that was taken for this rank. If the lease was marked meanwhile,
-    /// runs the queue again before.
+    /// Releases a lease, and then runs the command that was taken for this rank. If the lease was
+    /// marked meanwhile, runs the queue once more before it releases the lease.
     pub(in crate::engine::command_queue) fn release(
         &self,
         resolved: &ResolvedQueue<'_>,
@@ -183,7 +183,7 @@ impl Worker {
         (deferred, progressed || deferred.is_some())
     }
 
-    /// Same as [`Worker::run_under_lease`] if a long command may have been taken already.
+    /// Does what [`Worker::run_under_lease`] does, if a long command may have been taken already.
     fn run_under_lease_with(
         &self,
         resolved: &ResolvedQueue<'_>,
@@ -508,7 +508,7 @@ impl Worker {
             let (waits, is_next) = (calls_wait && is_call, !(is_reduction && reduces_wait));
             (calls_wait, reduces_wait) = (calls_wait || is_call, reduces_wait || is_reduction);
             if stage != InFlightStage::Fired || !is_next {
-                continue; // the rank that ends the reduction before it runs the queue again
+                continue; // the rank that ends the earlier reduction runs the queue again
             }
             let may_run = self.may_run(&command);
             if waits {

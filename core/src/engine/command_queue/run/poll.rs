@@ -11,8 +11,9 @@ use crate::queue::lease::LeaseSnapshot;
 use crate::queue::ring::{LINE_WORDS, RingLineState};
 use std::cell::Cell;
 
-/// A waiting thread polls the ring once in this number of polls of signals. A poster has to wait for the cache line
-/// that a poll has read, and consecutive posts are read together anyway.
+/// A waiting thread polls the ring once per this number of polls of signals. More polls would cost
+/// posters time: a poll fetches the ring's cache line, and the next poster has to fetch it back.
+/// Consecutive posts are read together anyway.
 const POLLS_PER_RING_POLL: u32 = 4;
 /// Number of polls of a wait before it registers as a poller, which costs two locked instructions.
 const QUICK_POLLS: u32 = 16;
@@ -245,7 +246,7 @@ impl Worker {
             || !snapshots().eq(seen)
     }
 
-    /// The last poll of the rank's queues before it stops to poll.
+    /// Polls the rank's queues for the last time before the thread stops polling.
     fn final_poll(&self) {
         self.run_calls();
         self.forward_taken();

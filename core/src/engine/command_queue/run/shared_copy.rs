@@ -14,8 +14,8 @@ use crate::segment::GlobalAddress;
 const SHARED_BYTES_MIN: u64 = 128 << 10;
 /// Fewest bytes of a copy for which a helper is woken. Waking takes 5 us, in which one processor copies 200 KiB.
 const HELPER_BYTES_MIN: u64 = 512 << 10;
-/// Bytes of a chunk, except in the longest copies. Copying a chunk takes some microseconds, by which the wait of the
-/// rank that copies it may be delayed.
+/// Bytes of a chunk, except in the longest copies. A rank that copies a chunk does not check for
+/// the end of its own wait meanwhile, which is some microseconds.
 const CHUNK: u64 = 64 << 10;
 
 /// Bytes of each chunk of a copy.

@@ -5,8 +5,9 @@
 //! - `exit_from_a_thread`: a thread of rank 1 ends the process with code 0.
 //! - `fork_returns`, `fork_fails`, `fork_panics`: each rank forks a child that returns from the
 //!   program, fails, or panics. The rank waits until the child has ended, and continues.
-#![allow(unsafe_code)]
+//!
 //! Unsafe: a fork whose child returns from the program, which is what the test is about.
+#![allow(unsafe_code)]
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

@@ -206,7 +206,8 @@ impl Communicator {
         self.size
     }
 
-    /// Bytes that plans of this rank's communicators take, and calls that became cache: buffers and signals.
+    /// Bytes that the plans and the cached schedules of this rank's communicators take: buffers and
+    /// signals.
     pub fn plan_bytes(&self) -> u64 {
         self.of_rank.plan_bytes.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
 //! Which calls members are in, where they do not reach each other's words: who waits long tells the member after it.
 //!
 //! Steps that the network does by itself find nobody who is in another call, or has left; and who waits for messages
-//! does not find those who wait for the network. So each member counts its calls, as for the [call_log](crate::mismatch::call_log), and
-//! one whose wait has become a long one says in a line of the next member's which call it is in, and which ones it was
+//! does not find those who wait for the network. So each member counts its calls, as
+//! for the [call_log](crate::mismatch::call_log), and one whose wait has become a long one says in a line of the next member's which call it is in, and which ones it was
 //! in before; one that leaves, or that has failed in a call of the network's, says that. Who waits and reads of another
 //! call than its own, or of a member that will never come to its own, ends with that. It hands what it has read on, and
 //! so does everybody who reads of a member that has left or failed, and waits: so all hear of it that wait in calls of

@@ -25,7 +25,7 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_message::{CallNames, Context};
 use tasuki_schedule::shape::CollectiveKind;
 
-/// Calls of a communicator that can be under way: the slots of one page.
+/// Calls of a communicator that can be under way: the slots of one bank.
 pub(crate) const SLOTS: u32 = 64;
 
 /// Combines values: the left becomes left with right. Whichever thread of the rank waits calls it.

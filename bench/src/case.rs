@@ -23,7 +23,7 @@ pub(crate) enum Case {
     /// The same with 600 more receives outstanding; and the time from posting to posting
     Posted,
     /// The same as message while 6 more ranks wait on the same two processors
-    Crowd,
+    Oversubscribed,
     /// Messages of 8 bytes a second: 64 receives posted, 64 sends, one answer
     Rate,
     /// Get 8 bytes that their owner wrote last
@@ -67,13 +67,13 @@ pub(crate) enum Case {
     /// Plans of collectives, started and waited for, beside calls (--ranks, --sizes)
     Persistent,
     /// Plans by a list of one rank, beside lists of all ranks (--ranks, --sizes)
-    Rooted,
+    SingleDriver,
     /// Start a fuzzy barrier that all others have started, and find it over (--ranks)
     Fuzzy,
     /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
     FuzzyHidden,
     /// Commands a second that 16 ranks post to one queue of 1,024 places
-    Pressure,
+    QueueContention,
     /// Copies of 1 MiB from a rank that works and makes no call, by the other one
     OverlapCopy,
     /// The same from that rank to one that sleeps, by a third one
@@ -118,7 +118,7 @@ impl Case {
         match self {
             Case::Limit => Kind::Limit,
             Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
-            Case::Message | Case::Posted | Case::Crowd | Case::Rate => Kind::Words,
+            Case::Message | Case::Posted | Case::Oversubscribed | Case::Rate => Kind::Words,
             Case::Post | Case::Chain | Case::Handler => Kind::Words,
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 Kind::Blocks
@@ -127,9 +127,9 @@ impl Case {
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather | Case::Alltoall => Kind::Collective,
             Case::Scatter | Case::ReduceScatter | Case::Persistent => Kind::Collective,
-            Case::Rooted => Kind::Collective,
+            Case::SingleDriver => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
-            Case::Pressure | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
+            Case::QueueContention | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
             Case::OverlapColl => Kind::Whole,
         }
@@ -139,12 +139,12 @@ impl Case {
     pub(crate) fn ranks(self) -> &'static [usize] {
         match self.kind() {
             _ if self == Case::Startup => &[64],
-            _ if self == Case::Pressure => &[queue_contention::RANKS],
+            _ if self == Case::QueueContention => &[queue_contention::RANKS],
             _ if self == Case::Thirdparty => &[copy_overlap::THIRDPARTY_RANKS],
             _ if self == Case::OverlapColl => &[collective_overlap::RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
-            _ if self == Case::Rooted => &[2, 4, 8, 16],
+            _ if self == Case::SingleDriver => &[2, 4, 8, 16],
             Kind::Collective => &[2, 4, 8],
             _ => &[2],
         }
@@ -170,7 +170,7 @@ impl Case {
     pub(crate) fn has_peers(self) -> bool {
         let is_of_words = matches!(self, Case::Message | Case::Posted | Case::Rate | Case::Handler);
         let is_put = self == Case::BandwidthPut;
-        let is_call = self.kind() == Kind::Collective && self != Case::Rooted;
+        let is_call = self.kind() == Kind::Collective && self != Case::SingleDriver;
         is_of_words || (self.kind() == Kind::Blocks && !is_put) || is_call
     }
 

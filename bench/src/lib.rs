@@ -25,13 +25,13 @@ mod sizes;
 mod system_info;
 pub mod tuning;
 
-pub use harness::process_role::{PartArgs, SUBCOMMAND, play};
+pub use harness::process_role::{ProcessRoleArgs, SUBCOMMAND, play};
 
 use case::Case;
 use clap::ValueEnum;
 use machine::Machine;
 use peers::Peer;
-use run::Wanted;
+use run::RunWanted;
 use std::path::PathBuf;
 use tasuki_command::Sink;
 use tasuki_command::print;
@@ -119,7 +119,7 @@ pub fn command(args: &Args) -> anyhow::Result<u8> {
     if args.tune {
         return tuning::command::command(&Machine::this()?);
     }
-    let wanted = Wanted::new(args)?;
+    let wanted = RunWanted::new(args)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
     let (json, plot) = (open(&args.json)?, open(&args.plot)?);
     let machine = Machine::this()?;

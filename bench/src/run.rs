@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use tasuki_command::{misuse, warn};
 
 /// What is asked for, checked.
-pub(crate) struct Wanted {
+pub(crate) struct RunWanted {
     pub(crate) cases: Vec<Case>,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
 }
 
 /// What came of it.
-pub(crate) struct Taken {
+pub(crate) struct RunFigures {
     pub(crate) rows: Vec<Row>,
     pub(crate) around: Circumstances,
     off: Vec<Off>,
@@ -42,14 +42,14 @@ fn set<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-impl Wanted {
-    pub(crate) fn new(args: &Args) -> anyhow::Result<Wanted> {
+impl RunWanted {
+    pub(crate) fn new(args: &Args) -> anyhow::Result<RunWanted> {
         let cases = if args.cases.is_empty() { Case::all().to_vec() } else { args.cases.clone() };
         let named = args.against.iter().flat_map(|against| &against.0);
         let is_named = |peer: &Peer| named.clone().any(|named| named == peer);
         let peers = Peer::ALL.into_iter().filter(is_named).collect();
         let (ranks, sizes) = (set(args.ranks.clone()), set(args.sizes.clone()));
-        let wanted = Wanted { cases: set(cases), ranks, sizes, peers, home: home()? };
+        let wanted = RunWanted { cases: set(cases), ranks, sizes, peers, home: home()? };
         wanted.check(args)?;
         Ok(wanted)
     }
@@ -115,7 +115,7 @@ impl Wanted {
         cases.iter().map(|&case| self.seconds(case)).sum()
     }
 
-    pub(crate) fn take(&self, machine: &Machine) -> anyhow::Result<Taken> {
+    pub(crate) fn take(&self, machine: &Machine) -> anyhow::Result<RunFigures> {
         let tuning = Tuning::here()?;
         tuning.remark().iter().for_each(|remark| warn(remark));
         let others = Others::watch();
@@ -129,7 +129,7 @@ impl Wanted {
             failures: Vec::new(),
             remarks: Vec::new(),
         };
-        let mut taken = Taken { rows: Vec::new(), around, off: Vec::new() };
+        let mut taken = RunFigures { rows: Vec::new(), around, off: Vec::new() };
         let of_kind = |is_of_it: fn(&Case) -> bool| -> Vec<Case> {
             self.cases.iter().copied().filter(is_of_it).collect()
         };
@@ -155,7 +155,7 @@ impl Wanted {
         Ok(taken)
     }
 
-    fn two(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
+    fn two(&self, taken: &mut RunFigures, cases: &[Case], machine: &Machine, progress: &mut Progress) {
         if cases.is_empty() {
             return;
         }
@@ -163,7 +163,13 @@ impl Wanted {
         self.by_ranks(taken, cases, 2, machine, progress);
     }
 
-    fn collectives(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
+    fn collectives(
+        &self,
+        taken: &mut RunFigures,
+        cases: &[Case],
+        machine: &Machine,
+        progress: &mut Progress,
+    ) {
         for ranks in set(cases.iter().flat_map(|case| self.ranks_of(*case)).copied().collect()) {
             let has = |case: &Case| self.ranks_of(*case).contains(&ranks);
             let cases: Vec<Case> = cases.iter().copied().filter(has).collect();
@@ -174,7 +180,7 @@ impl Wanted {
     }
 
     /// Each in a job of its own: so many ranks it has.
-    fn roles(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
+    fn roles(&self, taken: &mut RunFigures, cases: &[Case], machine: &Machine, progress: &mut Progress) {
         for &case in cases {
             for &ranks in case.ranks() {
                 progress.begin(&case.to_string(), self.seconds(case));
@@ -186,7 +192,7 @@ impl Wanted {
     /// Figures of ranks that take turns with each other and with other libraries.
     fn by_ranks(
         &self,
-        taken: &mut Taken,
+        taken: &mut RunFigures,
         cases: &[Case],
         ranks: usize,
         machine: &Machine,
@@ -198,7 +204,7 @@ impl Wanted {
         let (home, sizes) = (self.home.clone(), self.sizes.clone());
         let invited = Invited { peers, home, processors, ranks, sizes, rounds: effort.rounds };
         let (sizes, processors) = (&self.sizes, &machine.processors);
-        let wanted = interleaved_jobs::Wanted { cases, sizes, ranks, effort, processors, tune: None };
+        let wanted = interleaved_jobs::JobsWanted { cases, sizes, ranks, effort, processors, tune: None };
         match interleaved_jobs::take(&wanted, Opponents::new(invited), progress) {
             Ok(told) => {
                 // One hand-over is shown: that of two ranks, if they had one.
@@ -216,7 +222,7 @@ impl Wanted {
         }
     }
 
-    fn whole(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
+    fn whole(&self, taken: &mut RunFigures, cases: &[Case], machine: &Machine, progress: &mut Progress) {
         let mut jobs = Whole::new(&machine.processors, Effort::FULL.hand_over);
         for &case in cases {
             progress.begin(&case.to_string(), self.seconds(case));
@@ -229,7 +235,7 @@ impl Wanted {
         }
     }
 
-    fn compare(&self, taken: &mut Taken) {
+    fn compare(&self, taken: &mut RunFigures) {
         let hand_over = taken.rows.iter().find(|row| row.variant == "hand_over").map(|row| row.median);
         let mut off = std::mem::take(&mut taken.off);
         off.extend(hand_over.map(|ns| too_bad(&taken.rows, ns)).unwrap_or_default());

@@ -32,7 +32,7 @@ pub(crate) fn of(case: Case, asked: &[u64]) -> &[u64] {
         Case::BandwidthStream => STREAM,
         Case::SharedCopy => SHARED,
         Case::Bcast => BROADCASTS,
-        Case::Allreduce | Case::Persistent | Case::Rooted => SUMS,
+        Case::Allreduce | Case::Persistent | Case::SingleDriver => SUMS,
         _ if case.kind() == Kind::Collective => SHORT,
         _ => USUAL,
     }

@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::os::affinity;
-use tasuki_schedule::{CollectiveKind, Costs, Selection, Shape};
+use tasuki_schedule::{CollectiveKind, CostParameters, Selection, Shape};
 
 /// What a member would choose by, and what all do, as soon as that is known.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +24,8 @@ pub(crate) struct Agreed {
 
 impl Agreed {
     /// Whether this member is told to take that algorithm.
-    pub(crate) fn is_forced(&self, operation: CollectiveKind, name: &str) -> bool {
-        self.own.forced.of(operation).is_some_and(|algorithm| algorithm.name == name)
+    pub(crate) fn is_forced(&self, collective: CollectiveKind, name: &str) -> bool {
+        self.own.forced.of(collective).is_some_and(|algorithm| algorithm.name == name)
     }
 
     pub(crate) fn new(own: Selection) -> Agreed {
@@ -71,7 +71,7 @@ fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Select
     if let Some(before) = alike(|word| word.forced) {
         return Err(before + 1);
     }
-    let costs = if alike(|word| word.costs).is_some() { Costs::default() } else { own.costs };
+    let costs = if alike(|word| word.costs).is_some() { CostParameters::default() } else { own.costs };
     let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
     let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
     let has_no_helper = words.iter().all(|word| word.has_no_helper != 0);
@@ -96,7 +96,7 @@ impl Communicator {
             return Ok(all);
         }
         let call = || self.call_on(&format!("{}_init()", shape.operation.name()));
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
         let own = Selection { has_no_helper, ..(*agreed.own).clone() };
         let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn who_hears_the_same_words_chooses_by_the_same() {
         let plain = Selection::default();
-        let costs = Costs { turn_ns: 1, ..Costs::default() };
+        let costs = CostParameters { turn_ns: 1, ..CostParameters::default() };
         let quick = Selection { costs, per_processor: 7, ..Selection::default() };
         let of_all = |members: &[&Selection]| -> Vec<_> {
             let words: Vec<MemberSelection> =

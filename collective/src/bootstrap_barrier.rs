@@ -45,7 +45,7 @@ pub struct BootstrapBarrier {
     rounds: u32,
     /// How many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
     /// rank in collective calls whose order the other ranks cannot know.
-    held: Mutex<u64>,
+    finished: Mutex<u64>,
 }
 
 impl BootstrapBarrier {
@@ -58,7 +58,7 @@ impl BootstrapBarrier {
             let signal = worker.registry().signal()?;
             first = if line == 0 { signal } else { first };
         }
-        Ok(BootstrapBarrier { first, rounds, held: Mutex::new(0) })
+        Ok(BootstrapBarrier { first, rounds, finished: Mutex::new(0) })
     }
 
     /// Returns when all ranks have called it: what their values were. `call` names the call in errors and to those
@@ -69,18 +69,18 @@ impl BootstrapBarrier {
     /// ceil(log2 P) lines written and as many waits.
     pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
-        let Ok(mut held) = self.held.try_lock() else {
+        let Ok(mut finished) = self.finished.try_lock() else {
             let text =
                 "another thread of this rank is in a collective call; their order must be known to all ranks";
             return Err(worker.fault(Cause::Argument(text.into()), || call.into()));
         };
         worker.settle(&|| call.into())?; // its own lines could overtake what it sent before
-        let instance = *held + 1;
+        let instance = *finished + 1;
         let mut known = MinMax { least: value, most: value, busy: !worker.is_idle() };
         for round in 0..self.rounds {
             known = known.with(self.round(worker, round, instance, known.words(), call)?);
         }
-        *held = instance;
+        *finished = instance;
         Ok(known)
     }
 

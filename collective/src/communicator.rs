@@ -1,7 +1,7 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
 use super::agreement::Agreed;
-use super::naming::{CallWord, Naming, call_on};
+use super::current_call::{CallWord, CurrentCall, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::schedule_cache::{CallKind, ScheduleCache};
 use crate::dissemination::Dissemination;
@@ -35,7 +35,7 @@ pub struct Communicator {
     /// What all communicators of the rank share.
     of_rank: Arc<RankShared>,
     /// Its name, and whether a thread of this rank is in a collective call, and in which.
-    naming: Arc<Naming>,
+    current_call: Arc<CurrentCall>,
     /// The first of the signals of its fuzzy barriers, if it is the same on all members.
     pub(crate) fuzzy_signals: Option<u32>,
     /// Made at the first fuzzy barrier.
@@ -77,22 +77,22 @@ struct RankShared {
 
 /// No thread is in a collective call; or none may be: a call was left by a panic, in the midst of its messages. Else a
 /// thread is in the call of that [`CallWord`].
-const FREE: u64 = 0;
-const LOST: u64 = u64::MAX;
+const NO_CALL: u64 = 0;
+const LEFT_BY_PANIC: u64 = u64::MAX;
 /// Beside the word of the call: it was made while a panic was under way.
 const IN_PANIC: u64 = 1 << 63;
 
 /// A collective call: while it lasts there is no other.
 // No more than that: words that were just stored by halves are slow to copy.
 pub(crate) struct CallGuard<'c> {
-    members: &'c Communicator,
+    communicator: &'c Communicator,
     _logged: Option<LoggedCall>,
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        let next = if std::thread::panicking() { self.members.after_panic() } else { FREE };
-        self.members.naming.called.store(next, Ordering::Release); // SYNC one-call
+        let next = if std::thread::panicking() { self.communicator.after_panic() } else { NO_CALL };
+        self.communicator.current_call.word.store(next, Ordering::Release); // SYNC one-call
     }
 }
 
@@ -119,12 +119,12 @@ impl Communicator {
             worker.registry().untouched_signals(Dissemination::signals(Dissemination::count(size)))?;
         let call_log = OnceLock::from(worker.registry().untouched_signals(KEPT)?);
         let messages = Arc::new(Context::first(worker, slots));
-        let naming = Naming::new("world".into());
+        let current_call = CurrentCall::new("world".into());
         let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(
             1,
             SLOTS,
             None,
-            Arc::downgrade(&naming) as _,
+            Arc::downgrade(&current_call) as _,
         )));
         let active_calls: Arc<ActiveCalls> = Arc::default();
         messages.add_finalize_hook(active_calls.clone())?;
@@ -133,7 +133,7 @@ impl Communicator {
         });
         let contexts = AtomicU64::new(CONTEXTS);
         let of_rank = Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls });
-        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, naming);
+        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, current_call);
         let agreed = Agreed::new(by);
         Ok(Communicator { fuzzy_signals: Some(signals), call_log, is_call_log_common: true, agreed, ..world })
     }
@@ -144,7 +144,7 @@ impl Communicator {
         nonblocking: Nonblocking,
         (rank, size): (Rank, usize),
         of_rank: Arc<RankShared>,
-        naming: Arc<Naming>,
+        current_call: Arc<CurrentCall>,
     ) -> Communicator {
         let is_making_fuzzy = AtomicBool::new(false);
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
@@ -155,7 +155,7 @@ impl Communicator {
             rank,
             size,
             of_rank,
-            naming,
+            current_call,
             fuzzy_signals,
             fuzzy,
             is_making_fuzzy,
@@ -179,7 +179,7 @@ impl Communicator {
 
     /// What it is called where calls are told.
     pub(crate) fn name(&self) -> &Arc<str> {
-        self.naming.communicator()
+        self.current_call.communicator_name()
     }
 
     /// How a collective call on it is told.
@@ -188,7 +188,7 @@ impl Communicator {
     }
 
     pub(crate) fn call_of(&self, word: CallWord) -> String {
-        self.naming.call(word)
+        self.current_call.call(word)
     }
 
     /// The same of a call that is no operation: `grid([2, 3])`.
@@ -250,31 +250,31 @@ impl Communicator {
         // Numbers that are given in vain are never used again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let own = u64::from(self.worker().rank().0) << 40 | next;
-        let wish = SplitRequest {
+        let request = SplitRequest {
             colour: colour.unwrap_or(0),
             key,
             context: own,
             is_member: colour.is_some().into(),
             slots: slots.into(),
         };
-        let held = self.begin(None, &call)?;
-        let wishes = self.allgather_steps(&[wish]).map_err(|error| self.step_failed(error, &call))?;
-        drop(held);
+        let guard = self.begin(None, &call)?;
+        let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, &call))?;
+        drop(guard);
         let Some(colour) = colour else { return Ok(None) };
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {
-                let wish = wishes[place as usize];
-                wish.is_member != 0 && wish.colour == colour
+                let request = requests[place as usize];
+                request.is_member != 0 && request.colour == colour
             })
             .collect();
-        let wished = || members.iter().map(|&place| wishes[place as usize].slots);
-        let (least, most) = (wished().min().unwrap_or(0), wished().max().unwrap_or(0));
+        let requested = || members.iter().map(|&place| requests[place as usize].slots);
+        let (least, most) = (requested().min().unwrap_or(0), requested().max().unwrap_or(0));
         if least != most {
             let cause = Cause::Disagree { what: "slots", least, most };
             return Err(self.worker().fault(cause, call));
         }
-        members.sort_by_key(|&place| (wishes[place as usize].key, place));
-        let context = wishes[members[0] as usize].context;
+        members.sort_by_key(|&place| (requests[place as usize].key, place));
+        let context = requests[members[0] as usize].context;
         let rank = members.iter().position(|&place| place == self.rank.0).unwrap_or_default();
         let ranks: Arc<[Rank]> = members
             .iter()
@@ -284,17 +284,17 @@ impl Communicator {
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
         let for_collectives =
             |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
-        let naming = Naming::new(format!("split(colour {colour}) of {}", self.name()).into());
+        let current_call = CurrentCall::new(format!("split(colour {colour}) of {}", self.name()).into());
         let channel = CollectiveChannel::new(Arc::new(for_collectives(
             context + 1,
             SLOTS,
-            Arc::downgrade(&naming) as _,
+            Arc::downgrade(&current_call) as _,
         )));
         let of_rank = self.of_rank.clone();
         let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
         let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, naming);
+        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, current_call);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 
@@ -318,21 +318,21 @@ impl Communicator {
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
-        let called = self.naming.called.load(Ordering::Acquire);
-        if called != FREE {
-            return Err(self.refuse_called(called, call));
+        let current = self.current_call.word.load(Ordering::Acquire);
+        if current != NO_CALL {
+            return Err(self.refuse_second_call(current, call));
         }
         if word == CallWord::PREPARES {
-            self.naming.note_preparing(call());
+            self.current_call.note_preparing(call());
         }
         let in_panic = if std::thread::panicking() { IN_PANIC } else { 0 };
-        self.naming.called.store(word.bits() | in_panic, Ordering::Relaxed);
+        self.current_call.word.store(word.bits() | in_panic, Ordering::Relaxed);
         let mismatch_check = match self.mismatch_check.get() {
             Some(mismatch_check) => mismatch_check.as_ref(),
             None if self.is_call_log_common => self.start_mismatch_check(),
             None => None,
         };
-        let noted = match mismatch_check {
+        let logged = match mismatch_check {
             Some(mismatch_check) => Some(mismatch_check.note(kind)),
             None => self
                 .fabric_collectives
@@ -340,13 +340,13 @@ impl Communicator {
                 .and_then(Option::as_ref)
                 .map(|fabric_collectives| fabric_collectives.note(kind)),
         };
-        Ok(CallGuard { members: self, _logged: noted })
+        Ok(CallGuard { communicator: self, _logged: logged })
     }
 
     #[cold]
-    fn refuse_called(&self, called: u64, call: &dyn Fn() -> String) -> Error {
-        let text = match called {
-            LOST => "the operation of an earlier call panicked: this communicator is of no more use",
+    fn refuse_second_call(&self, current: u64, call: &dyn Fn() -> String) -> Error {
+        let text = match current {
+            LEFT_BY_PANIC => "the operation of an earlier call panicked: this communicator is of no more use",
             _ => "another thread of this rank is in a collective call; their order must be known to all",
         };
         self.worker().fault(Cause::Argument(text.into()), call)
@@ -357,13 +357,13 @@ impl Communicator {
     /// its compiled steps, those are refused.
     #[cold]
     fn after_panic(&self) -> u64 {
-        if self.naming.called.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {
-            return FREE;
+        if self.current_call.word.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {
+            return NO_CALL;
         }
         if let Some(mismatch_check) = self.mismatch_check.get().and_then(Option::as_ref) {
             mismatch_check.log_panic();
         }
-        LOST
+        LEFT_BY_PANIC
     }
 
     /// The first call of all ranks: from now on they find out who is in another one.

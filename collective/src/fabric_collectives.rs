@@ -73,13 +73,13 @@ pub(crate) struct FabricCollectives {
     gotten: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
-    watch: u32,
+    wait_probe: u32,
 }
 
 /// A call that the fabric does, while it lasts.
 pub(crate) struct FabricCall<'c> {
     fabric_collectives: &'c FabricCollectives,
-    members: &'c Communicator,
+    communicator: &'c Communicator,
     call: &'c dyn Fn() -> String,
     _logged: Option<LoggedCall>,
 }
@@ -139,19 +139,20 @@ impl FabricCollectives {
     /// This thread is in that call, as long as the result lasts.
     #[inline]
     pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
-        self.call_notices.note(kind, self.watch)
+        self.call_notices.note(kind, self.wait_probe)
     }
 
     fn new(
-        members: &Communicator,
+        communicator: &Communicator,
         part: FabricMemory,
         words: &[FabricAddresses],
     ) -> Result<FabricCollectives, Cause> {
         let worker = part.worker.clone();
         let fabric = worker.fabric();
-        let (me, key) = (members.rank().index(), members.messages().number());
-        let ranks: Box<[Rank]> =
-            (0..words.len() as u32).filter_map(|member| members.messages().rank_of(Rank(member))).collect();
+        let (me, key) = (communicator.rank().index(), communicator.messages().number());
+        let ranks: Box<[Rank]> = (0..words.len() as u32)
+            .filter_map(|member| communicator.messages().rank_of(Rank(member)))
+            .collect();
         let group_members: Vec<FabricGroupMember> =
             words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
         let signals = [0, 1].map(|at| part.word.signals + at);
@@ -166,9 +167,9 @@ impl FabricCollectives {
         let call_notices =
             Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
         fabric.open_group(&FabricGroup { key, members: &group_members, me, bytes: part.bytes })?;
-        let watch = worker.add_wait_probe(call_notices.clone());
+        let wait_probe = worker.add_wait_probe(call_notices.clone());
         let [gotten, broadcasts] = Default::default();
-        Ok(FabricCollectives { part, key, met, brought, gotten, broadcasts, call_notices, watch })
+        Ok(FabricCollectives { part, key, met, brought, gotten, broadcasts, call_notices, wait_probe })
     }
 }
 
@@ -187,7 +188,7 @@ impl FabricCall<'_> {
     pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
         let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
         let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
-        let moved = match self.members.rank() == root {
+        let moved = match self.communicator.rank() == root {
             true => self.bring(head, bytes),
             false => self.take(head, bytes),
         };
@@ -243,7 +244,7 @@ impl FabricCall<'_> {
 
     /// Takes what the root sends.
     fn take(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
-        let root = self.members.messages().rank_of(Rank(wanted.root));
+        let root = self.communicator.messages().rank_of(Rank(wanted.root));
         let (cell, stood) = self.fabric_collectives.brought;
         let threshold = stood + self.fabric_collectives.gotten.fetch_add(1, Ordering::Relaxed) + 1;
         self.worker().wait_signal(cell, threshold, root, None, self.call)?;
@@ -321,7 +322,7 @@ impl Communicator {
                 "an earlier barrier or bcast of this communicator has failed: members are no longer in step";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
-        Ok(Some(FabricCall { fabric_collectives, members: self, call, _logged: noted }))
+        Ok(Some(FabricCall { fabric_collectives, communicator: self, call, _logged: noted }))
     }
 
     /// Opens a group of all members. None has it unless all have.

@@ -151,9 +151,9 @@ impl Communicator {
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
         let call = || self.call_on("fuzzy_barrier()");
-        let told = self
-            .begin(None, &call)
-            .and_then(|_held| self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call)));
+        let told = self.begin(None, &call).and_then(|_guard| {
+            self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call))
+        });
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
         let failed = match told {
             Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
@@ -241,7 +241,7 @@ impl Fuzzy {
     fn leave_behind(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
         let Some(queue) = &self.queue else { return Ok(()) };
         for stage in from..self.stages.len() {
-            let command = self.stages.command(worker.rank(), stage, from, instance).lines();
+            let command = self.stages.command(worker.rank(), stage, from, instance).encode();
             while let Err(cause) = worker.post_own(queue, std::iter::once(&command)) {
                 // Whoever told the last stage of the oldest instance may not have run its commands yet.
                 let Cause::Full { .. } = cause else { return Err(cause) };

@@ -1,6 +1,6 @@
 //! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
 
-use super::naming::{CallWord, Uneven};
+use super::current_call::{CallWord, VectorCall};
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
 use crate::exchange_blocks::{ExchangeBlocks, Partner};
@@ -116,7 +116,7 @@ impl Communicator {
     /// grids, or with one that has not as many places.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         let mut hasher = DefaultHasher::new();
         (dims, periodic).hash(&mut hasher);
         let words = self.allgather_steps(&[hasher.finish()]);
@@ -141,7 +141,7 @@ impl Communicator {
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
         let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         let (me, size) = (self.rank().index(), self.size());
         let known = |ranks: &[Rank]| -> Vec<usize> {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
@@ -196,10 +196,10 @@ impl Communicator {
         (gives, gets): (&[usize], &[usize]),
         all: &mut [T],
     ) -> Result<()> {
-        let word = CallWord::uneven(Uneven::Exchange, values.len(), self.rank());
+        let word = CallWord::of_vector_call(VectorCall::Exchange, values.len(), self.rank());
         let call = || self.call_of(word);
         let blocks = self.check_exchange(with, values.len(), (gives, gets), &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         blocks.keep(self.rank().index(), values, all);
         let failed = |error: Error| self.step_failed(error, &call);
         let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
@@ -277,13 +277,13 @@ mod tests {
             let of = |me| Neighbourhood::of_grid(me, dims, periodic);
             for me in 0..whole.ranks() {
                 let own = of(me);
-                let to: Vec<usize> = whole.given(me).map(|(edge, _)| edge.to).collect();
+                let to: Vec<usize> = whole.sent_blocks(me).map(|(edge, _)| edge.to).collect();
                 assert_eq!(own.destinations.iter().map(|rank| rank.index()).collect::<Vec<_>>(), to);
                 for partner in &own.partners {
                     let theirs = of(partner.member);
                     let back = theirs.partners.iter().find(|theirs| theirs.member == me).expect("both know");
                     for (&give, &slot) in partner.gives.iter().zip(&back.gets) {
-                        let (edge, _) = whole.given(me).nth(give).expect("it is there");
+                        let (edge, _) = whole.sent_blocks(me).nth(give).expect("it is there");
                         assert_eq!((edge.to, edge.slot), (partner.member, slot), "{dims:?} {periodic:?}");
                     }
                 }

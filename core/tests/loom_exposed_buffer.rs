@@ -12,17 +12,17 @@ use tasuki_core::engine::executor::ExposedBuffer;
 fn withdrawing_waits_for_a_user() {
     loom::model(|| {
         let (bytes, exposed) = (Arc::new(UnsafeCell::new(0)), Arc::new(ExposedBuffer::nothing()));
-        exposed.show(1, 0);
+        exposed.expose(1, 0);
         let user = {
             let (bytes, exposed) = (bytes.clone(), exposed.clone());
             thread::spawn(move || {
-                if let Some(_using) = exposed.enter() {
+                if let Some(_access) = exposed.enter() {
                     // SAFETY: the buffer has not been withdrawn; loom checks it.
                     bytes.with_mut(|bytes| unsafe { *bytes += 1 });
                 }
             })
         };
-        exposed.take_back();
+        exposed.revoke();
         while exposed.is_used() {
             thread::yield_now();
         }

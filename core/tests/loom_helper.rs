@@ -13,7 +13,7 @@ use tasuki_core::queue::ring::{LINE_WORDS, RingLine, RingReader, RingWriters};
 #[derive(Default)]
 struct Node {
     helper: ParkLine,
-    bulk: SharedCopies,
+    copies: SharedCopies,
     polling: PollState,
     posters: RingWriters,
     reader: RingReader,
@@ -23,10 +23,10 @@ struct Node {
 impl Node {
     /// Lets the helper fall asleep if it finds no work; returns the epoch that it sleeps on.
     fn settle(&self, work: impl FnOnce() -> bool) -> Option<Epoch> {
-        let rest = || {
+        let suspend = || {
             self.polling.end(PollerKind::OwnRank);
         };
-        self.helper.sleep_unless(rest, |line| line.begin_sleep(ASLEEP, || ()), work)
+        self.helper.sleep_unless(suspend, |line| line.begin_sleep(ASLEEP, || ()), work)
     }
 }
 
@@ -39,11 +39,11 @@ fn a_copy_offered_while_the_helper_falls_asleep_is_seen() {
         let opener = {
             let node = node.clone();
             thread::spawn(move || {
-                assert!(node.bulk.open([1; WORDS], 1));
+                assert!(node.copies.open([1; WORDS], 1));
                 node.helper.needs_wake(WakeMode::Fence)
             })
         };
-        let asleep = node.settle(|| node.bulk.has_any());
+        let asleep = node.settle(|| node.copies.has_any());
         opener.join().unwrap();
         assert!(
             asleep.is_none_or(|epoch| !node.helper.keeps_asleep(epoch)),

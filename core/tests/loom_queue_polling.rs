@@ -75,7 +75,7 @@ fn a_raise_while_the_rank_stops_polling_is_seen() {
             let node = node.clone();
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.control.look_after_add() != NOBODY && !node.polling.is_polled()
+                node.control.armed_after_raise() != NOBODY && !node.polling.is_polled()
             })
         };
         node.polling.end(PollerKind::OwnRank);
@@ -92,7 +92,7 @@ fn a_raise_while_the_signal_is_armed_is_seen() {
             let node = node.clone();
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.control.look_after_add() != NOBODY
+                node.control.armed_after_raise() != NOBODY
             })
         };
         node.control.arm(0, false);
@@ -111,7 +111,7 @@ fn a_raise_while_a_repeating_queue_starts_is_seen() {
             let (node, starts) = (node.clone(), starts.clone());
             thread::spawn(move || {
                 node.counter.fetch_add(1, Ordering::Relaxed);
-                node.control.look_after_add() != NOBODY && starts.load(Ordering::Acquire) > 0
+                node.control.armed_after_raise() != NOBODY && starts.load(Ordering::Acquire) > 0
             })
         };
         starts.store(1, Ordering::Release);
@@ -131,9 +131,9 @@ fn two_waiting_queues_are_both_recorded() {
         };
         node.control.arm(5, false);
         other.join().unwrap();
-        assert_eq!(node.control.look_after_add(), SEVERAL);
+        assert_eq!(node.control.armed_after_raise(), SEVERAL);
         node.control.disarm(3);
-        assert_eq!(node.control.look_after_add(), SEVERAL);
+        assert_eq!(node.control.armed_after_raise(), SEVERAL);
     });
 }
 

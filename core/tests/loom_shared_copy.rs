@@ -7,27 +7,27 @@ use loom::thread;
 use tasuki_core::node::shared_copy::{CopyEnd, SharedCopies, WORDS};
 
 struct Node {
-    bulk: SharedCopies,
+    copies: SharedCopies,
     /// What the chunks have been copied to.
     bytes: [AtomicU64; 2],
 }
 
 impl Node {
     fn new() -> Node {
-        Node { bulk: SharedCopies::default(), bytes: [AtomicU64::new(0), AtomicU64::new(0)] }
+        Node { copies: SharedCopies::default(), bytes: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
     /// Copies chunks as long as there are any; returns how many copies it has completed.
     fn share(&self, parts: usize, end: CopyEnd) -> usize {
         let mut complete = 0;
-        while let Some(chunk) = self.bulk.claim(end) {
+        while let Some(chunk) = self.copies.claim(end) {
             assert!(
                 chunk.words.iter().all(|word| *word == chunk.words[0] && *word != 0),
                 "a torn description"
             );
             let before = self.bytes[chunk.index as usize].swap(chunk.words[0], Ordering::Relaxed);
             assert_ne!(before, chunk.words[0], "copied twice");
-            if let Some(all) = self.bulk.done(&chunk, true) {
+            if let Some(all) = self.copies.done(&chunk, true) {
                 assert!(all.is_ok && all.words == chunk.words);
                 let parts = &self.bytes[..parts];
                 let is_whole = parts.iter().all(|bytes| bytes.load(Ordering::Relaxed) >= all.words[0]);
@@ -47,10 +47,10 @@ fn chunks_are_copied_once_and_the_copy_completes_once() {
             let node = node.clone();
             thread::spawn(move || node.share(2, CopyEnd::Back))
         };
-        assert!(node.bulk.open([1; WORDS], 2));
+        assert!(node.copies.open([1; WORDS], 2));
         let ours = node.share(2, CopyEnd::Front);
         assert_eq!(ours + other.join().unwrap(), 1);
-        assert!(!node.bulk.has_any());
+        assert!(!node.copies.has_any());
     });
 }
 
@@ -67,9 +67,9 @@ fn a_slot_can_be_used_again() {
         };
         let mut ours = 0;
         for round in 1..=2 {
-            assert!(node.bulk.open([round; WORDS], 1));
+            assert!(node.copies.open([round; WORDS], 1));
             ours += node.share(1, CopyEnd::Front);
-            while node.bulk.has_any() {
+            while node.copies.has_any() {
                 thread::yield_now();
             }
         }

@@ -21,7 +21,7 @@ struct Rank {
 impl Rank {
     /// Processes up to `room` items, if no other thread does.
     fn process(&self, room: u32) {
-        let Some(_guard) = self.lock.take() else { return };
+        let Some(_guard) = self.lock.try_lock() else { return };
         let mut left = room;
         self.waiting.process(|item| {
             let Some(rest) = left.checked_sub(1) else { return false };
@@ -68,13 +68,13 @@ fn an_item_that_is_pushed_under_the_lock_is_seen_after_it() {
         let runner = {
             let (rank, read) = (rank.clone(), read.clone());
             thread::spawn(move || {
-                let Some(_guard) = rank.lock.take() else { return };
+                let Some(_guard) = rank.lock.try_lock() else { return };
                 read.store(1, Ordering::Release); // a call was read
                 rank.waiting.push(1); // and it causes another call
             })
         };
         let ran = read.load(Ordering::Acquire) == 1;
-        if ran && !rank.lock.is_taken() {
+        if ran && !rank.lock.is_locked() {
             assert!(!rank.waiting.is_empty(), "leaves although an item is left");
         }
         runner.join().unwrap();

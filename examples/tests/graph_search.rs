@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use tasuki::{Job, Rank, Sim, local_with, sim_with};
-use tasuki_examples::graph::{Method, Part, Rmat, Search, distances, handlers};
+use tasuki_examples::graph::{Part, Rmat, Search, SearchMethod, distances, handlers};
 
 const GRAPH: Rmat = Rmat { scale: 8, edge_factor: 6, seed: 5 };
 
@@ -18,7 +18,7 @@ fn roots() -> [u32; 2] {
 fn search(job: &Job) -> tasuki::Result<Vec<Option<Vec<Option<u32>>>>> {
     let mut search = Search::new(job, Part::new(&GRAPH, job.rank(), job.size()))?;
     let mut trees = Vec::new();
-    for method in [Method::Handlers, Method::Messages, Method::Handlers] {
+    for method in [SearchMethod::Handlers, SearchMethod::Messages, SearchMethod::Handlers] {
         for root in roots() {
             search.run(root, method)?;
             trees.push(search.tree(GRAPH.vertices() as usize)?);

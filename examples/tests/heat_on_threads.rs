@@ -2,16 +2,17 @@
 //! rows.
 #![allow(clippy::unwrap_used)]
 
-use tasuki_examples::heat::{Method, Plate, Solution, serial, solve, solve_by};
+use tasuki_examples::heat::{ExchangeMethod, Plate, Solution, serial, solve, solve_by};
 
 /// Rows, columns, iterations: odd and even numbers, rows that the ranks do not divide, fewer rows than ranks, one row
 /// or column.
 const GRIDS: &[(usize, usize, usize)] =
     &[(1, 1, 3), (1, 8, 5), (8, 1, 5), (3, 17, 40), (7, 7, 33), (16, 5, 20), (37, 53, 101), (64, 64, 100)];
 
-const METHODS: [Method; 3] = [Method::Puts, Method::Messages, Method::Commands];
+const METHODS: [ExchangeMethod; 3] =
+    [ExchangeMethod::Puts, ExchangeMethod::Messages, ExchangeMethod::Commands];
 
-fn solution(method: Method, ranks: usize, plate: Plate, iterations: usize) -> Solution {
+fn solution(method: ExchangeMethod, ranks: usize, plate: Plate, iterations: usize) -> Solution {
     let mut outcomes = tasuki::local(ranks, |job| solve_by(method, job, plate, iterations, |_| ())).unwrap();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_some()).count(), 1);
     outcomes.swap_remove(0).expect("rank 0 has the solution")
@@ -36,7 +37,7 @@ fn the_residual_is_the_largest_change_of_the_last_iteration() {
     let plate = Plate::new(19, 23).unwrap();
     let last = serial(plate, 30, |_| ()).difference(&serial(plate, 29, |_| ())).unwrap();
     for ranks in [1, 3, 5] {
-        assert_eq!(solution(Method::Puts, ranks, plate, 30).residual, last.max);
+        assert_eq!(solution(ExchangeMethod::Puts, ranks, plate, 30).residual, last.max);
     }
 }
 

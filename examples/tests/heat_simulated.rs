@@ -2,16 +2,16 @@
 #![allow(clippy::unwrap_used)]
 
 use tasuki::{Sim, sim};
-use tasuki_examples::heat::{Method, Plate, serial, solve_by};
+use tasuki_examples::heat::{ExchangeMethod, Plate, serial, solve_by};
 
 /// Returns true if the solution on simulated ranks equals the serial run in every bit, for all methods to exchange
 /// rows.
 fn is_exact(sim_options: Sim, plate: Plate, iterations: usize) -> bool {
-    let mut methods = [Method::Puts, Method::Messages, Method::Commands].into_iter();
+    let mut methods = [ExchangeMethod::Puts, ExchangeMethod::Messages, ExchangeMethod::Commands].into_iter();
     methods.all(|method| is_exact_by(method, sim_options.clone(), plate, iterations))
 }
 
-fn is_exact_by(method: Method, sim_options: Sim, plate: Plate, iterations: usize) -> bool {
+fn is_exact_by(method: ExchangeMethod, sim_options: Sim, plate: Plate, iterations: usize) -> bool {
     let outcome = sim(sim_options, |job| solve_by(method, job, plate, iterations, |_| ())).unwrap();
     let solution = outcome.values.into_iter().flatten().flatten().next().unwrap();
     solution.field.difference(&serial(plate, iterations, |_| ())).is_none()

@@ -4,10 +4,10 @@
 
 use std::process::Command;
 use tasuki::{Sim, local, sim};
-use tasuki_examples::sgd::{Method, Recipe, Task, Training, serial, train};
+use tasuki_examples::sgd::{Recipe, ReductionMethod, Task, Training, serial, train};
 use tempfile::TempDir;
 
-const METHODS: [Method; 2] = [Method::Blocking, Method::Persistent];
+const METHODS: [ReductionMethod; 2] = [ReductionMethod::Blocking, ReductionMethod::Persistent];
 
 /// A training whose batch no number of ranks divides.
 fn recipe() -> Recipe {
@@ -47,7 +47,7 @@ fn losses_and_weights_equal_the_serial_run_in_the_simulator() {
 #[test]
 fn all_ranks_stop_when_the_weights_diverge() {
     let wild = Recipe { rate: 1e6, ..recipe() };
-    let trainings = local(3, |job| train(Method::Persistent, job, &wild, |_| ())).unwrap();
+    let trainings = local(3, |job| train(ReductionMethod::Persistent, job, &wild, |_| ())).unwrap();
     let steps: Vec<usize> = trainings.iter().map(|training| training.losses.len()).collect();
     assert!(steps[0] < 40 && steps.iter().all(|&step| step == steps[0]), "{steps:?}");
 }

@@ -41,7 +41,12 @@ impl Context {
             return Ok(());
         }
         RevocableBuffer::lend(bytes, &|| self.worker.pause(), |buffer| {
-            self.send_occupied(SendProtocol::new(MessageBuffer::Own(buffer.clone())), &bank, index, call)
+            self.send_occupied(
+                SendProtocol::new(MessageBuffer::Unregistered(buffer.clone())),
+                &bank,
+                index,
+                call,
+            )
         })
     }
 
@@ -182,11 +187,11 @@ impl Context {
                 bank.state(index).receiving.set_idle();
                 return Ok(received);
             }
-            Some(FastPath::PostedRecv(consumer)) => Some(consumer),
+            Some(FastPath::ContinueSlowly(consumer)) => Some(consumer),
             None => None,
         };
         RevocableBuffer::lend(into, &|| self.worker.pause(), |buffer| {
-            let into = MessageBuffer::Own(buffer.clone());
+            let into = MessageBuffer::Unregistered(buffer.clone());
             let receiving = match consumer {
                 Some(consumer) => Ok(RecvProtocol::posted(into, consumer)),
                 None => self.receiving(into, &bank, index, call),
@@ -241,7 +246,9 @@ impl Context {
     ) -> Result<RecvProtocol> {
         let direct_from = self.worker.fabric().capabilities().direct_from;
         let registered = match &into {
-            MessageBuffer::Own(buffer) if buffer.len() > SHORT_MAX && buffer.len() as u64 >= direct_from => {
+            MessageBuffer::Unregistered(buffer)
+                if buffer.len() > SHORT_MAX && buffer.len() as u64 >= direct_from =>
+            {
                 Some(buffer.register(&self.worker).map_err(|cause| self.fault(cause, call))?)
             }
             _ => None,

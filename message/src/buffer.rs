@@ -9,7 +9,7 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Clone, Debug)]
 pub enum MessageBuffer {
     /// Memory of the program, which the message uses until it is revoked.
-    Own(Arc<RevocableBuffer>),
+    Unregistered(Arc<RevocableBuffer>),
     /// Job memory of this rank: its address and length in bytes.
     Job(GlobalAddress, u64),
 }
@@ -18,7 +18,7 @@ impl MessageBuffer {
     /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
-            MessageBuffer::Own(buffer) => buffer.len() as u64,
+            MessageBuffer::Unregistered(buffer) => buffer.len() as u64,
             MessageBuffer::Job(_, len) => *len,
         }
     }
@@ -33,7 +33,7 @@ impl MessageBuffer {
     #[inline]
     pub(crate) fn enter(&self) -> Result<BufferAccess<'_>, Cause> {
         match self {
-            MessageBuffer::Own(buffer) => buffer.enter().map(BufferAccess::Own),
+            MessageBuffer::Unregistered(buffer) => buffer.enter().map(BufferAccess::Unregistered),
             MessageBuffer::Job(at, _) => Ok(BufferAccess::Job(*at)),
         }
     }
@@ -42,7 +42,7 @@ impl MessageBuffer {
 /// A buffer in use.
 #[derive(Debug)]
 pub(crate) enum BufferAccess<'p> {
-    Own(BufferUse<'p>),
+    Unregistered(BufferUse<'p>),
     Job(GlobalAddress),
 }
 
@@ -51,7 +51,7 @@ impl BufferAccess<'_> {
     /// begins.
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {
-            BufferAccess::Own(used) => {
+            BufferAccess::Unregistered(used) => {
                 used.view().read(0, into);
                 Ok(())
             }
@@ -62,7 +62,7 @@ impl BufferAccess<'_> {
     /// Starts to copy a few bytes to the start of the buffer.
     pub(crate) fn start_store(&self, worker: &Worker, bytes: &[u8]) -> Result<Started, Cause> {
         match self {
-            BufferAccess::Own(used) => {
+            BufferAccess::Unregistered(used) => {
                 used.view().write(0, bytes);
                 Ok(Started::Done(0))
             }
@@ -81,10 +81,12 @@ impl BufferAccess<'_> {
         caching: CachePolicy,
     ) -> Result<Started, Cause> {
         match self {
-            BufferAccess::Own(used) if worker.copy_out(used.view(), from, to, len, caching) => {
+            BufferAccess::Unregistered(used) if worker.copy_out(used.view(), from, to, len, caching) => {
                 Ok(Started::Done(0))
             }
-            BufferAccess::Own(used) => worker.start_put(to, used, from as usize..(from + len) as usize),
+            BufferAccess::Unregistered(used) => {
+                worker.start_put(to, used, from as usize..(from + len) as usize)
+            }
             BufferAccess::Job(at) if worker.copy_across(at.add(from), to, len, caching) => {
                 Ok(Started::Done(0))
             }
@@ -101,10 +103,12 @@ impl BufferAccess<'_> {
         caching: CachePolicy,
     ) -> Result<Started, Cause> {
         match self {
-            BufferAccess::Own(used) if worker.copy_in(from, used.view(), to, len, caching) => {
+            BufferAccess::Unregistered(used) if worker.copy_in(from, used.view(), to, len, caching) => {
                 Ok(Started::Done(0))
             }
-            BufferAccess::Own(used) => worker.start_get(from, used, to as usize..(to + len) as usize),
+            BufferAccess::Unregistered(used) => {
+                worker.start_get(from, used, to as usize..(to + len) as usize)
+            }
             BufferAccess::Job(at) if worker.copy_across(from, at.add(to), len, caching) => {
                 Ok(Started::Done(0))
             }

@@ -388,25 +388,25 @@ impl Context {
             return Err(self.fault(Cause::Argument(text.into()), call));
         }
         if slot == CallInfo::ANY {
-            let pair = self.open(peer, 0, None, call)?;
+            let first_bank = self.open(peer, 0, None, call)?;
             for bank in self.late_matches.closed_banks(peer) {
                 self.open_banks(&bank, call)?;
             }
-            return Ok((pair, ANY));
+            return Ok((first_bank, ANY));
         }
         if slot >= self.slots {
             return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
         }
         // Any bank needs the pair's first bank: receives of any slot are posted there.
-        let pair = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };
-        Ok((self.open(peer, slot, pair, call)?, (slot % SLOTS) as usize))
+        let first_bank = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };
+        Ok((self.open(peer, slot, first_bank, call)?, (slot % SLOTS) as usize))
     }
 
     fn open(
         &self,
         peer: Rank,
         slot: u32,
-        pair: Option<Arc<SlotBank>>,
+        first_bank: Option<Arc<SlotBank>>,
         call: CallInfo,
     ) -> Result<Arc<SlotBank>> {
         if let Some(bank) = self.banks.recent_shared(bank_number(peer, slot))
@@ -420,7 +420,7 @@ impl Context {
                 &self.worker,
                 (peer, peer_rank),
                 slot / SLOTS,
-                pair,
+                first_bank,
                 &self.progress.banks,
             )?;
             Ok(bank.with_call_names(self.call_names.clone()))

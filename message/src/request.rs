@@ -164,9 +164,11 @@ impl Context {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return match self.try_begin_send(bytes, to, slot)? {
                 Some(sent) => Ok(sent),
-                None => {
-                    self.begin_send(MessageBuffer::Own(RevocableBuffer::from_vec(bytes.to_vec())), to, slot)
-                }
+                None => self.begin_send(
+                    MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes.to_vec())),
+                    to,
+                    slot,
+                ),
             };
         }
         self.check_job(from, len, self.to("isend", to, slot))?;

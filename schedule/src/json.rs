@@ -153,13 +153,13 @@ pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
         "{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\"name\":{name},\"ranks\":{ranks},\"parts\":["
     )?;
     for rank in 0..ranks {
-        let listed = schedule.part(rank).listed(schedule.contract(rank));
+        let explicit = schedule.part(rank).to_explicit(schedule.contract(rank));
         writeln!(out, " {{\"rank\":{rank},")?;
-        rows(out, "buffers", listed.rooms.iter().map(|room| buffer_json(room, rank as u32)))?;
-        rows(out, "signals", listed.counters.iter().map(signal_json))?;
-        rows(out, "steps", listed.steps.iter().map(step_json))?;
-        rows(out, "finish", listed.finish.iter().map(trigger_json))?;
-        let contract = json(&contract_json(&listed.contract))?;
+        rows(out, "buffers", explicit.buffers.iter().map(|decl| buffer_json(decl, rank as u32)))?;
+        rows(out, "signals", explicit.signals.iter().map(signal_json))?;
+        rows(out, "steps", explicit.steps.iter().map(step_json))?;
+        rows(out, "finish", explicit.finish.iter().map(trigger_json))?;
+        let contract = json(&contract_json(&explicit.contract))?;
         writeln!(out, "  \"contract\":{contract}}}{}", if rank + 1 < ranks { "," } else { "" })?;
     }
     writeln!(out, "]}}")
@@ -177,13 +177,13 @@ fn json(what: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(what)?)
 }
 
-fn buffer_json(room: &BufferDecl, rank: u32) -> BufferJson {
-    let (turns, swapped) = match room.used {
+fn buffer_json(decl: &BufferDecl, rank: u32) -> BufferJson {
+    let (turns, swapped) = match decl.kind {
         BufferKind::User => (None, None),
         BufferKind::Turns(turns) => (Some(turns), None),
         BufferKind::Swapped(both) => (None, Some(BufferKind::partner(both, rank))),
     };
-    BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
+    BufferJson { name: decl.name.to_string(), bytes: decl.bytes, turns, swapped }
 }
 
 fn signal_json(counter: &SignalDecl) -> SignalJson {
@@ -265,7 +265,7 @@ fn read(text: &str) -> Result<Schedule, String> {
                 part.rank
             ));
         }
-        listed(part).map_err(|why| format!("rank {rank}: {why}"))
+        explicit_part(part).map_err(|why| format!("rank {rank}: {why}"))
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     check_name(&file.name)?;
@@ -292,9 +292,9 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-fn listed(part: PartJson) -> Result<ExplicitPart, String> {
-    let room = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
-        let used = match (turns, swapped) {
+fn explicit_part(part: PartJson) -> Result<ExplicitPart, String> {
+    let decl = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
+        let kind = match (turns, swapped) {
             (None, None) => BufferKind::User,
             (Some(turns), None) => BufferKind::Turns(turns),
             (None, Some(with)) => BufferKind::swapped(part.rank as u32, with),
@@ -305,15 +305,15 @@ fn listed(part: PartJson) -> Result<ExplicitPart, String> {
             }
         };
         check_name(&name)?;
-        Ok(BufferDecl { name: name.into(), bytes, used })
+        Ok(BufferDecl { name: name.into(), bytes, kind })
     };
     let counter = |SignalJson { name, per_start }: SignalJson| {
         check_name(&name).map(|()| SignalDecl { name: name.into(), per_start })
     };
     let step = |(number, one): (usize, StepJson)| step(one).map_err(|why| format!("step {number}: {why}"));
     Ok(ExplicitPart {
-        rooms: part.buffers.into_iter().map(room).collect::<Result<_, _>>()?,
-        counters: part.signals.into_iter().map(counter).collect::<Result<_, _>>()?,
+        buffers: part.buffers.into_iter().map(decl).collect::<Result<_, _>>()?,
+        signals: part.signals.into_iter().map(counter).collect::<Result<_, _>>()?,
         steps: part.steps.into_iter().enumerate().map(step).collect::<Result<_, _>>()?,
         finish: part.finish.into_iter().map(trigger).collect::<Result<_, _>>()?,
         contract: contract(part.contract)?,
@@ -391,9 +391,10 @@ mod tests {
                 let written = text(&schedule);
                 let again = parse(&written).unwrap();
                 assert_eq!(text(&again), written, "{} on {ranks}", algorithm.name);
-                let listed = |schedule: &Schedule, rank| schedule.part(rank).listed(schedule.contract(rank));
+                let explicit =
+                    |schedule: &Schedule, rank| schedule.part(rank).to_explicit(schedule.contract(rank));
                 for rank in 0..ranks {
-                    assert_eq!(listed(&again, rank), listed(&schedule, rank), "{}", algorithm.name);
+                    assert_eq!(explicit(&again, rank), explicit(&schedule, rank), "{}", algorithm.name);
                 }
             }
         }

@@ -17,7 +17,6 @@ mod check;
 mod contract;
 #[cfg(any(feature = "files", feature = "pictures"))]
 mod error;
-mod explicit_parts;
 #[cfg(feature = "files")]
 pub mod goal;
 #[cfg(feature = "files")]
@@ -32,6 +31,7 @@ pub mod selection;
 pub mod shape;
 mod simulate;
 mod step;
+mod user_defined_schedule;
 
 pub use algorithm::Algorithm;
 pub use builder::{AddedStep, Builder, NamedBuffer, Region, StepId};
@@ -39,12 +39,11 @@ pub use check::{CheckReport, Dependency, Event, EventNode, Fault, FaultSite, Gra
 pub use contract::{Contract, Origin, Span};
 #[cfg(any(feature = "files", feature = "pictures"))]
 pub use error::Error;
-pub use explicit_parts::{BYTES_MAX, COUNT_MAX, ExplicitPart, ExplicitStep, InvalidSchedule, LAG_MAX};
-pub use neighbour_graph::{Edge, Got, NeighbourGraph};
+pub use neighbour_graph::{Edge, NeighbourGraph, ReceivedBlock};
 #[cfg(feature = "pictures")]
 pub use picture::View;
 pub use rank_part::{BufferDecl, BufferKind, Name, RankPart, SignalDecl, started};
-pub use selection::{Costs, Forced, Measurement, Selection};
+pub use selection::{CostParameters, Forced, Measurement, Selection};
 pub use shape::{CollectiveKind, Counts, DATA, Placement, RESULT, Shape};
 pub use simulate::{
     BlockedStep, HostModel, Simulation, SimulationError, SimulationProgress, SimulationReport,
@@ -52,6 +51,7 @@ pub use simulate::{
 pub use step::{
     BufferId, EFFECTS_MAX, Location, QueueId, START, SignalId, Step, StepEffect, StepKind, StepTrigger,
 };
+pub use user_defined_schedule::{BYTES_MAX, COUNT_MAX, ExplicitPart, ExplicitStep, InvalidSchedule, LAG_MAX};
 
 use std::fmt;
 use std::sync::Arc;

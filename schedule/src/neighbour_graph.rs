@@ -13,7 +13,7 @@ pub struct Edge {
 
 /// A block that a rank receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Got {
+pub struct ReceivedBlock {
     /// The sender.
     pub from: usize,
     /// Index of the block among those that the sender sends.
@@ -30,28 +30,29 @@ pub struct Got {
 /// for each incoming edge. Blocks lie one behind the other in both buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeighbourGraph {
-    gives: Vec<Vec<Edge>>,
+    sends: Vec<Vec<Edge>>,
     /// For each block received: the sender, the index of the block at the sender, and its size in bytes.
-    gets: Vec<Vec<(usize, usize, u64)>>,
+    receives: Vec<Vec<(usize, usize, u64)>>,
     /// The largest number of blocks that any rank sends. Stored, because every part needs it.
     most: usize,
 }
 
 impl NeighbourGraph {
-    /// Creates a graph. `gives[rank]` lists the receivers of a rank with the sizes of the blocks in bytes; `gets[rank]`
-    /// lists the senders of a rank in the order in which their blocks are to lie. Several blocks between the same two
-    /// ranks keep their order. Returns `None` if the two lists do not match, or name a rank that does not exist.
-    pub fn graph(gives: &[Vec<(usize, u64)>], gets: &[Vec<usize>]) -> Option<NeighbourGraph> {
-        let ranks = gives.len();
-        if gets.len() != ranks {
+    /// Creates a graph. `sends[rank]` lists the receivers of a rank with the sizes of the blocks in bytes;
+    /// `receives[rank]` lists the senders of a rank in the order in which their blocks are to lie. Several blocks
+    /// between the same two ranks keep their order. Returns `None` if the two lists do not match, or name a rank that
+    /// does not exist.
+    pub fn graph(sends: &[Vec<(usize, u64)>], receives: &[Vec<usize>]) -> Option<NeighbourGraph> {
+        let ranks = sends.len();
+        if receives.len() != ranks {
             return None;
         }
-        let mut taken: Vec<Vec<bool>> = gets.iter().map(|from| vec![false; from.len()]).collect();
+        let mut taken: Vec<Vec<bool>> = receives.iter().map(|from| vec![false; from.len()]).collect();
         let mut edges = vec![Vec::new(); ranks];
-        for (rank, targets) in gives.iter().enumerate() {
+        for (rank, targets) in sends.iter().enumerate() {
             for &(to, bytes) in targets {
                 let free = |&(slot, &from): &(usize, &usize)| from == rank && !taken[to][slot];
-                let (slot, _) = gets.get(to)?.iter().enumerate().find(free)?;
+                let (slot, _) = receives.get(to)?.iter().enumerate().find(free)?;
                 taken[to][slot] = true;
                 edges[rank].push(Edge { to, slot, bytes });
             }
@@ -80,57 +81,57 @@ impl NeighbourGraph {
         Some(NeighbourGraph::of_edges(edges.collect()))
     }
 
-    fn of_edges(gives: Vec<Vec<Edge>>) -> NeighbourGraph {
-        let mut gets: Vec<Vec<(usize, usize, u64)>> = vec![Vec::new(); gives.len()];
-        for edge in gives.iter().flatten() {
-            let slots = &mut gets[edge.to];
+    fn of_edges(sends: Vec<Vec<Edge>>) -> NeighbourGraph {
+        let mut receives: Vec<Vec<(usize, usize, u64)>> = vec![Vec::new(); sends.len()];
+        for edge in sends.iter().flatten() {
+            let slots = &mut receives[edge.to];
             slots.resize(slots.len().max(edge.slot + 1), (0, 0, 0));
         }
-        for (rank, edges) in gives.iter().enumerate() {
+        for (rank, edges) in sends.iter().enumerate() {
             for (number, edge) in edges.iter().enumerate() {
-                gets[edge.to][edge.slot] = (rank, number, edge.bytes);
+                receives[edge.to][edge.slot] = (rank, number, edge.bytes);
             }
         }
-        let most = gives.iter().map(Vec::len).max().unwrap_or(0);
-        NeighbourGraph { gives, gets, most }
+        let most = sends.iter().map(Vec::len).max().unwrap_or(0);
+        NeighbourGraph { sends, receives, most }
     }
 
     /// The number of ranks.
     pub fn ranks(&self) -> usize {
-        self.gives.len()
+        self.sends.len()
     }
 
     /// The largest number of blocks that any rank sends.
-    pub fn given_max(&self) -> usize {
+    pub fn sent_blocks_max(&self) -> usize {
         self.most
     }
 
     /// The blocks that a rank sends, each with its offset in the send buffer.
-    pub fn given(&self, rank: usize) -> impl Iterator<Item = (Edge, u64)> + '_ {
-        self.gives[rank].iter().scan(0, |at, &edge| {
+    pub fn sent_blocks(&self, rank: usize) -> impl Iterator<Item = (Edge, u64)> + '_ {
+        self.sends[rank].iter().scan(0, |at, &edge| {
             *at += edge.bytes;
             Some((edge, *at - edge.bytes))
         })
     }
 
     /// The blocks that a rank receives.
-    pub fn got(&self, rank: usize) -> impl Iterator<Item = Got> + '_ {
-        self.gets[rank].iter().scan(0, |at, &(from, number, bytes)| {
+    pub fn received_blocks(&self, rank: usize) -> impl Iterator<Item = ReceivedBlock> + '_ {
+        self.receives[rank].iter().scan(0, |at, &(from, number, bytes)| {
             *at += bytes;
-            let there = self.gives[from][..number].iter().map(|edge| edge.bytes).sum();
-            Some(Got { from, number, there, at: *at - bytes, bytes })
+            let there = self.sends[from][..number].iter().map(|edge| edge.bytes).sum();
+            Some(ReceivedBlock { from, number, there, at: *at - bytes, bytes })
         })
     }
 
     /// Offset of the block with index `slot` in the receive buffer of `rank`.
     pub fn slot_offset(&self, rank: usize, slot: usize) -> u64 {
-        self.gets[rank][..slot].iter().map(|&(_, _, bytes)| bytes).sum()
+        self.receives[rank][..slot].iter().map(|&(_, _, bytes)| bytes).sum()
     }
 
     /// Bytes that a rank sends, and bytes that it receives.
     pub fn bytes(&self, rank: usize) -> [u64; 2] {
-        let given = self.gives[rank].iter().map(|edge| edge.bytes).sum();
-        [given, self.gets[rank].iter().map(|&(_, _, bytes)| bytes).sum()]
+        let sent = self.sends[rank].iter().map(|edge| edge.bytes).sum();
+        [sent, self.receives[rank].iter().map(|&(_, _, bytes)| bytes).sum()]
     }
 }
 
@@ -160,17 +161,18 @@ mod tests {
     fn in_a_ring_of_two_each_rank_receives_from_the_opposite_side() {
         let ring = NeighbourGraph::cartesian(&[2], &[true], 8).expect("there are ranks");
         // The block for the rank before arrives there from the rank after.
-        let given: Vec<(usize, usize)> = ring.given(0).map(|(edge, _)| (edge.to, edge.slot)).collect();
-        assert_eq!(given, [(1, 1), (1, 0)]);
-        let got: Vec<(usize, u64)> = ring.got(1).map(|got| (got.from, got.there)).collect();
-        assert_eq!(got, [(0, 8), (0, 0)]);
+        let sent: Vec<(usize, usize)> = ring.sent_blocks(0).map(|(edge, _)| (edge.to, edge.slot)).collect();
+        assert_eq!(sent, [(1, 1), (1, 0)]);
+        let received: Vec<(usize, u64)> =
+            ring.received_blocks(1).map(|received| (received.from, received.there)).collect();
+        assert_eq!(received, [(0, 8), (0, 0)]);
     }
 
     #[test]
     fn a_corner_of_an_open_grid_has_two_neighbours() {
         let grid = NeighbourGraph::cartesian(&[3, 4], &[false, false], 1).expect("there are ranks");
-        assert_eq!(grid.given(0).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [4, 1]);
-        assert_eq!(grid.given(5).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [1, 9, 4, 6]);
+        assert_eq!(grid.sent_blocks(0).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [4, 1]);
+        assert_eq!(grid.sent_blocks(5).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [1, 9, 4, 6]);
         assert_eq!(grid.bytes(11), [2, 2]);
     }
 

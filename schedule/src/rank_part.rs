@@ -67,7 +67,7 @@ pub struct BufferDecl {
     /// Size of each copy on this rank, in bytes.
     pub bytes: u64,
     /// What the buffer is for.
-    pub used: BufferKind,
+    pub kind: BufferKind,
 }
 
 /// The declaration of a signal of one rank.
@@ -86,8 +86,8 @@ pub struct SignalDecl {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RankPart {
     rank: usize,
-    rooms: Vec<BufferDecl>,
-    counters: Vec<SignalDecl>,
+    buffers: Vec<BufferDecl>,
+    signals: Vec<SignalDecl>,
     steps: Vec<Step>,
     finish: Vec<StepTrigger>,
     queue: QueueId,
@@ -98,8 +98,8 @@ impl RankPart {
     pub fn new(rank: usize) -> RankPart {
         RankPart {
             rank,
-            rooms: Vec::new(),
-            counters: vec![SignalDecl { name: "start".into(), per_start: 1 }],
+            buffers: Vec::new(),
+            signals: vec![SignalDecl { name: "start".into(), per_start: 1 }],
             steps: Vec::new(),
             finish: Vec::new(),
             queue: QueueId(0),
@@ -113,29 +113,29 @@ impl RankPart {
 
     /// Declares a buffer of the program with `bytes` bytes on this rank.
     pub fn buffer(&mut self, name: impl Into<Name>, bytes: u64) -> BufferId {
-        self.room(BufferDecl { name: name.into(), bytes, used: BufferKind::User })
+        self.declare_buffer(BufferDecl { name: name.into(), bytes, kind: BufferKind::User })
     }
 
     /// Declares a scratch buffer of the schedule in `turns` copies of `bytes` bytes.
     pub fn scratch(&mut self, name: impl Into<Name>, bytes: u64, turns: u32) -> BufferId {
-        self.room(BufferDecl { name: name.into(), bytes, used: BufferKind::Turns(turns) })
+        self.declare_buffer(BufferDecl { name: name.into(), bytes, kind: BufferKind::Turns(turns) })
     }
 
     /// Declares a scratch buffer that this rank and rank `with` swap at each start ([`BufferKind::Swapped`]).
     pub fn swapped(&mut self, name: impl Into<Name>, bytes: u64, with: usize) -> BufferId {
-        let used = BufferKind::swapped(self.rank as u32, with as u32);
-        self.room(BufferDecl { name: name.into(), bytes, used })
+        let kind = BufferKind::swapped(self.rank as u32, with as u32);
+        self.declare_buffer(BufferDecl { name: name.into(), bytes, kind })
     }
 
-    pub(super) fn room(&mut self, room: BufferDecl) -> BufferId {
-        self.rooms.push(room);
-        BufferId((self.rooms.len() - 1) as u32)
+    pub(super) fn declare_buffer(&mut self, decl: BufferDecl) -> BufferId {
+        self.buffers.push(decl);
+        BufferId((self.buffers.len() - 1) as u32)
     }
 
     /// Declares a signal. `per_start` is the total that all steps of all ranks add to it on this rank in each start.
     pub fn signal(&mut self, name: impl Into<Name>, per_start: u64) -> SignalId {
-        self.counters.push(SignalDecl { name: name.into(), per_start });
-        SignalId((self.counters.len() - 1) as u32)
+        self.signals.push(SignalDecl { name: name.into(), per_start });
+        SignalId((self.signals.len() - 1) as u32)
     }
 
     /// Puts the steps added from here on into queue `queue`. The default is queue 0.
@@ -182,18 +182,18 @@ impl RankPart {
     }
 
     /// The buffers in the order of declaration.
-    pub fn rooms(&self) -> &[BufferDecl] {
-        &self.rooms
+    pub fn buffer_decls(&self) -> &[BufferDecl] {
+        &self.buffers
     }
 
     /// The buffers with their identifiers, in the order of declaration.
     pub fn buffers(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
-        (0..).map(BufferId).zip(&self.rooms)
+        (0..).map(BufferId).zip(&self.buffers)
     }
 
     /// The signals in the order of declaration; the first is [`START`].
-    pub fn counters(&self) -> &[SignalDecl] {
-        &self.counters
+    pub fn signal_decls(&self) -> &[SignalDecl] {
+        &self.signals
     }
 
     /// The steps in the order in which they were added.
@@ -202,7 +202,7 @@ impl RankPart {
     }
 
     /// The completion conditions of a start.
-    pub fn finished(&self) -> &[StepTrigger] {
+    pub fn finish_conditions(&self) -> &[StepTrigger] {
         &self.finish
     }
 }

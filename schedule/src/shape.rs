@@ -1,6 +1,6 @@
 //! The parameters of a collective: operation, ranks, root and sizes. The contract of each rank follows from them.
 
-use crate::neighbour_graph::{Got, NeighbourGraph};
+use crate::neighbour_graph::{NeighbourGraph, ReceivedBlock};
 use crate::{BufferId, Builder, Contract, Origin, Schedule, Span};
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ impl Shape {
     }
 
     /// Offset of the block for `to` in the send buffer of `from`, in bytes.
-    pub fn sent_before(&self, from: usize, to: usize) -> u64 {
+    pub fn send_offset(&self, from: usize, to: usize) -> u64 {
         match self.counts {
             Counts::Equal(bytes) => bytes * to as u64,
             _ => (0..to).map(|before| self.block(from, before)).sum(),
@@ -189,7 +189,7 @@ impl Shape {
     }
 
     /// Offset of the block from `from` in the receive buffer of `to`, in bytes.
-    pub fn got_before(&self, from: usize, to: usize) -> u64 {
+    pub fn recv_offset(&self, from: usize, to: usize) -> u64 {
         match self.counts {
             Counts::Equal(bytes) => bytes * from as u64,
             _ => (0..from).map(|before| self.block(before, to)).sum(),
@@ -236,7 +236,7 @@ impl Shape {
     }
 
     /// Sizes in bytes of the buffers of `rank`: [`DATA`] and [`RESULT`].
-    pub fn rooms(&self, rank: usize) -> [u64; 2] {
+    pub fn buffer_bytes(&self, rank: usize) -> [u64; 2] {
         use CollectiveKind::*;
         let (own, all) = (self.bytes_of(rank), self.bytes_of_all());
         match self.operation {
@@ -300,24 +300,24 @@ impl Shape {
                 (vec![span(0, self.bytes_of_all())], vec![(own(rank), from(everybody, self.offset_of(rank)))])
             }
             Neighbours => {
-                let got = |got: Got| {
-                    let Got { from: of, there, at, bytes, .. } = got;
+                let output = |block: ReceivedBlock| {
+                    let ReceivedBlock { from: of, there, at, bytes, .. } = block;
                     (Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
                 };
                 let outputs = match &self.counts {
-                    Counts::Graph(neighbours) => neighbours.got(rank).map(got).collect(),
+                    Counts::Graph(neighbours) => neighbours.received_blocks(rank).map(output).collect(),
                     _ => vec![],
                 };
-                (vec![span(0, self.rooms(rank)[0])], outputs)
+                (vec![span(0, self.buffer_bytes(rank)[0])], outputs)
             }
             Alltoall => {
-                let [out, _] = self.rooms(rank);
+                let [out, _] = self.buffer_bytes(rank);
                 let mut at = 0;
                 let mut outputs = Vec::new();
                 for of in everybody {
                     let bytes = self.block(of, rank);
-                    let sent_before = (0..rank).map(|to| self.block(of, to)).sum();
-                    outputs.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, sent_before)));
+                    let send_offset = (0..rank).map(|to| self.block(of, to)).sum();
+                    outputs.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, send_offset)));
                     at += bytes;
                 }
                 (vec![span(0, out)], outputs)

@@ -47,7 +47,7 @@ use tasuki_core::queue::reduction::{ElementType, Reduction};
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
     /// The encoded command: a post only checks and copies it.
-    lines: EncodedCommand,
+    encoded: EncodedCommand,
     /// The job of its trigger, by the serial number of the job's worker.
     job: Option<u64>,
     invalid: Option<Box<Invalid>>,
@@ -98,7 +98,7 @@ reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64
 impl Command {
     #[inline]
     fn new(action: Action) -> Command {
-        let command = Command { lines: EncodedCommand::of(&action), job: None, invalid: None };
+        let command = Command { encoded: EncodedCommand::of(&action), job: None, invalid: None };
         match action.check() {
             Ok(()) => command,
             Err(cause) => Command::invalid(cause, &Core::new(action)),
@@ -109,7 +109,7 @@ impl Command {
     #[cold]
     fn invalid(cause: Cause, description: &dyn fmt::Display) -> Command {
         let invalid = Invalid { cause, description: description.to_string() };
-        Command { lines: EncodedCommand::of(&Action::Nothing), job: None, invalid: Some(invalid.into()) }
+        Command { encoded: EncodedCommand::of(&Action::Nothing), job: None, invalid: Some(invalid.into()) }
     }
 
     /// Marks the command as invalid if `outcome` is the first error found in it.
@@ -241,7 +241,7 @@ impl Command {
                 .checked(Err(Cause::Argument("its triggers are signals of two different jobs".into())));
         }
         self.job = Some(trigger.job);
-        let added = self.lines.when(trigger.core);
+        let added = self.encoded.when(trigger.core);
         self.checked(added)
     }
 
@@ -253,19 +253,19 @@ impl Command {
     /// The commands of one queue that raise the same signal form a *stream*: they may end in any order, but their
     /// effects happen in the order in which the commands fired.
     pub fn then(mut self, effect: Effect) -> Command {
-        let added = self.lines.then(effect.0);
+        let added = self.encoded.then(effect.0);
         self.checked(added)
     }
 
     /// Requires that the rank whose memory is read runs the command.
     pub fn by_source(mut self) -> Command {
-        self.lines.bind(Class::Source);
+        self.encoded.bind(Class::Source);
         self
     }
 
     /// Requires that the rank whose memory is written runs the command.
     pub fn by_destination(mut self) -> Command {
-        self.lines.bind(Class::Destination);
+        self.encoded.bind(Class::Destination);
         self
     }
 
@@ -288,14 +288,14 @@ impl Command {
     }
 
     #[inline]
-    pub(crate) fn lines(&self) -> &EncodedCommand {
-        &self.lines
+    pub(crate) fn encoded(&self) -> &EncodedCommand {
+        &self.encoded
     }
 }
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.invalid, Core::from_lines(&self.lines)) {
+        match (&self.invalid, Core::decode(&self.encoded)) {
             (Some(invalid), _) => f.write_str(&invalid.description),
             (None, Some(command)) => command.fmt(f),
             (None, None) => f.write_str("an invalid command"),

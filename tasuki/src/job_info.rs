@@ -83,6 +83,6 @@ impl Job {
     /// can compute.
     pub fn bootstrap_memory(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
         self.check_rank(rank, "bootstrap_memory")?;
-        Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::STARTER)))
+        Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::BOOTSTRAP_MEMORY)))
     }
 }

@@ -184,12 +184,12 @@ pub mod schedule {
     };
     pub use tasuki_schedule::{
         AddedStep, BYTES_MAX, BlockedStep, BufferDecl, BufferId, BufferKind, Builder, COUNT_MAX, CheckReport,
-        CollectiveKind, Contract, Costs, Counts, DATA, Dependency, EFFECTS_MAX, Edge, Event, EventNode,
-        ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Got, Graph, HostModel, InvalidSchedule,
+        CollectiveKind, Contract, CostParameters, Counts, DATA, Dependency, EFFECTS_MAX, Edge, Event,
+        EventNode, ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Graph, HostModel, InvalidSchedule,
         LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin, Placement, QueueId,
-        RESULT, RankPart, Region, START, Schedule, Selection, Shape, SignalDecl, SignalId, Simulation,
-        SimulationError, SimulationProgress, SimulationReport, Span as BufferSpan, Step, StepEffect, StepId,
-        StepKind, StepTrigger, started,
+        RESULT, RankPart, ReceivedBlock, Region, START, Schedule, Selection, Shape, SignalDecl, SignalId,
+        Simulation, SimulationError, SimulationProgress, SimulationReport, Span as BufferSpan, Step,
+        StepEffect, StepId, StepKind, StepTrigger, started,
     };
 }
 

@@ -87,7 +87,7 @@ impl Job {
     /// Posts several commands to a queue of any rank. See [`Queue::post_many`].
     pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
         let posted = match check(&self.worker, commands) {
-            Ok(()) => self.worker.post_commands(queue.0, commands.iter().map(Command::lines)),
+            Ok(()) => self.worker.post_commands(queue.0, commands.iter().map(Command::encoded)),
             Err(cause) => Err(cause),
         };
         match posted {
@@ -113,7 +113,7 @@ impl Queue {
     /// name of the first command; the others cannot be cancelled.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
         let posted = match check(&self.worker, commands) {
-            Ok(()) => self.worker.post_own(&self.own, commands.iter().map(Command::lines)),
+            Ok(()) => self.worker.post_own(&self.own, commands.iter().map(Command::encoded)),
             Err(cause) => Err(cause),
         };
         match posted {

@@ -63,7 +63,7 @@ impl<'job> Signal<'job> {
     /// poisoned.
     #[inline]
     pub fn value(&self) -> u64 {
-        self.job.worker.height(&self.cell)
+        self.job.worker.signal_value(&self.cell)
     }
 
     /// Waits until this rank's counter has reached `threshold`. Data that were put with the raises that make up this

@@ -10,7 +10,7 @@ macro_rules! each_case {
         $with! {
             Everywhere "A1" 1..=8 addresses::a1_addresses_differ_and_name_their_rank;
             Everywhere "A2" 1..=8 addresses::a2_memory_is_zero_at_first;
-            Everywhere "A3" 1..=8 addresses::a3_starter_memory_ends;
+            Everywhere "A3" 1..=8 addresses::a3_bootstrap_memory_ends;
             Everywhere "A3" 1..=8 addresses::a3_bounds_of_registrations;
             Everywhere "A3" 1..=8 registrations::a3_addresses_of_pointers;
             Everywhere "A4" 1..=5 registrations::a4_stale_addresses_are_refused;
@@ -246,8 +246,8 @@ macro_rules! each_case {
             Everywhere "J" 2..=5 plan_lifetime::j_plans_and_one_that_leaves;
             Everywhere "J" 1..=5 plan_lifetime::j_plans_dropped_while_values_pass;
             Everywhere "J" 3..=5 plan_lifetime::j_plans_and_one_that_leaves_others;
-            Everywhere "J" 2..=5 plan_lifetime::j_programs_whose_operation_panics;
-            Real "J" 2..=5 plan_lifetime::j_walks_whose_operation_panics_among_others;
+            Everywhere "J" 2..=5 plan_lifetime::j_queue_plans_whose_operation_panics;
+            Real "J" 2..=5 plan_lifetime::j_executions_whose_operation_panics_among_others;
             Everywhere "J" 2..=5 plan_lifetime::j_signals_of_plans_are_not_taken_for_others;
             Everywhere "J" 1..=8 cached_schedules::j_repeated_calls_get_cached_schedules;
             Everywhere "J" 1..=5 cached_schedules::j_blocks_that_differ;
@@ -256,7 +256,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 cached_schedules::j_cached_schedules_that_disagree;
             Everywhere "J" 2..=4 cached_schedules::j_cached_schedules_with_two_roots;
             Everywhere "J" 2..=5 cached_schedules::j_first_calls_with_many_roots;
-            Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_try_other_ways;
+            Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_try_other_variants;
             Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_with_two_roots;
             Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_and_one_that_leaves;
             Everywhere "J" 2..=4 cached_schedules::j_cached_schedules_that_panic;

@@ -7,7 +7,7 @@ use tasuki_tests::pmi_manager::{Ended, Manager, Manners, orderly};
 use tasuki_tests::watchdog::Watchdog;
 
 const CASES: &str = env!("CARGO_BIN_EXE_conformance");
-const WAITING: &str = env!("CARGO_BIN_EXE_waiting");
+const WAITING: &str = env!("CARGO_BIN_EXE_ranks_that_wait");
 
 /// Runs a case on 2, 4 and 8 ranks.
 fn runs(name: &str) {

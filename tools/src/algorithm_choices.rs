@@ -28,12 +28,12 @@ pub(crate) struct Choices {
     costs_from: String,
     costs: Vec<(&'static str, u64)>,
     forced: String,
-    choices: Vec<Choice>,
+    choices: Vec<ChosenAlgorithm>,
 }
 
 /// For an operation and a size.
 #[derive(Serialize)]
-struct Choice {
+struct ChosenAlgorithm {
     operation: &'static str,
     bytes: u64,
     algorithm: String,
@@ -99,11 +99,11 @@ impl Choices {
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         let (ranks, processors) = (operation_names::ranks(self.ranks), self.processors);
-        let crowd = match self.ranks_per_processor {
+        let per_processor = match self.ranks_per_processor {
             1 => "each with a processor of its own".into(),
-            crowd => format!("{crowd} of which share a processor, of {processors}"),
+            per_processor => format!("{per_processor} of which share a processor, of {processors}"),
         };
-        let _ = writeln!(text, "{ranks}, {crowd}");
+        let _ = writeln!(text, "{ranks}, {per_processor}");
         let _ = writeln!(text, "costs: {} ({})", costs(&self.costs), self.costs_from);
         if !self.forced.is_empty() {
             let _ = writeln!(text, "*: as {} says, {}", names::COLLECTIVES, self.forced);
@@ -112,9 +112,10 @@ impl Choices {
         table.load_preset(presets::NOTHING);
         table.set_header(std::iter::once("").chain(SIZES.iter().map(|(_, size)| *size)));
         for (name, _) in OPERATIONS {
-            let of_it: Vec<&Choice> = self.choices.iter().filter(|choice| choice.operation == name).collect();
-            let star = |choice: &Choice| if choice.is_forced { "*" } else { "" };
-            let cell = |choice: &&Choice| {
+            let of_it: Vec<&ChosenAlgorithm> =
+                self.choices.iter().filter(|choice| choice.operation == name).collect();
+            let star = |choice: &ChosenAlgorithm| if choice.is_forced { "*" } else { "" };
+            let cell = |choice: &&ChosenAlgorithm| {
                 format!("{}{}\n{}", choice.algorithm, star(choice), time(choice.estimate_ns))
             };
             table.add_row(std::iter::once(name.to_string()).chain(of_it.iter().map(cell)));
@@ -128,7 +129,7 @@ impl Choices {
     }
 }
 
-fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> Choice {
+fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> ChosenAlgorithm {
     let shape = Shape::new(operation, ranks, 0, bytes);
     // The neighbours of a ring stand for all neighbourhoods.
     let ring = (operation == CollectiveKind::Neighbours)
@@ -140,7 +141,7 @@ fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selec
     let others = operation.algorithms().filter(|one| (one.fits)(&shape) && one.name != chosen.name);
     let other =
         |one: &Algorithm| Other { algorithm: operation_names::typed(one.name), estimate_ns: estimate(one) };
-    Choice {
+    ChosenAlgorithm {
         operation: operation.name(),
         bytes,
         algorithm: operation_names::typed(chosen.name),

@@ -40,7 +40,7 @@ enum Command {
     DemoRank(demo::RankArgs),
     /// Runs a process of the bench: a rank, or one that answers hand-overs.
     #[command(name = bench::SUBCOMMAND, hide = true)]
-    BenchPart(bench::PartArgs),
+    BenchPart(bench::ProcessRoleArgs),
     /// Ends the processes of a job whose launcher was killed.
     #[command(name = run::keeper::SUBCOMMAND, hide = true)]
     Keeper {

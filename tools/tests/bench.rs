@@ -27,10 +27,11 @@ fn play(ranks: &str, part: &Value) -> Vec<Value> {
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
+    let all = "limit put_near put message posted oversubscribed rate get atomic post chain \
+               handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
-               allgather alltoall scatter reduce_scatter persistent rooted fuzzy fuzzy_hidden pressure \
-               overlap_copy thirdparty overlap_coll startup idle death memory";
+               allgather alltoall scatter reduce_scatter persistent single_driver fuzzy \
+               fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -41,7 +42,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
         (&["put_naer"][..], "put_near"),
         (&["bandwidth"][..], "bandwidth_put"),
         (&["put", "--ranks", "3"][..], "startup"),
-        (&["pressure", "--ranks", "3"][..], "collective"),
+        (&["queue_contention", "--ranks", "3"][..], "collective"),
         (&["overlap_coll", "--ranks", "3"][..], "collective"),
         (&["barrier", "--sizes", "8"][..], "bandwidths"),
         (&["memory", "--ranks", "0"][..], "1 to 4096"),
@@ -155,7 +156,7 @@ fn two_processes_take_every_figure_in_turn() {
         "bandwidth_stream",
         "shared_copy",
     ];
-    let said = play("2", &json!({ "Two": plan(&cases, &[4096, 8192], &file) }));
+    let said = play("2", &json!({ "Pair": plan(&cases, &[4096, 8192], &file) }));
     let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
     let names: Vec<String> = figures
         .iter()
@@ -178,16 +179,16 @@ fn processes_with_parts_of_their_own_take_their_figures() {
     // Six plans stand beside calls, and two are also those of a rank that comes last.
     let persistent = 6 + 6 + 2;
     for (case, ranks, figures) in [
-        ("pressure", "5", 1),
+        ("queue_contention", "5", 1),
         ("overlap_copy", "2", 6),
         ("thirdparty", "3", 6),
         ("alltoall", "3", 1),
         ("scatter", "3", 1),
         ("reduce_scatter", "3", 1),
         ("persistent", "3", persistent),
-        ("rooted", "3", 4),
+        ("single_driver", "3", 4),
     ] {
-        let said = play(ranks, &json!({ "Crew": plan(&[case], &[8], &file) }));
+        let said = play(ranks, &json!({ "Group": plan(&[case], &[8], &file) }));
         let told = said.iter().filter(|event| event["figure"]["key"]["case"] == case);
         assert_eq!(told.count(), figures, "{case}: {said:?}");
     }

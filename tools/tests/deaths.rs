@@ -3,12 +3,13 @@
 
 mod launcher;
 
-use launcher::{Ended, dying_program, run};
+use launcher::{Ended, ranks_that_die_program, run};
 
-/// Runs `dying` on three ranks. One of them dies in the given way.
+/// Runs `ranks_that_die` on three ranks. One of them dies in the given way.
 fn dies(options: &[&str], way: &str, victim: usize) -> Ended {
     let victim_text = victim.to_string();
-    let ended = run(&[&["-n", "3"], options, &[dying_program(), way, &victim_text]].concat()).expect(137);
+    let ended =
+        run(&[&["-n", "3"], options, &[ranks_that_die_program(), way, &victim_text]].concat()).expect(137);
     let died = format!("tasuki: rank {victim} died: signal 9, SIGKILL");
     assert!(matches!(ended.messages()[..], [message] if message.starts_with(&died)), "{ended:?}");
     for other in (0..3).filter(|&other| other != victim) {

@@ -2,7 +2,9 @@
 
 mod launcher;
 
-use launcher::{Running, ending_program, rank_program, run, run_ranks, send, start_ranks, tasuki_run};
+use launcher::{
+    Running, rank_program, ranks_that_exit_wrongly_program, run, run_ranks, send, start_ranks, tasuki_run,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -372,7 +374,7 @@ fn ranks_in_sessions_of_their_own_end_with_their_job() {
 /// Runs the program that ends wrongly, on two ranks.
 fn ending(args: &[&str], what: &str) -> launcher::Ended {
     let mut command = tasuki_run(&["-n", "2"]);
-    command.args(args).args([ending_program(), what]);
+    command.args(args).args([ranks_that_exit_wrongly_program(), what]);
     Running::start(command).wait()
 }
 

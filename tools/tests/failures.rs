@@ -3,11 +3,11 @@
 
 mod launcher;
 
-use launcher::{Ended, failing_program, run};
+use launcher::{Ended, ranks_that_fail_program, run};
 
 /// Three ranks; rank 1 fails in the given way.
 fn fails(options: &[&str], way: &str, code: i32) -> Ended {
-    let args = [&["-n", "3"], options, &[failing_program(), way]].concat();
+    let args = [&["-n", "3"], options, &[ranks_that_fail_program(), way]].concat();
     let ended = run(&args).expect(code);
     assert_eq!(ended.messages().len(), 1, "the launcher says one thing: {}", ended.err);
     ended

@@ -4,7 +4,8 @@
 mod launcher;
 
 use launcher::{
-    Running, command_line, environment, exchanging_program, has_socket, send, start_ranks, tasuki_run,
+    Running, command_line, environment, has_socket, ranks_that_exchange_program, send, start_ranks,
+    tasuki_run,
 };
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ fn ranks_killed_while_messages_are_under_way() {
     const RANKS: u64 = 4;
     let mut dice = dice();
     for round in 0..ROUNDS {
-        let mut command = tasuki_run(&["-n", &RANKS.to_string(), exchanging_program()]);
+        let mut command = tasuki_run(&["-n", &RANKS.to_string(), ranks_that_exchange_program()]);
         command.arg(dice.below(1000).to_string());
         let mut running = Running::start(command);
         running

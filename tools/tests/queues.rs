@@ -2,7 +2,7 @@
 
 mod launcher;
 
-use launcher::{Running, TASUKI, queueing_program, tasuki_run};
+use launcher::{Running, TASUKI, ranks_with_queued_commands_program, tasuki_run};
 use serde_json::Value;
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn queues(launcher: u32) -> Vec<Value> {
 fn shows_what_keeps_commands(options: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("go");
-    let program = [queueing_program(), file.to_str().expect("a path in Unicode")];
+    let program = [ranks_with_queued_commands_program(), file.to_str().expect("a path in Unicode")];
     let mut running =
         Running::start(tasuki_run(&[&["-n", "2", "--helper", "off"], options, &program].concat()));
     let launcher = running.pid();

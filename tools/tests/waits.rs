@@ -3,7 +3,7 @@
 
 mod launcher;
 
-use launcher::{Running, TASUKI, stuck_program, tasuki_run};
+use launcher::{Running, TASUKI, ranks_that_block_program, tasuki_run};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn calls(job: &Value) -> Vec<String> {
 
 fn start(options: &[&str], what: &str, folder: &TempDir) -> Running {
     let folder = folder.path().to_str().expect("a path in Unicode");
-    Running::start(tasuki_run(&[options, &[stuck_program(), what, folder]].concat()))
+    Running::start(tasuki_run(&[options, &[ranks_that_block_program(), what, folder]].concat()))
 }
 
 fn open(folder: &TempDir, gate: impl ToString) {
@@ -43,7 +43,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// The waits of the program `stuck calls`, in order, as at least one of the ranks shows them.
+/// The waits of the program `ranks_that_block calls`, in order, as at least one of the ranks shows them.
 const CALLS: [&str; 20] = [
     "barrier(world)",
     "barrier(world)",
@@ -231,7 +231,7 @@ fn sleeps(pid: u64) -> bool {
 fn a_rank_that_sleeps_is_never_running() {
     const RANKS: usize = 8;
     let folder = folder();
-    let program = [stuck_program(), "rounds", folder.path().to_str().expect("a path in Unicode")];
+    let program = [ranks_that_block_program(), "rounds", folder.path().to_str().expect("a path in Unicode")];
     let mut command = tasuki_run(&[&["-n", "8"], &program[..]].concat());
     command.env("TASUKI_WAKE", "fence");
     let mut running = Running::start(command);

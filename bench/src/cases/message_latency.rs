@@ -16,7 +16,7 @@ const OTHERS: Range<u32> = 200..800;
 
 /// What one of two ranks needs to exchange messages with the other.
 #[derive(Clone, Copy)]
-pub(crate) struct Ends<'j> {
+pub(crate) struct MessageEnds<'j> {
     /// In which messages go.
     pub(crate) world: &'j Communicator,
     /// The other rank.
@@ -25,10 +25,10 @@ pub(crate) struct Ends<'j> {
     pub(crate) side: Side,
 }
 
-impl<'j> Ends<'j> {
+impl<'j> MessageEnds<'j> {
     /// Of this rank.
-    pub(crate) fn new(job: &'j Job) -> Ends<'j> {
-        Ends { world: job.world(), peer: peer(job), side: side(job) }
+    pub(crate) fn new(job: &'j Job) -> MessageEnds<'j> {
+        MessageEnds { world: job.world(), peer: peer(job), side: side(job) }
     }
 
     /// The lead learns that the follower is ready.
@@ -46,7 +46,7 @@ impl<'j> Ends<'j> {
 
 /// How a program may receive; the better one counts, for every library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Way {
+pub(crate) enum SendMode {
     /// A receive is begun, and waited for later.
     Begun,
     /// By the call that returns with the message.
@@ -55,26 +55,26 @@ pub(crate) enum Way {
 
 /// A message each way in flight.
 pub(crate) struct Message<'j> {
-    ends: Ends<'j>,
-    way: Way,
+    ends: MessageEnds<'j>,
+    mode: SendMode,
     sent: u64,
     rounds: u64,
 }
 
 impl<'j> Message<'j> {
     /// `rounds` ping-pongs.
-    pub(crate) fn new(job: &'j Job, way: Way, rounds: u64) -> Message<'j> {
-        Message { ends: Ends::new(job), way, sent: 0, rounds }
+    pub(crate) fn new(job: &'j Job, mode: SendMode, rounds: u64) -> Message<'j> {
+        Message { ends: MessageEnds::new(job), mode, sent: 0, rounds }
     }
 
     fn exchange(&mut self, rounds: u64) -> tasuki::Result<()> {
         let values = self.sent..self.sent + rounds;
         self.sent = values.end;
-        match (self.way, self.ends.side) {
-            (Way::Begun, Side::Lead) => begun_lead(&self.ends, values),
-            (Way::Begun, Side::Follow) => begun_follow(&self.ends, values),
-            (Way::Call, Side::Lead) => call_lead(&self.ends, values),
-            (Way::Call, Side::Follow) => call_follow(&self.ends, values),
+        match (self.mode, self.ends.side) {
+            (SendMode::Begun, Side::Lead) => begun_lead(&self.ends, values),
+            (SendMode::Begun, Side::Follow) => begun_follow(&self.ends, values),
+            (SendMode::Call, Side::Lead) => call_lead(&self.ends, values),
+            (SendMode::Call, Side::Follow) => call_follow(&self.ends, values),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Measure for Message<'_> {
 }
 
 #[inline(never)]
-fn begun_lead(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+fn begun_lead(ends: &MessageEnds<'_>, values: Range<u64>) -> tasuki::Result<()> {
     ends.meet()?;
     for value in values {
         let mut got = [0];
@@ -101,7 +101,7 @@ fn begun_lead(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
 
 /// The next receive is posted before the answer that lets the other side send for it.
 #[inline(never)]
-fn begun_follow(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+fn begun_follow(ends: &MessageEnds<'_>, values: Range<u64>) -> tasuki::Result<()> {
     let (first, end) = (values.start, values.end);
     for value in values {
         let mut got = [0];
@@ -116,7 +116,7 @@ fn begun_follow(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
 
 /// The follower waits in its call before the lead sends; the lead asks for its answer while that is on its way.
 #[inline(never)]
-fn call_lead(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+fn call_lead(ends: &MessageEnds<'_>, values: Range<u64>) -> tasuki::Result<()> {
     ends.meet()?;
     for value in values {
         ends.send(value)?;
@@ -128,7 +128,7 @@ fn call_lead(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
 }
 
 #[inline(never)]
-fn call_follow(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+fn call_follow(ends: &MessageEnds<'_>, values: Range<u64>) -> tasuki::Result<()> {
     ends.meet()?;
     for value in values {
         let mut got = [0];
@@ -146,14 +146,14 @@ fn expect(got: u64, value: u64) -> tasuki::Result<()> {
 
 /// Something measured while many more receives are outstanding, posted before and finished after.
 pub(crate) struct Posted<'j, M> {
-    ends: Ends<'j>,
+    ends: MessageEnds<'j>,
     measure: M,
 }
 
 impl<'j, M: Measure> Posted<'j, M> {
     /// Of that measure.
     pub(crate) fn new(job: &'j Job, measure: M) -> Posted<'j, M> {
-        Posted { ends: Ends::new(job), measure }
+        Posted { ends: MessageEnds::new(job), measure }
     }
 
     fn post(&self) -> tasuki::Result<Vec<RecvRequest<u64>>> {

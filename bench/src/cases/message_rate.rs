@@ -1,6 +1,6 @@
 //! rate, and the time from one posting to the next: windows of messages of eight bytes.
 
-use crate::cases::message_latency::Ends;
+use crate::cases::message_latency::MessageEnds;
 use crate::harness::measure::{Measure, wrong};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::Side;
@@ -29,7 +29,7 @@ fn values(first: u64) -> [u64; WINDOW] {
 
 /// By which call the messages of a window are sent; the better one counts, for every library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum WindowMode {
     /// All are begun, then waited for.
     Begun,
     /// Each by the call that returns when its value may be overwritten.
@@ -38,16 +38,16 @@ pub(crate) enum Way {
 
 /// Messages a second from lead to follower: 64 receives posted, 64 sends, one answer, which does not count.
 pub(crate) struct Rate<'j> {
-    ends: Ends<'j>,
-    way: Way,
+    ends: MessageEnds<'j>,
+    mode: WindowMode,
     sent: u64,
     windows: u64,
 }
 
 impl<'j> Rate<'j> {
     /// `windows` windows.
-    pub(crate) fn new(job: &'j Job, way: Way, windows: u64) -> Rate<'j> {
-        Rate { ends: Ends::new(job), way, sent: 0, windows }
+    pub(crate) fn new(job: &'j Job, mode: WindowMode, windows: u64) -> Rate<'j> {
+        Rate { ends: MessageEnds::new(job), mode, sent: 0, windows }
     }
 
     fn exchange(&mut self, windows: u64) -> tasuki::Result<u64> {
@@ -58,7 +58,7 @@ impl<'j> Rate<'j> {
         }
         self.ends.meet()?;
         let watch = Stopwatch::start();
-        rate_lead(&self.ends, self.way, first, windows)?;
+        rate_lead(&self.ends, self.mode, first, windows)?;
         Ok(watch.ns(0))
     }
 }
@@ -72,16 +72,16 @@ impl Measure for Rate<'_> {
 }
 
 #[inline(never)]
-fn rate_lead(ends: &Ends<'_>, way: Way, first: u64, windows: u64) -> tasuki::Result<()> {
+fn rate_lead(ends: &MessageEnds<'_>, mode: WindowMode, first: u64, windows: u64) -> tasuki::Result<()> {
     for window in 0..windows {
         let first = first + window * WINDOW as u64;
         let (words, mut answer) = (values(first), [0]);
         ends.world.scope(|scope| {
             scope.recv(&mut answer, ends.peer, ANSWER)?;
             for (word, slot) in words.iter().zip(slots()) {
-                match way {
-                    Way::Begun => scope.send(from_ref(word), ends.peer, slot)?,
-                    Way::Call => ends.world.send(from_ref(word), ends.peer, slot)?,
+                match mode {
+                    WindowMode::Begun => scope.send(from_ref(word), ends.peer, slot)?,
+                    WindowMode::Call => ends.world.send(from_ref(word), ends.peer, slot)?,
                 }
             }
             Ok(())
@@ -95,7 +95,7 @@ fn rate_lead(ends: &Ends<'_>, way: Way, first: u64, windows: u64) -> tasuki::Res
 
 /// The next window is posted before the answer that lets the other side fill it.
 #[inline(never)]
-fn rate_follow(ends: &Ends<'_>, first: u64, windows: u64) -> tasuki::Result<()> {
+fn rate_follow(ends: &MessageEnds<'_>, first: u64, windows: u64) -> tasuki::Result<()> {
     let answer = |window: u64| ends.world.send(&[!(first + window * WINDOW as u64)], ends.peer, ANSWER);
     for window in 0..windows {
         let mut words = [0; WINDOW];
@@ -112,7 +112,7 @@ fn rate_follow(ends: &Ends<'_>, first: u64, windows: u64) -> tasuki::Result<()> 
 
 /// Time from one posting to the next, 64 in a row.
 pub(crate) struct PostGap<'j> {
-    ends: Ends<'j>,
+    ends: MessageEnds<'j>,
     sent: u64,
     windows: u64,
     clock_ns: u64,
@@ -121,7 +121,7 @@ pub(crate) struct PostGap<'j> {
 impl<'j> PostGap<'j> {
     /// `windows` windows.
     pub(crate) fn new(job: &'j Job, windows: u64) -> PostGap<'j> {
-        PostGap { ends: Ends::new(job), sent: 0, windows, clock_ns: Stopwatch::cost_ns() }
+        PostGap { ends: MessageEnds::new(job), sent: 0, windows, clock_ns: Stopwatch::cost_ns() }
     }
 
     fn exchange(&mut self, windows: u64) -> tasuki::Result<u64> {
@@ -147,7 +147,7 @@ impl Measure for PostGap<'_> {
 }
 
 #[inline(never)]
-fn gap_lead(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
+fn gap_lead(ends: &MessageEnds<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
     let mut words = [0; WINDOW];
     let took = ends.world.scope(|scope| {
         let watch = Stopwatch::start();
@@ -162,7 +162,7 @@ fn gap_lead(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
 }
 
 #[inline(never)]
-fn gap_follow(ends: &Ends<'_>, first: u64) -> tasuki::Result<()> {
+fn gap_follow(ends: &MessageEnds<'_>, first: u64) -> tasuki::Result<()> {
     let mut got = [0];
     ends.world.recv(&mut got, ends.peer, ANSWER)?;
     if got[0] != first {

@@ -1,7 +1,7 @@
-//! crowd: two ranks exchange messages while others wait on the same processors. A job of its own, since the two are to
-//! be compared with a job of two; it is spoken to as the programs of other libraries are.
+//! oversubscribed: two ranks exchange messages while others wait on the same processors. A job of its own, since the
+//! two are to be compared with a job of two; it is spoken to as the programs of other libraries are.
 
-use crate::cases::message_latency::{Message, Way};
+use crate::cases::message_latency::{Message, SendMode};
 use crate::harness::measure::Measure;
 use tasuki::{Job, Rank, Slot};
 
@@ -13,16 +13,16 @@ const ORDERS: Slot = Slot(4);
 /// All ranks run this; the first hears what is wanted, line by line, and says what came of it.
 pub(crate) fn app(
     job: &Job,
-    way: Way,
+    mode: SendMode,
     rounds: u64,
     hear: &dyn Fn() -> tasuki::Result<String>,
     say: &dyn Fn(&str),
 ) -> tasuki::Result<()> {
     let (world, lead) = (job.world(), Rank(0));
-    let mut message = (job.rank() <= Rank(1)).then(|| Message::new(job, way, rounds));
+    let mut message = (job.rank() <= Rank(1)).then(|| Message::new(job, mode, rounds));
     world.barrier()?;
     if job.rank() == lead {
-        say(r#"{"ready":"crowd"}"#);
+        say(r#"{"ready":"oversubscribed"}"#);
     }
     loop {
         let mut order = [0_u64];
@@ -53,7 +53,7 @@ mod tests {
         let (orders, said) = (Mutex::new(vec!["end\n", "go 8\n", "go 8\n"]), Mutex::new(Vec::new()));
         let hear = || Ok(orders.lock().unwrap().pop().unwrap_or_default().to_string());
         let say = |line: &str| said.lock().unwrap().push(line.to_string());
-        tasuki::local(4, |job| app(job, Way::Begun, 20, &hear, &say)).unwrap();
+        tasuki::local(4, |job| app(job, SendMode::Begun, 20, &hear, &say)).unwrap();
         let said = said.into_inner().unwrap();
         assert_eq!(said.len(), 3);
         assert!(said[2].starts_with(r#"{"ranks":4,"bytes":8,"value":"#), "{}", said[2]);

@@ -2,7 +2,7 @@
 
 /// The cycle through all words as a table: after word `i` comes word `next[i]`.
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub(crate) struct PointerChain {
     next: Vec<u32>,
 }
 
@@ -11,15 +11,15 @@ const INDEX_BITS: u32 = 32;
 /// What an atomic adds to a word: one more pass in its high half.
 pub(crate) const STEP: u64 = 1 << INDEX_BITS;
 
-impl Chain {
+impl PointerChain {
     /// A random single cycle (Sattolo's algorithm) through `words` words; another for every seed.
-    pub(crate) fn random(words: usize, seed: u64) -> Chain {
+    pub(crate) fn random(words: usize, seed: u64) -> PointerChain {
         let mut next: Vec<u32> = (0..words as u32).collect();
         let mut state = seed;
         for last in (1..words).rev() {
             next.swap(last, (random(&mut state) % last as u64) as usize);
         }
-        Chain { next }
+        PointerChain { next }
     }
 
     /// The words to be written for one pass, by number.
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_chain_visits_every_word_once_and_comes_back() {
-        let words: Vec<u64> = Chain::random(1000, 3).words(5).collect();
+        let words: Vec<u64> = PointerChain::random(1000, 3).words(5).collect();
         let (mut at, mut seen) = (0, vec![false; 1000]);
         for _ in 0..1000 {
             assert!(!std::mem::replace(&mut seen[at], true));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn seeds_give_different_chains() {
-        let of = |seed| Chain::random(100, seed).words(0).collect::<Vec<_>>();
+        let of = |seed| PointerChain::random(100, seed).words(0).collect::<Vec<_>>();
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }

@@ -87,13 +87,13 @@ fn near_follow(
 /// The value in job memory, its signal at least a page away: signals have pages of their own.
 pub(crate) struct Put<'j> {
     side: Side,
-    ends: Ends<'j>,
+    ends: PutEnds<'j>,
     sent: u64,
     rounds: u64,
 }
 
 /// What one rank needs to send and to receive.
-struct Ends<'j> {
+struct PutEnds<'j> {
     job: &'j Job,
     inbox: Array<u64>,
     arrived: Signal<'j>,
@@ -105,7 +105,7 @@ impl<'j> Put<'j> {
     /// Collective.
     pub(crate) fn new(job: &'j Job, rounds: u64) -> tasuki::Result<Put<'j>> {
         let (inbox, arrived, peer) = (job.alloc(1)?, job.signal()?, peer(job));
-        let ends = Ends { job, inbox, arrived, peer, raise: arrived.on(peer) };
+        let ends = PutEnds { job, inbox, arrived, peer, raise: arrived.on(peer) };
         Ok(Put { side: side(job), ends, sent: 0, rounds })
     }
 
@@ -126,7 +126,7 @@ impl Measure for Put<'_> {
 }
 
 #[inline(never)]
-fn put_lead(ends: &Ends<'_>, values: std::ops::Range<u64>) -> tasuki::Result<()> {
+fn put_lead(ends: &PutEnds<'_>, values: std::ops::Range<u64>) -> tasuki::Result<()> {
     for value in values {
         ends.job.put_signal(ends.inbox.on(ends.peer), &[value], ends.raise, 1)?;
         ends.arrived.wait_at_least(value + 1)?;
@@ -138,7 +138,7 @@ fn put_lead(ends: &Ends<'_>, values: std::ops::Range<u64>) -> tasuki::Result<()>
 }
 
 #[inline(never)]
-fn put_follow(ends: &Ends<'_>, values: std::ops::Range<u64>) -> tasuki::Result<()> {
+fn put_follow(ends: &PutEnds<'_>, values: std::ops::Range<u64>) -> tasuki::Result<()> {
     for value in values {
         ends.arrived.wait_at_least(value + 1)?;
         if ends.inbox.get(0)? != value {

@@ -1,4 +1,4 @@
-//! pressure: many ranks post to one queue of one rank, as fast as it takes commands.
+//! queue_contention: many ranks post to one queue of one rank, as fast as it takes commands.
 
 use crate::harness::measure::{Measure, wrong};
 use crate::harness::stopwatch::Stopwatch;
@@ -18,7 +18,7 @@ const WARM_UP: u64 = 10;
 
 /// Commands a second that a queue takes from all other ranks, each of which adds one to a word. Full is an ordinary
 /// answer: whoever gets it serves and tries again, and in the end none may be lost.
-pub(crate) struct Pressure<'j> {
+pub(crate) struct QueueContention<'j> {
     job: &'j Job,
     commands: u64,
     word: Array<u64>,
@@ -33,9 +33,9 @@ pub(crate) struct Pressure<'j> {
     theirs: RemoteQueue,
 }
 
-impl<'j> Pressure<'j> {
+impl<'j> QueueContention<'j> {
     /// Collective, of two ranks or more. `commands` commands in all, evenly from all ranks but the first.
-    pub(crate) fn new(job: &'j Job, commands: u64) -> tasuki::Result<Pressure<'j>> {
+    pub(crate) fn new(job: &'j Job, commands: u64) -> tasuki::Result<QueueContention<'j>> {
         let names = job.alloc::<RemoteQueue>(1)?;
         let queue = (job.rank() == OWNER).then(|| job.queue(PLACES)).transpose()?;
         queue.iter().try_for_each(|queue| names.set(0, queue.remote()))?;
@@ -43,7 +43,7 @@ impl<'j> Pressure<'j> {
         job.barrier()?;
         let theirs = job.get_value(names.on(OWNER))?;
         job.barrier()?; // the name's memory goes with its owner's `names`
-        Ok(Pressure { job, commands, word, done, never, counted: 0, ended: 0, _queue: queue, theirs })
+        Ok(QueueContention { job, commands, word, done, never, counted: 0, ended: 0, _queue: queue, theirs })
     }
 
     /// Posts as soon as there is room.
@@ -81,13 +81,13 @@ impl<'j> Pressure<'j> {
         self.done.wait_at_least(self.ended)?;
         let took = watch.ns(0);
         if self.word.get(0)? != self.counted {
-            return Err(wrong("pressure"));
+            return Err(wrong("queue_contention"));
         }
         Ok(took)
     }
 }
 
-impl Measure for Pressure<'_> {
+impl Measure for QueueContention<'_> {
     fn measure(&mut self) -> tasuki::Result<f64> {
         let posters = self.job.size() as u64 - 1;
         let each = (self.commands / posters).max(1);

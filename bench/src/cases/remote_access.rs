@@ -1,6 +1,6 @@
 //! get and atomic: one operation at a time on words that their owner wrote last.
 
-use crate::cases::pointer_chase::{Chain, STEP, next, pass};
+use crate::cases::pointer_chase::{PointerChain, STEP, next, pass};
 use crate::harness::measure::{Measure, peer, side, wrong};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::{Access, Side};
@@ -30,7 +30,7 @@ impl<'j> Remote<'j> {
     }
 
     fn rewrite(&self) -> tasuki::Result<()> {
-        let chain = Chain::random(self.words, self.pass);
+        let chain = PointerChain::random(self.words, self.pass);
         for (index, word) in chain.words(self.pass).enumerate() {
             self.table.set(index * STRIDE, word)?;
         }

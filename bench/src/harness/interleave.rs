@@ -37,14 +37,14 @@ pub(crate) struct Turns<'j> {
 
 /// What came of it, on the lead.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct TurnFigures {
     /// The figures of the entries, in their order.
     pub(crate) series: Vec<Series>,
     /// The hand-overs around them.
     pub(crate) hand_overs: Series,
 }
 
-impl Taken {
+impl TurnFigures {
     /// All figures count at one level of the hand-over only: that at which most were taken.
     fn agree(&mut self) {
         let level = Level::prevailing(self.hand_overs.all());
@@ -77,11 +77,12 @@ impl<'j> Turns<'j> {
         entries: &mut [Entry<'_>],
         link: &Link<'_>,
         round: &mut dyn FnMut(&[Series]),
-    ) -> tasuki::Result<Taken> {
+    ) -> tasuki::Result<TurnFigures> {
         if self.orders.is_empty() {
-            return self.follow(entries).map(|()| Taken::default());
+            return self.follow(entries).map(|()| TurnFigures::default());
         }
-        let mut taken = Taken { series: vec![Series::default(); entries.len()], ..Taken::default() };
+        let mut taken =
+            TurnFigures { series: vec![Series::default(); entries.len()], ..TurnFigures::default() };
         let (mut has_failed, start) = (vec![false; entries.len()], Instant::now());
         loop {
             let counting = taken.series.iter().zip(&has_failed).filter(|(_, failed)| !**failed);

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::cases::oversubscription;
 use crate::harness::measurement_plan::{Effort, Plan};
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::harness::progress_bar::Progress;
 use crate::limit::{Copies, SharedFile};
 use crate::peers::Opponents;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, Stdio};
 
 /// What came of it.
-pub(crate) struct Told {
+pub(crate) struct JobFigures {
     /// The figures, limits included.
     pub(crate) rows: Vec<Row>,
     /// How the hand-over was done.
@@ -34,7 +34,7 @@ pub(crate) struct Told {
 const JOBS: usize = 2;
 
 /// What is to be taken.
-pub(crate) struct Wanted<'w> {
+pub(crate) struct JobsWanted<'w> {
     /// The cases: all for two ranks, or all collective.
     pub(crate) cases: &'w [Case],
     /// Sizes of blocks, if they are not to be the usual ones.
@@ -51,11 +51,11 @@ pub(crate) struct Wanted<'w> {
 
 /// Takes the figures, beside these other libraries.
 pub(crate) fn take(
-    wanted: &Wanted<'_>,
+    wanted: &JobsWanted<'_>,
     opponents: Opponents,
     progress: &mut Progress,
-) -> anyhow::Result<Told> {
-    let Wanted { cases, sizes, ranks, effort, processors, ref tune } = *wanted;
+) -> anyhow::Result<JobFigures> {
+    let JobsWanted { cases, sizes, ranks, effort, processors, ref tune } = *wanted;
     ensure!(processors.len() >= 2, "two processors are needed, this process may use {}", processors.len());
     let for_two = cases.iter().all(|case| case.is_for_two());
     let area = if for_two { effort.area(&sizes::of_all(cases, sizes)) } else { 0 };
@@ -69,12 +69,12 @@ pub(crate) fn take(
         let (path, limit_first) = (shared.path(), number % 2 == 0);
         let (cases, sizes, has_peers) = (cases.to_vec(), sizes.to_vec(), heard.opponents.are_there());
         let plan = Plan { cases, sizes, shared: path, limit_first, has_peers, effort };
-        heard.job(if for_two { Part::Two(plan) } else { Part::Crew(plan) }, &bound)?;
+        heard.job(if for_two { ProcessRole::Pair(plan) } else { ProcessRole::Group(plan) }, &bound)?;
     }
     let mut rows = heard.groups.rows(ranks);
     name_settings(&mut rows, &bound);
     comparison::keep_best(&mut rows);
-    Ok(Told { rows, hand_over_way: heard.hand_over_way, off: heard.opponents.off() })
+    Ok(JobFigures { rows, hand_over_way: heard.hand_over_way, off: heard.opponents.off() })
 }
 
 /// Says of our rows where ranks were bound, and by which calls they did it.
@@ -82,7 +82,7 @@ fn name_settings(rows: &mut [Row], bound: &[usize]) {
     let list: Vec<String> = bound.iter().map(ToString::to_string).collect();
     let bound = format!("--bind {}", list.join(","));
     for row in rows.iter_mut().filter(|row| row.library == Library::Tasuki) {
-        if row.case == Case::Crowd {
+        if row.case == Case::Oversubscribed {
             row.ranks = oversubscription::RANKS;
         }
         let by = std::mem::take(&mut row.setting);
@@ -103,7 +103,7 @@ struct Heard<'p> {
 
 impl Heard<'_> {
     /// Runs a job and hears it out.
-    fn job(&mut self, part: Part, processors: &[usize]) -> anyhow::Result<()> {
+    fn job(&mut self, part: ProcessRole, processors: &[usize]) -> anyhow::Result<()> {
         let mut command = part.job(processors.len(), processors)?;
         if let Some(tune) = self.tune {
             command.env(VARIABLE, tune);

@@ -28,32 +28,32 @@ pub const SUBCOMMAND: &str = "__bench-part";
 
 /// A part to play.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Part {
+pub(crate) enum ProcessRole {
     /// A rank of two that play cases against limits and other libraries.
-    Two(Plan),
+    Pair(Plan),
     /// A rank of several that play collective calls.
-    Crew(Plan),
+    Group(Plan),
     /// A rank of several of which two exchange messages, so many for each figure.
-    Crowd(message_latency::Way, u64),
+    Oversubscribed(message_latency::SendMode, u64),
     /// A rank that meets the others and leaves.
     Startup,
     /// A rank that waits for a signal that never comes.
     Waiting,
     /// A rank that looks at its memory.
-    Memory,
+    RankMemory,
     /// The same, while it exchanges messages.
-    Talking,
+    MessageMemory,
     /// A rank that prepares plans and drops them.
-    Planned,
+    PlanMemory,
     /// A rank that works while its plans go on.
-    OverlapColl(collective_overlap::Effort),
+    OverlapColl(collective_overlap::OverlapEffort),
     /// A rank that starts plans.
-    Prices(plan_times::Effort),
+    PlanTimes(plan_times::PlanTimesEffort),
     /// No rank: answers hand-overs on this processor.
     Probe(usize, Rounds),
 }
 
-impl Part {
+impl ProcessRole {
     /// What starts a process that plays this part without any launcher.
     pub(crate) fn alone(&self) -> anyhow::Result<Command> {
         let mut command = Command::new(program()?);
@@ -91,7 +91,7 @@ fn program() -> anyhow::Result<PathBuf> {
 
 /// The hidden subcommand's arguments.
 #[derive(clap::Args)]
-pub struct PartArgs {
+pub struct ProcessRoleArgs {
     /// The part, as JSON.
     part: String,
     /// Where the probe finds the limit's memory.
@@ -99,27 +99,29 @@ pub struct PartArgs {
 }
 
 /// Plays a part.
-pub fn play(args: &PartArgs) -> ExitCode {
+pub fn play(args: &ProcessRoleArgs) -> ExitCode {
     let part = match serde_json::from_str(&args.part) {
         Ok(part) => part,
         Err(error) => return failed(&error.to_string()),
     };
     match part {
-        Part::Two(plan) => {
+        ProcessRole::Pair(plan) => {
             tasuki::main_with(&plan.handlers(), |job| with_link(job, |link| rank_pair::app(job, &plan, link)))
         }
-        Part::Crew(plan) => tasuki::main(|job| with_link(job, |link| rank_group::app(job, &plan, link))),
-        Part::Crowd(way, rounds) => tasuki::main(|job| {
-            oversubscription::app(job, way, rounds, &control_channel::hear, &control_channel::say)
+        ProcessRole::Group(plan) => {
+            tasuki::main(|job| with_link(job, |link| rank_group::app(job, &plan, link)))
+        }
+        ProcessRole::Oversubscribed(mode, rounds) => tasuki::main(|job| {
+            oversubscription::app(job, mode, rounds, &control_channel::hear, &control_channel::say)
         }),
-        Part::Startup => tasuki::main(startup::app),
-        Part::Waiting => tasuki::main(|job| waiting_ranks::app(job, &tell)),
-        Part::Memory => tasuki::main(|job| rank_memory::app(job, &tell)),
-        Part::Talking => tasuki::main(|job| message_memory::app(job, &tell)),
-        Part::Planned => tasuki::main(|job| plan_memory::app(job, &tell)),
-        Part::OverlapColl(effort) => tasuki::main(|job| collective_overlap::app(job, effort, &tell)),
-        Part::Prices(effort) => tasuki::main(|job| plan_times::app(job, effort, &tell)),
-        Part::Probe(processor, rounds) => {
+        ProcessRole::Startup => tasuki::main(startup::app),
+        ProcessRole::Waiting => tasuki::main(|job| waiting_ranks::app(job, &tell)),
+        ProcessRole::RankMemory => tasuki::main(|job| rank_memory::app(job, &tell)),
+        ProcessRole::MessageMemory => tasuki::main(|job| message_memory::app(job, &tell)),
+        ProcessRole::PlanMemory => tasuki::main(|job| plan_memory::app(job, &tell)),
+        ProcessRole::OverlapColl(effort) => tasuki::main(|job| collective_overlap::app(job, effort, &tell)),
+        ProcessRole::PlanTimes(effort) => tasuki::main(|job| plan_times::app(job, effort, &tell)),
+        ProcessRole::Probe(processor, rounds) => {
             match answer_probe(args.file.as_deref().unwrap_or_default(), processor, rounds) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => failed(&error.to_string()),

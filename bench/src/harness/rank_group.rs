@@ -3,11 +3,11 @@
 
 use crate::case::Case;
 use crate::cases::collective::calls::{Calls, Collective};
-use crate::cases::collective::driven_by_one::{self, Form};
 use crate::cases::collective::fuzzy_barrier::Fuzzy;
 use crate::cases::collective::persistent::{self, Last, OPERATIONS, Plans};
+use crate::cases::collective::single_driver::{self, Form};
 use crate::cases::overlap::copy_overlap::Overlap;
-use crate::cases::queue_contention::Pressure;
+use crate::cases::queue_contention::QueueContention;
 use crate::harness::control_channel::Link;
 use crate::harness::interleave::{Entry, Player};
 use crate::harness::measure::Measure;
@@ -42,7 +42,7 @@ pub(crate) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> 
 /// Figures that are taken in turn: of one case, or of one size of it.
 pub(crate) struct Scene {
     case: Case,
-    /// What is called; of [`Case::Persistent`] and [`Case::Rooted`], what it is that was prepared.
+    /// What is called; of [`Case::Persistent`] and [`Case::SingleDriver`], what it is that was prepared.
     operation: Case,
     bytes: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) fn scenes(cases: &[Case], asked: &[u64]) -> Vec<Scene> {
             .into_iter()
             .flat_map(|operation| of(case, operation, sizes::of_prepared(operation, asked)))
             .collect(),
-        Case::Rooted => driven_by_one::OPERATIONS
+        Case::SingleDriver => single_driver::OPERATIONS
             .into_iter()
             .flat_map(|operation| of(case, operation, sizes::of(case, asked)))
             .collect(),
@@ -94,18 +94,18 @@ impl Scene {
                 Overlap::all(job, case, effort)?.map(|(key, measure)| (key, ours(measure))).collect()
             }
             Case::Persistent => self.prepared(job, calls)?,
-            Case::Rooted => self.rooted(job, calls)?,
-            Case::Pressure => vec![(key, ours(Pressure::new(job, effort.commands)?))],
+            Case::SingleDriver => self.single_driver(job, calls)?,
+            Case::QueueContention => vec![(key, ours(QueueContention::new(job, effort.commands)?))],
             Case::Fuzzy | Case::FuzzyHidden => vec![(key, ours(Fuzzy::new(job, case, calls)))],
             _ => vec![(key, ours(Collective::new(job, Calls::new(job, operation, bytes), bytes, calls)))],
         })
     }
 
     /// Plans whose commands all ranks have, and one rank.
-    fn rooted<'j>(&self, job: &'j Job, calls: u64) -> tasuki::Result<Vec<Entry<'j>>> {
+    fn single_driver<'j>(&self, job: &'j Job, calls: u64) -> tasuki::Result<Vec<Entry<'j>>> {
         let &Scene { case, operation, bytes } = self;
         let entry = |form: Form| {
-            let plans = driven_by_one::plans(job, operation, form, bytes)?;
+            let plans = single_driver::plans(job, operation, form, bytes)?;
             let key = Key::ours(case, &form.variant(operation), bytes);
             Ok((key, ours(Collective::new(job, plans, bytes, calls))))
         };
@@ -175,7 +175,7 @@ mod tests {
         for ranks in [2, 3] {
             let told = figures(&cases, ranks);
             let count = |case: &Case| told.iter().filter(|name| **name == format!("{case} ")).count();
-            let has_variants = |case: &Case| matches!(case, Case::Persistent | Case::Rooted);
+            let has_variants = |case: &Case| matches!(case, Case::Persistent | Case::SingleDriver);
             for case in cases.iter().filter(|case| !has_variants(case)) {
                 assert_eq!(count(case), if case.has_sizes() { 2 } else { 1 }, "{case}: {told:?}");
             }
@@ -196,18 +196,18 @@ mod tests {
 
     #[test]
     fn plans_of_one_rank_stand_beside_those_of_all() {
-        let told = figures(&[Case::Rooted], 3);
+        let told = figures(&[Case::SingleDriver], 3);
         for variant in
-            driven_by_one::OPERATIONS.into_iter().flat_map(|case| Form::ALL.map(|form| form.variant(case)))
+            single_driver::OPERATIONS.into_iter().flat_map(|case| Form::ALL.map(|form| form.variant(case)))
         {
-            let count = told.iter().filter(|told| **told == format!("rooted {variant}")).count();
+            let count = told.iter().filter(|told| **told == format!("single_driver {variant}")).count();
             assert_eq!(count, 2, "{variant}: {told:?}");
         }
     }
 
     #[test]
     fn many_ranks_fill_a_queue() {
-        assert_eq!(figures(&[Case::Pressure], 4), ["pressure ", "limit hand_over"]);
+        assert_eq!(figures(&[Case::QueueContention], 4), ["queue_contention ", "limit hand_over"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The program of two ranks that play cases against limits and other libraries: which figures, in which groups.
 
 use crate::case::{Case, Kind};
-use crate::cases::bandwidth::{Areas, Arena, Bandwidth, Shape, Stream, WINDOW};
+use crate::cases::bandwidth::{Areas, Arena, Bandwidth, MessageStream, Shape, WINDOW};
 use crate::cases::buffer_state::State;
 use crate::cases::handler_call::Ask;
 use crate::cases::message_latency::{self, Message, Posted};
@@ -27,7 +27,7 @@ const HAND_OVER: &str = "hand-over";
 /// Cases of words that take turns with each other: those that are divided by each other, or by one limit.
 const WORDS_IN_TURN: [(&str, &[Case]); 5] = [
     (WORDS, &[Case::Limit, Case::PutNear, Case::Put, Case::Get, Case::Atomic]),
-    ("messages", &[Case::Message, Case::Posted, Case::Crowd]),
+    ("messages", &[Case::Message, Case::Posted, Case::Oversubscribed]),
     ("message rate", &[Case::Rate]),
     ("commands", &[Case::Post, Case::Chain]),
     ("handlers", &[Case::Handler]),
@@ -67,7 +67,8 @@ impl<'j> Pair<'j> {
         let shared = self.session.shared.clone();
         let mut entries = Vec::new();
         for &case in cases {
-            let is_reference = case == Case::Message && (self.wants(Case::Posted) || self.wants(Case::Crowd));
+            let is_reference =
+                case == Case::Message && (self.wants(Case::Posted) || self.wants(Case::Oversubscribed));
             if self.wants(case) || is_reference {
                 entries.extend(self.word_entries(case)?);
             }
@@ -94,10 +95,10 @@ impl<'j> Pair<'j> {
     {
         let (job, effort) = (self.session.job, self.session.plan.effort);
         let key = |variant| Key::ours(case, variant, size_of::<u64>() as u64);
-        let message = |way| Message::new(job, way, effort.rounds);
-        let posted = |way| Posted::new(job, Message::new(job, way, effort.posted_rounds));
+        let message = |mode| Message::new(job, mode, effort.rounds);
+        let posted = |mode| Posted::new(job, Message::new(job, mode, effort.posted_rounds));
         let remote = |access| Remote::new(job, effort.words, effort.passes, access);
-        let (begun, call) = (message_latency::Way::Begun, message_latency::Way::Call);
+        let (begun, call) = (message_latency::SendMode::Begun, message_latency::SendMode::Call);
         Ok(match case {
             Case::PutNear => vec![(key(""), ours(PutNear::new(job, effort.rounds)?))],
             Case::Put => vec![(key(""), ours(Put::new(job, effort.rounds)?))],
@@ -111,9 +112,11 @@ impl<'j> Pair<'j> {
                 (key("").by("call"), ours(posted(call))),
                 (key("post_gap"), ours(Posted::new(job, PostGap::new(job, effort.gap_windows)))),
             ],
-            Case::Rate => [("begun", message_rate::Way::Begun), ("call", message_rate::Way::Call)]
-                .map(|(name, way)| (key("").by(name), ours(Rate::new(job, way, effort.rate_windows))))
-                .into(),
+            Case::Rate => {
+                [("begun", message_rate::WindowMode::Begun), ("call", message_rate::WindowMode::Call)]
+                    .map(|(name, mode)| (key("").by(name), ours(Rate::new(job, mode, effort.rate_windows))))
+                    .into()
+            }
             Case::Post => vec![
                 (key("one_by_one"), ours(Post::new(job, 1, effort.command_rounds)?)),
                 (key("by_50"), ours(Post::new(job, 50, effort.command_rounds)?)),
@@ -131,7 +134,7 @@ impl<'j> Pair<'j> {
     fn points(&self, case: Case) -> Vec<Point> {
         match case {
             // Other ranks of our own.
-            Case::Crowd => vec![Point::of_word(case, "")],
+            Case::Oversubscribed => vec![Point::of_word(case, "")],
             _ if !self.session.plan.has_peers || !case.has_peers() => Vec::new(),
             Case::Posted => vec![Point::of_word(case, ""), Point::of_word(case, "post_gap")],
             _ => vec![Point::of_word(case, "")],
@@ -195,7 +198,9 @@ impl<'j> Pair<'j> {
         let mut entries: Vec<Entry<'m>> = Vec::new();
         for (case, arena) in self.block_cases(bytes).flat_map(|case| Some((case, arena?))) {
             let measure = match case {
-                Case::BandwidthStream => ours(Stream::new(arena, shape, effort.windows(bytes, WINDOW))),
+                Case::BandwidthStream => {
+                    ours(MessageStream::new(arena, shape, effort.windows(bytes, WINDOW)))
+                }
                 _ => ours(Bandwidth::new(arena, case, shape, blocks)),
             };
             entries.push((Point::of_blocks(case, bytes, state).ours(), measure));
@@ -262,8 +267,8 @@ mod tests {
         assert_eq!(keys.len(), told.len(), "each figure is told once");
         for case in cases {
             let by = |library| keys.iter().any(|key| (key.case, key.library) == (case, library));
-            assert!(by(Library::Tasuki) || case == Case::Limit || case == Case::Crowd, "{case}");
-            assert_eq!(by(Library::Ucx), case.has_peers() || case == Case::Crowd, "{case}");
+            assert!(by(Library::Tasuki) || case == Case::Limit || case == Case::Oversubscribed, "{case}");
+            assert_eq!(by(Library::Ucx), case.has_peers() || case == Case::Oversubscribed, "{case}");
         }
         for key in &keys {
             assert!(key.bounded_by().is_none_or(|limit| keys.contains(&limit)), "{key:?}");

@@ -1,7 +1,7 @@
 //! What the ranks of a job do all along: they take groups of figures and tell them.
 
 use crate::harness::control_channel::Link;
-use crate::harness::interleave::{Entry, Player, Taken, Turns};
+use crate::harness::interleave::{Entry, Player, TurnFigures, Turns};
 use crate::harness::measure::{side, wrong};
 use crate::harness::measurement_plan::Plan;
 use crate::harness::repetition::Series;
@@ -43,7 +43,7 @@ impl<'j> Session<'j> {
         let is_of_two = job.rank() <= Rank(1);
         let hand_over = is_of_two.then(|| HandOver::new(shared.clone(), side(job), plan.effort.hand_over));
         if let Some(hand_over) = &hand_over {
-            (link.tell)(Event::HandOver(hand_over.way().to_string()));
+            (link.tell)(Event::HandOver(hand_over.variant().to_string()));
         }
         let turns = Turns::new(job, hand_over, plan.effort.patience)?;
         Ok(Session { job, plan, link, shared, turns, done: 0, groups })
@@ -78,7 +78,7 @@ impl<'j> Session<'j> {
         let (link, done, groups) = (self.link, self.done as f64, self.groups as f64);
         let wanted = self.plan.effort.patience.wanted as f64;
         let mut told: Option<Instant> = None;
-        let Taken { series, hand_overs } = self.turns.take(&mut entries, &link, &mut |series| {
+        let TurnFigures { series, hand_overs } = self.turns.take(&mut entries, &link, &mut |series| {
             if told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
                 return;
             }

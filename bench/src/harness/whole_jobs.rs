@@ -8,7 +8,7 @@ use crate::cases::overlap::collective_overlap;
 use crate::cases::whole_job::idle_time;
 use crate::cases::whole_job::kill_time::{self, Victim};
 use crate::cases::whole_job::startup;
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::harness::progress_bar::Progress;
 use crate::harness::repetition::{NEEDED, Patience, Repetition, Series, Summary};
 use crate::limit::{Probe, Rounds};
@@ -87,9 +87,9 @@ impl Whole {
         let setting = collective_overlap::options(&self.processors)?.join(" ");
         let mut before = self.hand_over()?;
         while all.is_empty() || SHORT.lasts(all.iter().map(|(_, series)| series), start.elapsed()) {
-            let told = collective_overlap::take(&self.processors, collective_overlap::Effort::FULL)?;
+            let told = collective_overlap::take(&self.processors, collective_overlap::OverlapEffort::FULL)?;
             let after = self.hand_over()?;
-            for collective_overlap::Told { variant, bytes, ns } in told {
+            for collective_overlap::OverlapFigure { variant, bytes, ns } in told {
                 let key = Key { bytes, ..key(Case::OverlapColl, &variant).by(&setting) };
                 let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
                     all.push((key, Series::default()));
@@ -119,7 +119,7 @@ impl Whole {
 
     fn start_probe(&self) -> anyhow::Result<Probe> {
         ensure!(self.processors.len() >= 2, "the hand-over needs two processors");
-        let command = Part::Probe(self.processors[1], self.rounds).alone()?;
+        let command = ProcessRole::Probe(self.processors[1], self.rounds).alone()?;
         Probe::start(command, self.processors[0], self.rounds).context("the hand-over cannot be measured")
     }
 }
@@ -147,7 +147,8 @@ fn talking_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
     if ranks < 3 {
         return Ok(Vec::new());
     }
-    let (told, formula) = (message_memory::look(ranks)?, message_memory::Told::formula(ranks as u64));
+    let (told, formula) =
+        (message_memory::look(ranks)?, message_memory::MessageMemory::formula(ranks as u64));
     let row = |variant: &str, bytes: f64, setting: String, demands: &[Demand]| {
         let summary = Summary::of(vec![bytes], true).context("no figure")?;
         let mut row = Row::new(Key { setting, ..key(Case::Memory, variant) }, ranks, summary);
@@ -170,7 +171,7 @@ fn planned_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
     if !plan_memory::RANKS.contains(&ranks) {
         return Ok(rows);
     }
-    for plan_memory::Told { variant, bytes, formula } in plan_memory::look(ranks)? {
+    for plan_memory::PlanMemory { variant, bytes, formula } in plan_memory::look(ranks)? {
         let median = |bytes| Summary::of(bytes, true).context("no rank");
         let (summary, formula) = (median(bytes)?, median(formula)?.median);
         let setting = format!("by formula {formula}");

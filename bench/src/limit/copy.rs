@@ -28,12 +28,12 @@ pub(crate) struct Copies<'s> {
     side: Side,
     area: usize,
     clock_ns: u64,
-    turns: Turns,
+    turns: CopyTurns,
 }
 
 /// How many turns this side has passed on and taken over.
 #[derive(Debug, Default)]
-struct Turns {
+struct CopyTurns {
     passed: Cell<u64>,
     taken: Cell<u64>,
 }
@@ -49,7 +49,7 @@ impl<'s> Copies<'s> {
         if side == Side::Lead {
             shared.reserve_copies()?;
         }
-        let this = Copies { shared, side, area, clock_ns: Stopwatch::cost_ns(), turns: Turns::default() };
+        let this = Copies { shared, side, area, clock_ns: Stopwatch::cost_ns(), turns: CopyTurns::default() };
         assert!(Copies::bytes(area) <= shared.copy_bytes(), "the file is too small for the buffers");
         for place in [this.source(side, 0), this.target(side, 0)] {
             write_lines(place, area, 0);

@@ -12,20 +12,20 @@ const WORDS: [usize; 2] = [64, 192];
 
 /// How the word is stored, and what the one who looks does between two looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Way {
+pub(crate) struct HandOverVariant {
     seq_cst: bool,
     pause: bool,
 }
 
 /// All of them.
-const WAYS: [Way; 4] = [
-    Way { seq_cst: false, pause: false },
-    Way { seq_cst: false, pause: true },
-    Way { seq_cst: true, pause: false },
-    Way { seq_cst: true, pause: true },
+const VARIANTS: [HandOverVariant; 4] = [
+    HandOverVariant { seq_cst: false, pause: false },
+    HandOverVariant { seq_cst: false, pause: true },
+    HandOverVariant { seq_cst: true, pause: false },
+    HandOverVariant { seq_cst: true, pause: true },
 ];
 
-impl std::fmt::Display for Way {
+impl std::fmt::Display for HandOverVariant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let store = if self.seq_cst { "seq-cst store" } else { "release store" };
         write!(f, "{store}, {}", if self.pause { "pause" } else { "no pause" })
@@ -40,7 +40,7 @@ pub(crate) struct HandOver {
     /// How far the words have come: they only grow.
     count: u64,
     rounds: u64,
-    way: Way,
+    variant: HandOverVariant,
 }
 
 /// Rounds that are timed.
@@ -55,34 +55,35 @@ pub(crate) struct Rounds {
 impl HandOver {
     /// Finds the quickest way, which every measurement then takes.
     pub(crate) fn new(shared: Arc<Shared>, side: Side, rounds: Rounds) -> HandOver {
-        let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, way: WAYS[0] };
-        let times = WAYS.map(|way| this.time(way, rounds.search));
-        let best = (0..WAYS.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
-        this.way = WAYS[this.agree(best as u64) as usize];
+        let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, variant: VARIANTS[0] };
+        let times = VARIANTS.map(|variant| this.time(variant, rounds.search));
+        let best = (0..VARIANTS.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
+        this.variant = VARIANTS[this.agree(best as u64) as usize];
         this
     }
 
     /// The way that was the quickest at the start.
-    pub(crate) fn way(&self) -> Way {
-        self.way
+    pub(crate) fn variant(&self) -> HandOverVariant {
+        self.variant
     }
 
     /// Half a round trip, in ns.
     pub(crate) fn measure(&mut self) -> f64 {
-        self.time(self.way, self.rounds)
+        self.time(self.variant, self.rounds)
     }
 
-    fn time(&mut self, way: Way, rounds: u64) -> f64 {
-        self.exchange(way, rounds / 10 + 1);
+    fn time(&mut self, variant: HandOverVariant, rounds: u64) -> f64 {
+        self.exchange(variant, rounds / 10 + 1);
         let start = Instant::now();
-        self.exchange(way, rounds);
+        self.exchange(variant, rounds);
         start.elapsed().as_nanos() as f64 / rounds as f64 / 2.0
     }
 
-    fn exchange(&mut self, way: Way, rounds: u64) {
+    fn exchange(&mut self, variant: HandOverVariant, rounds: u64) {
         let words = WORDS.map(|block| self.shared.word(block));
         let (mine, theirs) = (words[self.side.index()], words[1 - self.side.index()]);
-        let exchange: fn(&AtomicU64, &AtomicU64, u64, u64) = match (self.side, way.seq_cst, way.pause) {
+        let exchange: fn(&AtomicU64, &AtomicU64, u64, u64) = match (self.side, variant.seq_cst, variant.pause)
+        {
             (Side::Lead, false, false) => lead::<false, false>,
             (Side::Lead, false, true) => lead::<false, true>,
             (Side::Lead, true, false) => lead::<true, false>,
@@ -103,9 +104,9 @@ impl HandOver {
         if self.side == Side::Lead {
             word.store(said, Ordering::Relaxed);
         }
-        self.exchange(WAYS[1], 1);
+        self.exchange(VARIANTS[1], 1);
         let heard = word.load(Ordering::Relaxed);
-        self.exchange(WAYS[1], 1); // whoever says something else next, everybody has heard this
+        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has heard this
         heard
     }
 }
@@ -163,7 +164,7 @@ mod tests {
             let shared = Arc::new(Shared::open(&path).unwrap());
             let mut hand_over = HandOver::new(shared, side, Rounds { search: 20, measure: 20 });
             assert!(hand_over.measure() > 0.0);
-            (hand_over.way(), hand_over.count)
+            (hand_over.variant(), hand_over.count)
         };
         let (lead, follow) = std::thread::scope(|scope| {
             let follow = scope.spawn(|| side(Side::Follow));

@@ -4,7 +4,7 @@
 
 use super::Side;
 use super::shared_memory::{BLOCK, REMOTE_BLOCK, Shared};
-use crate::cases::pointer_chase::{Chain, STEP, next, pass};
+use crate::cases::pointer_chase::{PointerChain, STEP, next, pass};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,11 @@ pub(crate) enum Access {
 
 /// A word on a pair of lines of its own.
 #[repr(C, align(128))]
-struct Block {
+struct WordBlock {
     word: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Block>() == BLOCK);
+const _: () = assert!(size_of::<WordBlock>() == BLOCK);
 
 /// The measurement as one side makes it.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<'s> RemoteLimit<'s> {
     }
 
     fn rewrite(&self) -> Duration {
-        let chain = Chain::random(self.words, self.pass);
+        let chain = PointerChain::random(self.words, self.pass);
         for (block, word) in self.blocks().iter().zip(chain.words(self.pass)) {
             block.word.store(word, Ordering::Relaxed);
         }
@@ -91,7 +91,7 @@ impl<'s> RemoteLimit<'s> {
         }
     }
 
-    fn blocks(&self) -> &[Block] {
+    fn blocks(&self) -> &[WordBlock] {
         let start = self.shared.range(REMOTE_BLOCK * BLOCK, self.words * BLOCK);
         // SAFETY: the range lies in the mapping, which `shared` keeps; all that is ever done to it are atomics.
         unsafe { std::slice::from_raw_parts(start.cast(), self.words) }
@@ -100,7 +100,7 @@ impl<'s> RemoteLimit<'s> {
 
 /// Follows the chain once; other than 0 if a word was not of this pass.
 #[inline(always)]
-fn visit_all(blocks: &[Block], now: u64, access: impl Fn(&AtomicU64) -> u64) -> u64 {
+fn visit_all(blocks: &[WordBlock], now: u64, access: impl Fn(&AtomicU64) -> u64) -> u64 {
     let (mut at, mut wrong) = (0, 0);
     for _ in 0..blocks.len() {
         let word = access(&blocks[at].word);

@@ -17,9 +17,9 @@ pub(crate) use expected::too_bad;
 pub(crate) use launch::Peer;
 pub(crate) use selection::{Invited, Opponents};
 
-use crate::cases::message_latency::Way;
+use crate::cases::message_latency::SendMode;
 use crate::cases::oversubscription;
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use anyhow::{Context, ensure};
 use launch::Order;
 use peer_process::{Limits, Running};
@@ -51,13 +51,13 @@ fn start(order: &Order, home: &Path) -> anyhow::Result<Running> {
 }
 
 /// Starts our own ranks of which two exchange messages; they are spoken to in the same way.
-fn start_crowd(way: Way, rounds: u64, processors: &[usize]) -> anyhow::Result<Running> {
+fn start_oversubscribed(mode: SendMode, rounds: u64, processors: &[usize]) -> anyhow::Result<Running> {
     let bound: Vec<usize> =
         (0..oversubscription::RANKS).map(|rank| processors[rank % processors.len()]).collect();
-    let command = Part::Crowd(way, rounds).job(oversubscription::RANKS, &bound)?;
+    let command = ProcessRole::Oversubscribed(mode, rounds).job(oversubscription::RANKS, &bound)?;
     Running::start(
         command,
-        format!("tasuki: crowd of {}", oversubscription::RANKS),
+        format!("tasuki: {} ranks, oversubscribed", oversubscription::RANKS),
         oversubscription::RANKS,
         Limits::USUAL,
     )

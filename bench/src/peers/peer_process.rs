@@ -49,21 +49,21 @@ const PIECE: usize = 4096;
 /// What a program says on a line.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum PeerAnswer {
     Figure { value: f64, ranks: usize, bytes: u64 },
     Ready { ready: String },
 }
 
 /// One of a program's two outputs.
-struct Stream {
+struct OutputStream {
     /// `None` when it has ended.
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
 }
 
-impl Stream {
-    fn new(pipe: impl Into<OwnedFd>) -> Stream {
-        Stream { pipe: Some(pipe.into()), bytes: Vec::new() }
+impl OutputStream {
+    fn new(pipe: impl Into<OwnedFd>) -> OutputStream {
+        OutputStream { pipe: Some(pipe.into()), bytes: Vec::new() }
     }
 
     /// Takes in what there is; whoever calls knows that there is something, or the end.
@@ -99,8 +99,8 @@ pub(crate) struct Running {
     launcher: Child,
     root: Process,
     input: Option<ChildStdin>,
-    answers: Stream,
-    said: Stream,
+    answers: OutputStream,
+    said: OutputStream,
 }
 
 impl Running {
@@ -117,12 +117,12 @@ impl Running {
         let mut launcher = command.spawn().with_context(|| format!("{what}: starting {line}"))?;
         let (input, output) = (launcher.stdin.take(), launcher.stdout.take().context("no output")?);
         let said = launcher.stderr.take().context("no standard error")?;
-        let (answers, said) = (Stream::new(output), Stream::new(said));
+        let (answers, said) = (OutputStream::new(output), OutputStream::new(said));
         let root = Process::open(launcher.id())?;
         let mut program = Running { what, line, ranks, limits, launcher, root, input, answers, said };
         match program.answer(limits.start, "did not come up")? {
-            Answer::Ready { .. } => Ok(program),
-            Answer::Figure { .. } => bail!(program.failed("gave a figure that nobody had asked for")),
+            PeerAnswer::Ready { .. } => Ok(program),
+            PeerAnswer::Figure { .. } => bail!(program.failed("gave a figure that nobody had asked for")),
         }
     }
 
@@ -131,14 +131,16 @@ impl Running {
     pub(crate) fn repetition(&mut self, wanted: u64, state: State) -> anyhow::Result<f64> {
         self.tell(&format!("go {wanted} {} {}\n", state.temperature(), state.buffers()))?;
         match self.answer(self.limits.repetition, "did not answer")? {
-            Answer::Figure { value, ranks, bytes } => {
+            PeerAnswer::Figure { value, ranks, bytes } => {
                 ensure!(value.is_finite() && value > 0.0, self.failed(&format!("measured {value}")));
                 // A launcher that does not fit the library starts as many jobs of one rank.
                 let is_expected = (ranks, bytes) == (self.ranks, wanted);
                 ensure!(is_expected, self.failed(&format!("measured {ranks} ranks, {bytes} bytes")));
                 Ok(value)
             }
-            Answer::Ready { ready } => bail!(self.failed(&format!("said again that it was ready ({ready})"))),
+            PeerAnswer::Ready { ready } => {
+                bail!(self.failed(&format!("said again that it was ready ({ready})")))
+            }
         }
     }
 
@@ -164,7 +166,7 @@ impl Running {
     }
 
     /// The next answer. Other lines on standard output come from launchers; they are kept with what was said.
-    fn answer(&mut self, limit: Duration, failure: &str) -> anyhow::Result<Answer> {
+    fn answer(&mut self, limit: Duration, failure: &str) -> anyhow::Result<PeerAnswer> {
         let deadline = Instant::now() + limit;
         loop {
             while let Some(line) = self.answers.line() {
@@ -186,7 +188,8 @@ impl Running {
     fn listen(&mut self, deadline: Instant) -> anyhow::Result<bool> {
         let left = deadline.saturating_duration_since(Instant::now());
         let streams = [&mut self.answers, &mut self.said];
-        let mut open: Vec<&mut Stream> = streams.into_iter().filter(|stream| stream.pipe.is_some()).collect();
+        let mut open: Vec<&mut OutputStream> =
+            streams.into_iter().filter(|stream| stream.pipe.is_some()).collect();
         let pipes = open.iter().filter_map(|stream| stream.pipe.as_ref());
         let mut wanted: Vec<PollFd<'_>> = pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
         let come: Vec<bool> = match poll(&mut wanted, Some(&Timespec::try_from(left)?)) {

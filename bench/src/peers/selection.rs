@@ -2,10 +2,10 @@
 //! setting that was best when it was tried, and kept for as long as they may be asked.
 
 use super::launch::{Order, Peer, Setting};
-use super::{Running, start, start_crowd, version};
+use super::{Running, start, start_oversubscribed, version};
 use crate::case::{Case, Kind};
 use crate::cases::collective::persistent;
-use crate::cases::message_latency::Way;
+use crate::cases::message_latency::SendMode;
 use crate::harness::progress_bar::Progress;
 use crate::result::comparison::Off;
 use crate::result::figure::{Key, Point};
@@ -38,18 +38,18 @@ pub(crate) struct Invited {
 pub(crate) struct Opponents {
     invited: Invited,
     /// Which setting was best for whom. Collective calls share one: it is sought for each number of ranks.
-    chosen: Vec<(Part, &'static Setting)>,
+    chosen: Vec<(PeerPart, &'static Setting)>,
     programs: Vec<Program>,
     /// What can be measured now: a program by its place, and what it is asked for.
     ready: Vec<(usize, Point)>,
     /// Programs that have failed, and why: they are not started again.
-    failed: Vec<(Part, String)>,
+    failed: Vec<(PeerPart, String)>,
     off: Vec<Off>,
 }
 
 /// What a program plays: a case as it calls it, by one of the ways of its library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Part {
+struct PeerPart {
     library: Library,
     peer: Option<Peer>,
     case: Case,
@@ -58,7 +58,7 @@ struct Part {
 }
 
 struct Program {
-    part: Part,
+    part: PeerPart,
     setting: &'static str,
     /// `None` when it has failed.
     running: Option<Running>,
@@ -107,7 +107,7 @@ impl Opponents {
         }
     }
 
-    fn fail(&mut self, part: Part, why: &anyhow::Error) {
+    fn fail(&mut self, part: PeerPart, why: &anyhow::Error) {
         self.failed.push((part, why.to_string()));
         self.note_off(part.library, part.case);
     }
@@ -152,7 +152,7 @@ impl Opponents {
 
     /// A library has no figure in a case, or lacks one that it began with.
     fn note_off(&mut self, library: Library, case: Case) {
-        let is_it = |part: &Part| part.library == library && part.case == case;
+        let is_it = |part: &PeerPart| part.library == library && part.case == case;
         let why = self.failed.iter().rev().find(|(part, _)| is_it(part)).map(|(_, why)| why.clone());
         let off = Off { library, case: Some(case), ranks: self.invited.ranks, why: why.unwrap_or_default() };
         if !self.off.contains(&off) {
@@ -161,7 +161,7 @@ impl Opponents {
     }
 
     fn libraries(&self, point: &Point) -> Vec<Library> {
-        if point.case == Case::Crowd {
+        if point.case == Case::Oversubscribed {
             return vec![Library::Tasuki];
         }
         let is_there =
@@ -170,15 +170,15 @@ impl Opponents {
         self.invited.peers.iter().filter(plays).map(|&peer| peer.into()).filter(is_there).collect()
     }
 
-    fn parts(&self, library: Library, point: &Point) -> Vec<Part> {
+    fn parts(&self, library: Library, point: &Point) -> Vec<PeerPart> {
         let peer = self.invited.peers.iter().copied().find(|&peer| Library::from(peer) == library);
         let Some(name) = name_of(point) else { return Vec::new() };
-        let ways = peer.map_or(CROWD_WAYS, |peer| peer.ways(name));
-        ways.iter().map(|&by| Part { library, peer, case: point.case, name, by }).collect()
+        let ways = peer.map_or(OVERSUBSCRIBED_MODES, |peer| peer.ways(name));
+        ways.iter().map(|&by| PeerPart { library, peer, case: point.case, name, by }).collect()
     }
 
     /// The place of the program that plays a part, started if need be.
-    fn program(&mut self, part: Part, point: &Point) -> Option<usize> {
+    fn program(&mut self, part: PeerPart, point: &Point) -> Option<usize> {
         if let Some(place) = self.programs.iter().position(|program| program.part == part) {
             return self.programs[place].running.is_some().then_some(place);
         }
@@ -197,10 +197,10 @@ impl Opponents {
         }
     }
 
-    fn start(&mut self, part: Part, point: &Point) -> anyhow::Result<Program> {
+    fn start(&mut self, part: PeerPart, point: &Point) -> anyhow::Result<Program> {
         let Some(peer) = part.peer else {
-            let way = if part.by == CROWD_WAYS[0] { Way::Begun } else { Way::Call };
-            let running = start_crowd(way, self.invited.rounds, &self.invited.processors)?;
+            let mode = if part.by == OVERSUBSCRIBED_MODES[0] { SendMode::Begun } else { SendMode::Call };
+            let running = start_oversubscribed(mode, self.invited.rounds, &self.invited.processors)?;
             return Ok(Program { part, setting: "", running: Some(running) });
         };
         match self.chosen.iter().find(|(of, _)| is_chosen_alike(of, &part)) {
@@ -210,7 +210,7 @@ impl Opponents {
     }
 
     /// Tries all settings and keeps the best program. An error only if all fail.
-    fn choose(&mut self, part: Part, peer: Peer, point: &Point) -> anyhow::Result<Program> {
+    fn choose(&mut self, part: PeerPart, peer: Peer, point: &Point) -> anyhow::Result<Program> {
         let mut best: Option<(f64, Program, &'static Setting)> = None;
         let mut failure = anyhow!("{} has no setting", peer.name());
         for setting in peer.settings() {
@@ -234,11 +234,11 @@ impl Opponents {
 }
 
 /// By which calls our own ranks exchange messages in a crowd.
-const CROWD_WAYS: &[Option<&str>] = &[Some("begun"), Some("call")];
+const OVERSUBSCRIBED_MODES: &[Option<&str>] = &[Some("begun"), Some("call")];
 
 /// Whether two parts are played in one setting. Barriers that go on beside something ask for others than calls do that
 /// return when they are over.
-fn is_chosen_alike(a: &Part, b: &Part) -> bool {
+fn is_chosen_alike(a: &PeerPart, b: &PeerPart) -> bool {
     let are_collective = [a, b].iter().all(|part| part.case.kind() == Kind::Collective);
     let are_calls = [a, b].iter().all(|part| !matches!(part.case, Case::Fuzzy | Case::FuzzyHidden));
     a == b || (a.peer == b.peer && are_collective && (are_calls || a.case == b.case))
@@ -250,7 +250,7 @@ fn name_of(point: &Point) -> Option<&'static str> {
         Case::Message => "message",
         Case::Posted if point.variant.is_empty() => "posted",
         Case::Posted => "post_gap",
-        Case::Crowd => "crowd",
+        Case::Oversubscribed => "oversubscribed",
         Case::Rate => "rate",
         Case::Handler => "handler",
         // They have no copy that both ends make: one way, as they are quickest.
@@ -283,7 +283,7 @@ fn name_of(point: &Point) -> Option<&'static str> {
 
 impl Program {
     fn start(
-        part: Part,
+        part: PeerPart,
         peer: Peer,
         setting: &'static Setting,
         invited: &Invited,

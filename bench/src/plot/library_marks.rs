@@ -46,7 +46,7 @@ impl<'r> Marks<'r> {
         let caption =
             "collective calls, 8 bytes, on two processors, by ranks: time of a call (less is better)";
         Marks::new(rows, caption, |row| {
-            let has_variants = matches!(row.case, Case::Persistent | Case::Rooted);
+            let has_variants = matches!(row.case, Case::Persistent | Case::SingleDriver);
             row.case.kind() == Kind::Collective && !has_variants && row.bytes == WORD
         })
     }

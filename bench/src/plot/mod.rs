@@ -155,7 +155,7 @@ mod tests {
                 add(Case::BandwidthOwn, &state.to_string(), bytes, 2, 50e9, 0.2);
             }
         }
-        rows.push(row(Key::ours(Case::Crowd, "", 8), 60.0));
+        rows.push(row(Key::ours(Case::Oversubscribed, "", 8), 60.0));
         rows.push(row(Key::ours(Case::PutNear, "", 8), 54.0));
         rows.push(row(Key::ours(Case::Atomic, "", 8), 110.0));
         rows.sort_by_key(Row::place);

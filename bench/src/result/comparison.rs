@@ -1,8 +1,8 @@
 //! Figures beside what they are held against: limits, other libraries, the same case without something.
 
 use crate::case::Case;
-use crate::cases::collective::driven_by_one;
 use crate::cases::collective::persistent;
+use crate::cases::collective::single_driver;
 use crate::result::figure::Key;
 use crate::result::library::Library;
 use crate::result::row::Row;
@@ -82,7 +82,7 @@ pub(crate) fn compare(rows: &mut [Row], field: &Field) {
         if !with(With::Alone) {
             plain.push(With::Alone);
         }
-        if row.case == Case::Rooted {
+        if row.case == Case::SingleDriver {
             plain.push(With::Spread);
         }
         if row.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
@@ -110,7 +110,7 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
             ("alone".into(), Some(all.iter().find(|other| other.is_of(&alone))?))
         }
         With::Spread => {
-            let spread = Key::ours(row.case, &driven_by_one::beside_spread(&row.variant)?, row.bytes);
+            let spread = Key::ours(row.case, &single_driver::beside_spread(&row.variant)?, row.bytes);
             let is_it = |other: &&Row| other.is_of(&spread) && other.ranks == row.ranks;
             ("spread".into(), Some(all.iter().find(is_it)?))
         }

@@ -1,8 +1,8 @@
 //! A figure as a row of the output, and as a line of JSON.
 
 use crate::case::{Case, Kind};
-use crate::cases::collective::driven_by_one;
 use crate::cases::collective::persistent;
+use crate::cases::collective::single_driver;
 use crate::harness::repetition::Summary;
 use crate::result::comparison::Comparison;
 use crate::result::figure::Key;
@@ -34,7 +34,7 @@ impl Metric {
         match (key.case.kind(), key.case) {
             (Kind::Blocks, _) => Metric::BandwidthBytesPerS,
             (Kind::Limit | Kind::Roles, _) if is_copy => Metric::BandwidthBytesPerS,
-            (_, Case::Rate | Case::Pressure) => Metric::RatePerS,
+            (_, Case::Rate | Case::QueueContention) => Metric::RatePerS,
             (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
             (_, Case::Post | Case::Chain | Case::Handler) => Metric::TimeNs,
             (_, Case::Memory) => Metric::Bytes,
@@ -137,7 +137,7 @@ impl Row {
     pub(crate) fn is_shown(&self) -> bool {
         let is_beside = match self.case {
             Case::Persistent => persistent::is_of_calls(&self.variant),
-            Case::Rooted => driven_by_one::beside_spread(&self.variant).is_none(),
+            Case::SingleDriver => single_driver::beside_spread(&self.variant).is_none(),
             _ => false,
         };
         !is_beside

@@ -32,7 +32,7 @@ pub(crate) enum With {
     Alone,
     /// The same by the call that returns when it is over.
     Calls,
-    /// The same by lists of all ranks: its variant of [`rooted::Form::Spread`](crate::cases::collective::driven_by_one::Form).
+    /// The same by lists of all ranks: its variant of [`single_driver::Form::Spread`](crate::cases::collective::single_driver::Form).
     Spread,
     /// Nothing: the figure counts.
     Itself,
@@ -94,7 +94,7 @@ impl Bar {
             }
             (Case::Posted, _) if variant.is_empty() => &[(With::Message, AtMost(1.1))],
             (Case::Posted, _) => &[(With::Limit, AtMost(1.0))],
-            (Case::Crowd, _) => &[(With::Message, AtMost(1.3))],
+            (Case::Oversubscribed, _) => &[(With::Message, AtMost(1.3))],
             (Case::Rate, _) => &[(With::Others, AtLeast(1.2))],
             (Case::Get | Case::Atomic, _) => &[(With::Limit, AtMost(1.25))],
             (Case::Post, _) if variant == "by_50" => &[(With::Limit, AtMost(0.5))],

@@ -2,7 +2,7 @@
 //! choose their algorithms, as measured here.
 
 use crate::case::Case;
-use crate::harness::interleaved_jobs::{self, Wanted};
+use crate::harness::interleaved_jobs::{self, JobsWanted};
 use crate::harness::measurement_plan::Effort;
 use crate::harness::progress_bar::Progress;
 use crate::machine::Machine;
@@ -38,8 +38,9 @@ pub(crate) fn command(machine: &Machine) -> anyhow::Result<u8> {
     };
     let (staged, direct) = (measure("staged", None)?, measure("direct", Some(0))?);
     progress.begin("costs", COSTS_SECONDS);
-    let timed =
-        plan_times::take(&machine.processors, plan_times::Effort::FULL, &mut |share| progress.share(share))?;
+    let timed = plan_times::take(&machine.processors, plan_times::PlanTimesEffort::FULL, &mut |share| {
+        progress.share(share)
+    })?;
     let costs = cost_fit::costs(&timed)?;
     drop(progress);
     let gains = gains(&staged, &direct);
@@ -62,7 +63,7 @@ pub(crate) fn command(machine: &Machine) -> anyhow::Result<u8> {
 
 fn take(machine: &Machine, tune: PathBuf, progress: &mut Progress) -> anyhow::Result<Vec<Row>> {
     let (cases, effort, processors) = (&[Case::BandwidthOwn], Effort::TUNE, &machine.processors);
-    let wanted = Wanted { cases, sizes: SIZES, ranks: 2, effort, processors, tune: Some(tune) };
+    let wanted = JobsWanted { cases, sizes: SIZES, ranks: 2, effort, processors, tune: Some(tune) };
     let bound = processors.iter().copied().take(2).collect();
     let (peers, home, sizes) = (Vec::new(), PathBuf::new(), SIZES.to_vec());
     let nobody = Invited { peers, home, processors: bound, ranks: 2, sizes, rounds: effort.rounds };

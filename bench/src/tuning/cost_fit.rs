@@ -1,7 +1,7 @@
 //! What things cost here, from the times of plans whose algorithms were forced.
 
 use anyhow::Context;
-use tasuki_schedule::{CollectiveKind, Costs, Forced, Measurement, Shape};
+use tasuki_schedule::{CollectiveKind, CostParameters, Forced, Measurement, Shape};
 
 /// How long a start took.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct Timed {
 }
 
 /// The costs that explain these times best.
-pub(crate) fn costs(all: &[Timed]) -> anyhow::Result<Costs> {
+pub(crate) fn costs(all: &[Timed]) -> anyhow::Result<CostParameters> {
     let figures: anyhow::Result<Vec<Measurement<'_>>> = all.iter().map(figure).collect();
-    Ok(Costs::fitted(&figures?))
+    Ok(CostParameters::fitted(&figures?))
 }
 
 fn figure(timed: &Timed) -> anyhow::Result<Measurement<'static>> {

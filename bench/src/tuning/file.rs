@@ -11,16 +11,16 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
-use tasuki_schedule::Costs;
+use tasuki_schedule::CostParameters;
 
 /// The file: machines by processor and kernel.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Machines {
-    machines: Vec<Entry>,
+    machines: Vec<MachineEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct MachineEntry {
     processor: String,
     kernel: String,
     #[serde(flatten)]
@@ -36,22 +36,23 @@ pub struct Values {
     pub direct_from_bytes: Option<u64>,
     /// What things cost, by which algorithms of plans are chosen. Absent: not measured.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
-    pub costs: Option<Costs>,
+    pub costs: Option<CostParameters>,
 }
 
 /// Costs as an object of numbers by name.
 mod by_name {
-    use super::{BTreeMap, Costs};
+    use super::{BTreeMap, CostParameters};
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(costs: &Option<Costs>, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(costs: &Option<CostParameters>, to: S) -> Result<S::Ok, S::Error> {
         costs.map(|costs| costs.named().into_iter().collect::<BTreeMap<_, _>>()).serialize(to)
     }
 
-    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Costs>, D::Error> {
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<CostParameters>, D::Error> {
         let named = BTreeMap::<String, u64>::deserialize(from)?;
-        let costs = named.iter().try_fold(Costs::default(), |costs, (name, value)| costs.with(name, *value));
+        let costs =
+            named.iter().try_fold(CostParameters::default(), |costs, (name, value)| costs.with(name, *value));
         costs.map(Some).map_err(D::Error::custom)
     }
 }
@@ -132,7 +133,7 @@ impl Tuning {
     }
 
     /// What things cost, as far as that is known here.
-    pub fn costs(&self) -> Option<Costs> {
+    pub fn costs(&self) -> Option<CostParameters> {
         match self {
             Tuning::BuiltIn | Tuning::Unusable { .. } => None,
             Tuning::Measured { values, .. } => values.costs,
@@ -161,7 +162,7 @@ fn usual(environment: &Environment) -> Option<PathBuf> {
 /// What the file says of this machine.
 fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
     let (processor, kernel) = (system_info::processor(), system_info::kernel());
-    let is_this = |entry: &&Entry| entry.processor == processor && entry.kernel == kernel;
+    let is_this = |entry: &&MachineEntry| entry.processor == processor && entry.kernel == kernel;
     Ok(parse(file, text)?.machines.iter().find(is_this).map(|entry| entry.values))
 }
 
@@ -195,7 +196,7 @@ pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
     };
     let (processor, kernel) = (system_info::processor(), system_info::kernel());
     all.machines.retain(|entry| entry.processor != processor || entry.kernel != kernel);
-    all.machines.push(Entry { processor, kernel, values });
+    all.machines.push(MachineEntry { processor, kernel, values });
     let failed = || format!("{} could not be written", file.display());
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(failed)?;
@@ -250,7 +251,7 @@ mod tests {
         fs::create_dir(folder.path().join("tasuki")).unwrap();
         fs::write(folder.path().join("tasuki/tune.json"), other).unwrap();
         assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
-        let measured = Costs { turn_ns: 77, ..Costs::default() };
+        let measured = CostParameters { turn_ns: 77, ..CostParameters::default() };
         for (bytes, costs) in [(None, None), (Some(65536), Some(measured)), (Some(0), None)] {
             let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();

@@ -17,7 +17,7 @@ impl Communicator {
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         self.check_room(all.len(), count, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
         if self.runs_cached(&kind, CallBuffers::between(values, all), &call)? {
             return Ok(());

@@ -15,7 +15,7 @@ impl Communicator {
     pub fn barrier(&self) -> Result<()> {
         let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
         let call = || self.call(&kind);
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         self.worker().settle(&call)?; // what was sent before may arrive later than what says that it was
         if self.runs_cached(&kind, CallBuffers::nothing(), &call)? {
             return Ok(());

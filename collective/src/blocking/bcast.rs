@@ -15,7 +15,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());

@@ -107,9 +107,10 @@ impl CollectiveChannel {
             return self.recv(into, from);
         }
         let (len, pause) = (into.len(), || self.context.worker().pause());
-        RevocableBuffer::lend(BufferView::of_mut(into), &pause, |loan| {
-            let nonblocking = self.context.begin_recv(len, || MessageBuffer::Own(loan.clone()), from, LONG);
-            let mut pending_recv = nonblocking?;
+        RevocableBuffer::lend(BufferView::of_mut(into), &pause, |buffer| {
+            let begun =
+                self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
+            let mut pending_recv = begun?;
             // Where one fails the receive is taken back.
             self.send(bytes, to)?;
             self.recv_short(&mut [0; SHORT_MAX], len, from, || pending_recv.take(&mut []))?;

@@ -22,7 +22,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);
         if self.runs_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
             return Ok(());
@@ -37,7 +37,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
         let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);
         if self.runs_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
             return Ok(());

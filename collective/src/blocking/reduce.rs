@@ -19,7 +19,7 @@ use tasuki_message::SHORT_MAX;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// An operation that combines values.
-pub trait Combines<T> {
+pub trait ValueCombiner<T> {
     /// The left become left with right.
     fn combine(&self, left: &mut [T], right: &[T]);
     /// The same, if everybody knows it.
@@ -27,15 +27,15 @@ pub trait Combines<T> {
 }
 
 /// How values are combined.
-pub type Combine<'c, T> = &'c dyn Combines<T>;
+pub type CombinerRef<'c, T> = &'c dyn ValueCombiner<T>;
 
 /// How values are combined, given as their bytes.
-pub(crate) struct OnBytes<F> {
+pub(crate) struct ByteCombiner<F> {
     by: F,
     known: Option<Reduction>,
 }
 
-impl<F: Fn(&mut [u8], &[u8])> OnBytes<F> {
+impl<F: Fn(&mut [u8], &[u8])> ByteCombiner<F> {
     pub(crate) fn how(&self) -> CombineWith<'_> {
         self.known.map_or(CombineWith::By(&self.by), CombineWith::Known)
     }
@@ -46,13 +46,14 @@ type FewValues<T> = SmallVec<[T; 6]>;
 
 impl Communicator {
     /// Combines all members' values on this member, the root, where `values` are the result.
-    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let root = self.rank();
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
         let call = || self.call(&kind);
-        let _held = self.begin(Some(&kind), &call)?;
-        let on_bytes = on_bytes(combine);
-        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        let _guard = self.begin(Some(&kind), &call)?;
+        let byte_combiner = byte_combiner(combine);
+        let lent =
+            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());
         }
@@ -60,11 +61,11 @@ impl Communicator {
     }
 
     /// Combines all members' values on another member, the root.
-    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>, root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
         }
@@ -76,12 +77,13 @@ impl Communicator {
     }
 
     /// Combines all members' values; `values` are the result everywhere.
-    pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len());
         let call = || self.call(&kind);
-        let _held = self.begin(Some(&kind), &call)?;
-        let on_bytes = on_bytes(combine);
-        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        let _guard = self.begin(Some(&kind), &call)?;
+        let byte_combiner = byte_combiner(combine);
+        let lent =
+            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());
         }
@@ -100,7 +102,7 @@ impl Communicator {
     pub(crate) fn reduce_steps<T: Pod>(
         &self,
         values: &mut [T],
-        combine: Combine<'_, T>,
+        combine: CombinerRef<'_, T>,
         root: Rank,
     ) -> Result<()> {
         let (place, first, tree) = (self.rank().index(), Rank(0), KnomialTree { size: self.size() });
@@ -128,7 +130,7 @@ impl Communicator {
     }
 
     /// The root hears of all.
-    fn combine_at<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+    fn combine_at<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>, root: Rank) -> Result<()> {
         if self.rank() != root {
             return self.channel.send(bytemuck::cast_slice(values), root);
         }
@@ -136,7 +138,7 @@ impl Communicator {
     }
 
     /// Combines what all others send with the own values, in the order of the members.
-    fn combine_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    fn combine_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let mut part = FewValues::from_slice(values);
         let (mut own, sum) = (part.clone(), values);
         for member in (0..self.size()).map(|place| Rank(place as u32)) {
@@ -152,7 +154,7 @@ impl Communicator {
     }
 
     /// Everyone tells everyone, and combines for itself.
-    fn tell_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    fn tell_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         for steps in 1..self.size() {
             self.channel.expect(self.after(self.rank(), self.size() - steps))?;
             self.channel.send(bytemuck::cast_slice(values), self.after(self.rank(), steps))?;
@@ -161,7 +163,7 @@ impl Communicator {
     }
 
     /// Recursive doubling. Where the members are no power of two, the first few pairs are one each.
-    fn double<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    fn double<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let (place, size) = (self.rank().index(), self.size());
         let whole = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
         let pairs = size - whole;
@@ -195,11 +197,11 @@ impl Communicator {
 }
 
 /// Combines values that are given as bytes, which lie where values of this type may.
-pub(crate) fn on_bytes<T: Pod>(combine: Combine<'_, T>) -> OnBytes<impl Fn(&mut [u8], &[u8])> {
+pub(crate) fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
     let by = |left: &mut [u8], right: &[u8]| {
         combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
     };
-    OnBytes { by, known: combine.known() }
+    ByteCombiner { by, known: combine.known() }
 }
 
 /// Combines own values with a part of others, which come after them or before.
@@ -207,7 +209,7 @@ pub(crate) fn combine_in_order<T: Pod>(
     own: &mut [T],
     part: &mut [T],
     own_first: bool,
-    combine: Combine<'_, T>,
+    combine: CombinerRef<'_, T>,
 ) {
     if own_first {
         combine.combine(own, part);

@@ -3,7 +3,7 @@
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
-use crate::blocking::reduce::{Combine, combine_in_order, on_bytes};
+use crate::blocking::reduce::{CombinerRef, byte_combiner, combine_in_order};
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
@@ -13,12 +13,13 @@ use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
     /// `values` become what those of the members up to this one come to, combined in their order.
-    pub fn scan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    pub fn scan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len());
         let call = || self.call(&kind);
-        let _held = self.begin(Some(&kind), &call)?;
-        let on_bytes = on_bytes(combine);
-        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        let _guard = self.begin(Some(&kind), &call)?;
+        let byte_combiner = byte_combiner(combine);
+        let lent =
+            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());
         }
@@ -26,12 +27,13 @@ impl Communicator {
     }
 
     /// `values` become what those of the members before this one come to; those of the first one stay.
-    pub fn exscan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    pub fn exscan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len());
         let call = || self.call(&kind);
-        let _held = self.begin(Some(&kind), &call)?;
-        let on_bytes = on_bytes(combine);
-        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        let _guard = self.begin(Some(&kind), &call)?;
+        let byte_combiner = byte_combiner(combine);
+        let lent =
+            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());
         }
@@ -44,7 +46,7 @@ impl Communicator {
     }
 
     /// A scan of the members from that one on.
-    fn double_from<T: Pod>(&self, first: usize, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+    fn double_from<T: Pod>(&self, first: usize, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let mut step = 1;
         while first + step < self.size() && self.rank().index() >= first {
             if let Some(mut before) = self.hand_on(values, step, first)? {

@@ -1,6 +1,6 @@
 //! Scatters: the root gives each its block. And of what all values come to, each gets its block.
 
-use crate::blocking::reduce::{Combine, on_bytes};
+use crate::blocking::reduce::{CombinerRef, byte_combiner};
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
@@ -15,7 +15,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         block.copy_from_slice(&values[root.index() * count..][..count]);
         if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
@@ -32,7 +32,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         let block = bytemuck::cast_slice_mut(block);
         if self.runs_cached(&kind, CallBuffers::moved(block, false), &call)? {
             return Ok(());
@@ -41,16 +41,16 @@ impl Communicator {
     }
 
     /// This member's block of what all members' `values` come to, combined in the order of members.
-    pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: Combine<'_, T>) -> Result<Vec<T>> {
+    pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len() / self.size());
         let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count);
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
-        let _held = self.begin(Some(&kind), &call)?;
+        let _guard = self.begin(Some(&kind), &call)?;
         let own = self.rank().index() * count;
-        let (mut blocks, on_bytes) = (values.to_vec(), on_bytes(combine));
+        let (mut blocks, byte_combiner) = (values.to_vec(), byte_combiner(combine));
         let lent =
-            CallBuffers::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), on_bytes.how());
+            CallBuffers::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), byte_combiner.how());
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(blocks[own..own + count].to_vec());
         }

@@ -3,7 +3,7 @@
 
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
-use crate::naming::{CallWord, Uneven};
+use crate::current_call::{CallWord, VectorCall};
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -27,11 +27,11 @@ impl Communicator {
     /// All members' blocks into `all`, on this member, the root, who knows how long they are.
     pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::uneven(Uneven::GatherV, values.len(), me);
+        let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), me);
         let call = || self.call_of(word);
         self.check_counts(counts, all.len(), &call)?;
         self.check_own(counts[me.index()], values.len(), &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         all[blocks.of(me)].copy_from_slice(values);
         let lengths = self.with_others(|from| BlockLengths::of::<T>(from, &[], &[counts[from.index()]]));
         let take = |from: Rank| self.channel.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
@@ -41,10 +41,10 @@ impl Communicator {
 
     /// Gives a block to another member, the root.
     pub fn gather_v_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
-        let word = CallWord::uneven(Uneven::GatherV, values.len(), root);
+        let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         let lengths = BlockLengths::of::<T>(root, &[values.len()], &[]);
         let given = self.agree_on_lengths(&[lengths]);
         let given = given.and_then(|()| self.channel.send(bytemuck::cast_slice(values), root));
@@ -54,11 +54,11 @@ impl Communicator {
     /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
     pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::uneven(Uneven::ScatterV, values.len(), me);
+        let word = CallWord::of_vector_call(VectorCall::ScatterV, values.len(), me);
         let call = || self.call_of(word);
         self.check_counts(counts, values.len(), &call)?;
         self.check_own(counts[me.index()], block.len(), &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         block.copy_from_slice(&values[blocks.of(me)]);
         let lengths = self.with_others(|to| BlockLengths::of::<T>(to, &[counts[to.index()]], &[]));
         let give = |to: Rank| self.channel.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
@@ -69,10 +69,10 @@ impl Communicator {
     /// Gets a block from another member, the root.
     pub fn scatter_v_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let count = block.len();
-        let word = CallWord::uneven(Uneven::ScatterV, count, root);
+        let word = CallWord::of_vector_call(VectorCall::ScatterV, count, root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         let gotten = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
         let gotten = gotten.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
         gotten.map_err(|error| self.step_failed(error, &call))
@@ -81,11 +81,11 @@ impl Communicator {
     /// All members' blocks into `all`, on all members.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::uneven(Uneven::AllgatherV, values.len(), me);
+        let word = CallWord::of_vector_call(VectorCall::AllgatherV, values.len(), me);
         let call = || self.call_of(word);
         self.check_counts(counts, all.len(), &call)?;
         self.check_own(counts[me.index()], values.len(), &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         all[blocks.of(me)].copy_from_slice(values);
         let lengths =
             self.with_others(|other| BlockLengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
@@ -104,12 +104,12 @@ impl Communicator {
         all: &mut [T],
     ) -> Result<()> {
         let (me, out, into) = (self.rank(), BlockRanges(gives), BlockRanges(gets));
-        let word = CallWord::uneven(Uneven::AlltoallV, values.len(), me);
+        let word = CallWord::of_vector_call(VectorCall::AlltoallV, values.len(), me);
         let call = || self.call_of(word);
         self.check_counts(gives, values.len(), &call)?;
         self.check_counts(gets, all.len(), &call)?;
         self.check_own(gives[me.index()], gets[me.index()], &call)?;
-        let _held = self.begin_as(word, None, &call)?;
+        let _guard = self.begin_as(word, None, &call)?;
         all[into.of(me)].copy_from_slice(&values[out.of(me)]);
         let count = |counts: &[usize], other: Rank| [counts[other.index()]];
         let lengths =

@@ -32,11 +32,11 @@ pub(crate) struct VariantTrial {
     /// Calls from the last comparison to the next one.
     interval: u32,
     /// Whether calls show what is lent to them now.
-    is_shown: bool,
+    is_exposed: bool,
     /// Nanoseconds from calls that are timed to those behind them: of the usual way, and of the one that is tried.
     took: [Vec<u64>; 2],
     /// When the last one of them began.
-    nonblocking: Option<u64>,
+    last_began: Option<u64>,
     /// The usual way, while another one is tried.
     usual: Option<CachedSchedule>,
 }
@@ -44,12 +44,12 @@ pub(crate) struct VariantTrial {
 impl VariantTrial {
     /// Of calls that lay out what they move, if they could show it.
     pub(crate) fn of(kind: &CallKind, members: usize) -> Option<VariantTrial> {
-        kind.ways(members, exposed_schedule).map(|_| VariantTrial {
+        kind.variant_schedules(members, exposed_schedule).map(|_| VariantTrial {
             left: FIRST_AFTER,
             interval: FIRST_AFTER,
-            is_shown: false,
+            is_exposed: false,
             took: Default::default(),
-            nonblocking: None,
+            last_began: None,
             usual: None,
         })
     }
@@ -66,9 +66,9 @@ impl VariantTrial {
 
     /// The call before this one, and what the program did behind it, took until now.
     fn note(&mut self, now: u64) {
-        let nonblocking = self.nonblocking.replace(now);
-        let way = usize::from(self.usual.is_some());
-        nonblocking.into_iter().for_each(|nonblocking| self.took[way].push(now.saturating_sub(nonblocking)));
+        let began = self.last_began.replace(now);
+        let variant = usize::from(self.usual.is_some());
+        began.into_iter().for_each(|began| self.took[variant].push(now.saturating_sub(began)));
     }
 
     /// What calls of either way took, but for the longest.
@@ -87,7 +87,7 @@ impl VariantTrial {
 
     fn rest(&mut self) {
         self.interval = self.interval.saturating_mul(2);
-        (self.left, self.took, self.nonblocking) = (self.interval, Default::default(), None);
+        (self.left, self.took, self.last_began) = (self.interval, Default::default(), None);
     }
 }
 
@@ -115,18 +115,20 @@ impl Communicator {
         kind: &CallKind,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let other = match trial.is_shown {
-            true => kind.ways(self.size(), |shape| Some(inline_schedule(shape))),
-            false if self.can_expose(call)? => kind.ways(self.size(), exposed_schedule),
+        let other = match trial.is_exposed {
+            true => kind.variant_schedules(self.size(), |shape| Some(inline_schedule(shape))),
+            false if self.can_expose(call)? => kind.variant_schedules(self.size(), exposed_schedule),
             false => None,
         };
-        let arranged =
-            other.map(|ways| self.compile_variants(ways, !trial.is_shown, call)).transpose()?.flatten();
-        match arranged {
+        let compiled = other
+            .map(|schedules| self.compile_variants(schedules, !trial.is_exposed, call))
+            .transpose()?
+            .flatten();
+        match compiled {
             Some(other) => {
                 trial.usual = Some(std::mem::replace(present, other));
-                (trial.left, trial.nonblocking) = (TIMED, None); // to arrange it took long
-                trial.is_shown = !trial.is_shown;
+                (trial.left, trial.last_began) = (TIMED, None); // to arrange it took long
+                trial.is_exposed = !trial.is_exposed;
             }
             None => trial.rest(),
         }
@@ -141,18 +143,19 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let [before, now] = trial.times();
-        let told = match (self.agreed.is_forced(kind.operation, "split copy"), trial.is_shown) {
+        let told = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
             (true, true) => [u64::MAX, 0],
             (true, false) => [0, u64::MAX],
             (false, _) => [before, now],
         };
         let words = self.allgather_steps(&told).map_err(|error| self.step_failed(error, call))?;
-        let longest = |way: usize| words.chunks_exact(2).map(|times| times[way]).max().unwrap_or(u64::MAX);
+        let longest =
+            |variant: usize| words.chunks_exact(2).map(|times| times[variant]).max().unwrap_or(u64::MAX);
         let [before, now] = [longest(0), longest(1)];
         let Some(mut loser) = trial.usual.take() else { return Ok(()) };
         if now >= before - before / MARGIN.1 * MARGIN.0 {
             std::mem::swap(present, &mut loser);
-            trial.is_shown = !trial.is_shown;
+            trial.is_exposed = !trial.is_exposed;
         }
         self.give_up(loser.number);
         trial.rest();

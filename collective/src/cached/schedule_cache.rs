@@ -34,14 +34,14 @@ const COMPARED_EVERY: u64 = 32;
 /// Kinds that are counted.
 const KINDS_MAX: usize = 32;
 /// Walks of a communicator.
-const WALKS_MAX: usize = 128;
+const ENTRIES_MAX: usize = 128;
 /// Bytes of memory that they take on a member, about.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallKind {
-    pub(crate) operation: CollectiveKind,
+    pub(crate) collective: CollectiveKind,
     pub(crate) root: usize,
     /// Of what a member gives, or of a block.
     pub(crate) bytes: usize,
@@ -53,7 +53,7 @@ pub(crate) struct CallKind {
 pub(crate) struct CachedSchedule {
     /// By which they are given up.
     pub(crate) number: u64,
-    walk: Execution,
+    execution: Execution,
 }
 
 /// What calls of a kind go by.
@@ -75,22 +75,22 @@ pub(crate) struct ScheduleCache {
     /// What walks are for; when they were last used; they, unless nobody can have one.
     keys: Vec<u64>,
     used: Vec<u64>,
-    walks: Vec<Option<CacheEntry>>,
+    entries: Vec<Option<CacheEntry>>,
     /// A walk was left in the middle.
     is_broken: bool,
 }
 
 impl CallKind {
     /// Of so many values on each member, or in a block.
-    pub(crate) fn of<T>(operation: CollectiveKind, root: Rank, values: usize) -> CallKind {
+    pub(crate) fn of<T>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
         let value_bytes = size_of::<T>();
-        CallKind { operation, root: root.index(), bytes: values * value_bytes, value_bytes }
+        CallKind { collective, root: root.index(), bytes: values * value_bytes, value_bytes }
     }
 
     /// It in a word, without the root. None: such a call is not worth it, or too large.
     fn word(&self) -> Option<u64> {
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
-        let word = (self.operation as u64) << 60 | (self.value_bytes as u64) << 47 | self.bytes as u64;
+        let word = (self.collective as u64) << 60 | (self.value_bytes as u64) << 47 | self.bytes as u64;
         fits.then_some(word)
     }
 
@@ -100,17 +100,17 @@ impl CallKind {
     }
 
     /// Which way its walk goes.
-    fn way(&self, ranks: usize) -> usize {
+    fn variant(&self, ranks: usize) -> usize {
         if ranks == 2 { self.root } else { 0 }
     }
 
     /// The schedules of its walk, one for each way, if there is one for each.
-    pub(crate) fn ways(
+    pub(crate) fn variant_schedules(
         &self,
         ranks: usize,
         of: impl Fn(&Shape) -> Option<Schedule>,
     ) -> Option<Vec<Schedule>> {
-        let roots = match self.operation.is_rooted() && ranks == 2 {
+        let roots = match self.collective.is_rooted() && ranks == 2 {
             true => 0..2,
             false => self.root..self.root + 1,
         };
@@ -126,7 +126,7 @@ impl CallKind {
     #[inline]
     pub(crate) fn log_word(&self) -> u64 {
         let value = (self.value_bytes as u64).min(0x7f);
-        (self.operation as u64) << 44
+        (self.collective as u64) << 44
             | (self.root as u64 & 0x1f) << 39
             | value << 32
             | self.bytes as u64 & 0xffff_ffff
@@ -154,14 +154,14 @@ impl CallKind {
     }
 
     fn shape(&self, ranks: usize) -> Shape {
-        let shape = Shape::new(self.operation, ranks, self.root, self.bytes as u64);
+        let shape = Shape::new(self.collective, ranks, self.root, self.bytes as u64);
         Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
     }
 
     /// Bytes that are moved in one go.
     fn piece(&self) -> usize {
         let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most are, of any values
-        match is_short || !self.operation.is_divisible() {
+        match is_short || !self.collective.is_divisible() {
             true => self.bytes,
             false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
         }
@@ -171,7 +171,7 @@ impl CallKind {
     fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
         let places = if ranks == 2 { 1 } else { 4 };
-        places * if self.operation.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+        places * if self.collective.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
     }
 }
 
@@ -204,10 +204,10 @@ impl ScheduleCache {
         self.keys.iter().position(|&known| known == key)
     }
 
-    fn enter(&mut self, key: u64, walk: Option<CacheEntry>) -> usize {
+    fn enter(&mut self, key: u64, entry: Option<CacheEntry>) -> usize {
         self.keys.push(key);
         self.used.push(self.calls);
-        self.walks.push(walk);
+        self.entries.push(entry);
         self.keys.len() - 1
     }
 
@@ -215,15 +215,15 @@ impl ScheduleCache {
     fn make_room(&mut self, bytes: u64) -> Vec<u64> {
         let mut given_up = Vec::new();
         loop {
-            let all: u64 = self.walks.iter().flatten().map(|walk| walk.bytes).sum();
-            let is_enough = self.keys.len() < WALKS_MAX && (all + bytes <= BYTES_MAX || all == 0);
+            let all: u64 = self.entries.iter().flatten().map(|entry| entry.bytes).sum();
+            let is_enough = self.keys.len() < ENTRIES_MAX && (all + bytes <= BYTES_MAX || all == 0);
             if is_enough {
                 return given_up;
             }
             let oldest = (0..self.keys.len()).min_by_key(|&at| self.used[at]).unwrap_or(0);
             self.keys.swap_remove(oldest);
             self.used.swap_remove(oldest);
-            given_up.extend(self.walks.swap_remove(oldest).into_iter().flat_map(CacheEntry::numbers));
+            given_up.extend(self.entries.swap_remove(oldest).into_iter().flat_map(CacheEntry::numbers));
         }
     }
 }
@@ -248,10 +248,10 @@ impl Communicator {
     #[inline]
     fn may_use_cache(&self, kind: &CallKind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
-        let is_much = ranks > 2 || bytes > MESSAGE_BYTES_MAX || kind.operation.is_mutual();
+        let is_much = ranks > 2 || bytes > MESSAGE_BYTES_MAX || kind.collective.is_mutual();
         let is_little =
-            kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
-        let is_something = bytes > 0 || kind.operation == CollectiveKind::Barrier;
+            kind.collective.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
+        let is_something = bytes > 0 || kind.collective == CollectiveKind::Barrier;
         let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
         is_much && is_little && is_something && is_among_few && self.worker().reaches_words()
     }
@@ -299,7 +299,7 @@ impl Communicator {
     #[cold]
     fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
         let mismatch_check = self.mismatch_check.get().and_then(Option::as_ref);
-        let mismatch_check = mismatch_check.filter(|_| self.size() == 2 && kind.operation.is_rooted());
+        let mismatch_check = mismatch_check.filter(|_| self.size() == 2 && kind.collective.is_rooted());
         let probe_error = mismatch_check.and_then(MismatchCheck::mismatch_of_two);
         probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
     }
@@ -316,8 +316,8 @@ impl Communicator {
         let Some([first, last]) = self.cached_for_pieces(cache, kind, piece, call)? else { return Ok(false) };
         for from in (0..kind.bytes).step_by(piece) {
             let to = kind.bytes.min(from + piece);
-            let walk = if to - from == piece { first } else { last };
-            self.run_cached(cache, walk, kind, &lent.piece(from..to), call)?;
+            let at = if to - from == piece { first } else { last };
+            self.run_cached(cache, at, kind, &lent.piece(from..to), call)?;
         }
         Ok(true)
     }
@@ -332,13 +332,13 @@ impl Communicator {
         lent: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let Some(CacheEntry { now: CachedSchedule { walk, .. }, .. }) = &mut cache.walks[at] else {
-            let cause = Cause::Bug("a walk that was there is not".into());
+        let Some(CacheEntry { now: CachedSchedule { execution, .. }, .. }) = &mut cache.entries[at] else {
+            let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
         cache.is_broken = true; // unless it comes to its end
-        walk.choose(kind.way(self.size()));
-        self.worker().execute(walk, lent, call)?;
+        execution.choose_variant(kind.variant(self.size()));
+        self.worker().execute(execution, lent, call)?;
         cache.is_broken = false;
         Ok(())
     }
@@ -380,14 +380,14 @@ impl Communicator {
             None => self.compile_for_cache(cache, key, kind, call)?,
         };
         cache.used[at] = cache.calls;
-        if let Some(CacheEntry { now, trial: Some(trial), .. }) = &mut cache.walks[at]
+        if let Some(CacheEntry { now, trial: Some(trial), .. }) = &mut cache.entries[at]
             && trial.count(|| self.worker().now_ns())
         {
-            let gone_on = self.continue_trial(trial, now, kind, call);
-            cache.is_broken |= gone_on.is_err(); // members may not go the same way any more
-            gone_on?;
+            let continued = self.continue_trial(trial, now, kind, call);
+            cache.is_broken |= continued.is_err(); // members may not go the same way any more
+            continued?;
         }
-        Ok(cache.walks[at].is_some().then_some(at))
+        Ok(cache.entries[at].is_some().then_some(at))
     }
 
     #[cold]
@@ -402,24 +402,27 @@ impl Communicator {
         for number in cache.make_room(bytes) {
             self.give_up(number);
         }
-        let ways = kind.ways(self.size(), |shape| Some(inline_schedule(shape))).unwrap_or_default();
-        let arranged = self.compile_variants(ways, false, call)?;
-        let known = arranged.map(|now| CacheEntry { now, bytes, trial: VariantTrial::of(kind, self.size()) });
+        let schedules =
+            kind.variant_schedules(self.size(), |shape| Some(inline_schedule(shape))).unwrap_or_default();
+        let compiled = self.compile_variants(schedules, false, call)?;
+        let known = compiled.map(|now| CacheEntry { now, bytes, trial: VariantTrial::of(kind, self.size()) });
         Ok(cache.enter(key, known))
     }
 
     /// The steps of those schedules, one for each way. None: nobody can have them.
     pub(crate) fn compile_variants(
         &self,
-        mut ways: Vec<Schedule>,
-        are_shown: bool,
+        mut schedules: Vec<Schedule>,
+        are_exposed: bool,
         call: &dyn Fn() -> String,
     ) -> Result<Option<CachedSchedule>> {
-        let schedule = ways.remove(0);
+        let schedule = schedules.remove(0);
         let part = schedule.part(self.rank().index());
-        match self.arrange(&schedule, &part, PlanKind::Calls(ways, are_shown), call)? {
-            Ok(PreparedPlan { number, walk: Some(walk), .. }) => Ok(Some(CachedSchedule { number, walk })),
-            Ok(PreparedPlan { number, walk: None, .. }) => {
+        match self.negotiate(&schedule, &part, PlanKind::Calls(schedules, are_exposed), call)? {
+            Ok(PreparedPlan { number, execution: Some(execution), .. }) => {
+                Ok(Some(CachedSchedule { number, execution }))
+            }
+            Ok(PreparedPlan { number, execution: None, .. }) => {
                 self.give_up(number);
                 Ok(None)
             }
@@ -434,7 +437,7 @@ impl Communicator {
         let cache = std::mem::take(&mut *self.lock_cache());
         self.cache.clear_poison();
         cache
-            .walks
+            .entries
             .into_iter()
             .flatten()
             .flat_map(CacheEntry::numbers)

@@ -73,7 +73,7 @@ impl CallLog {
                 };
                 cells.push(cell);
             }
-            words.push(cells.try_into().map_err(|_| Cause::Bug("a call_log has so many words".into()))?);
+            words.push(cells.try_into().map_err(|_| Cause::Bug("a call log has so many words".into()))?);
         }
         let own = std::array::from_fn(|_| AtomicU64::new(0));
         Ok(Some(CallLog { me, words: words.into(), calls: AtomicU64::new(0), own }))

@@ -2,18 +2,19 @@
 //!
 //! Steps that the network does by itself find nobody who is in another call, or has left; and who waits for messages
 //! does not find those who wait for the network. So each member counts its calls, as
-//! for the [call_log](crate::mismatch::call_log), and one whose wait has become a long one says in a line of the next member's which call it is in, and which ones it was
-//! in before; one that leaves, or that has failed in a call of the network's, says that. Who waits and reads of another
-//! call than its own, or of a member that will never come to its own, ends with that. It hands what it has read on, and
-//! so does everybody who reads of a member that has left or failed, and waits: so all hear of it that wait in calls of
-//! the communicator, one after the other. A member that waits elsewhere hands it on when it waits in its next call.
+//! for the [call_log](crate::mismatch::call_log), and one whose wait has become a long one says in a line of the next
+//! member's which call it is in, and which ones it was in before; one that leaves, or that has failed in a call of the
+//! network's, says that. Who waits and reads of another call than its own, or of a member that will never come to its
+//! own, ends with that. It hands what it has read on, and so does everybody who reads of a member that has left or
+//! failed, and waits: so all hear of it that wait in calls of the communicator, one after the other. A member that
+//! waits elsewhere hands it on when it waits in its next call.
 //!
 //! Two lines of each member: one for what the member before it says of itself, one for what it hands on. Costs one line
 //! written in a long wait, nothing in others.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};
-use crate::mismatch::remote_line::RemoteLine;
+use crate::mismatch::notice_line::NoticeLine;
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +45,7 @@ const MEMBER: u64 = MEETING - 1;
 #[repr(C)]
 struct CallNotice {
     /// How many calls it has made, [`LEFT`] and [`FAILED`].
-    standing: u64,
+    status: u64,
     /// What the last ones were, each at its number's rest.
     calls: [u64; KEPT],
     /// Which member it is, and [`MEETING`] times the meetings that it has come to.
@@ -59,19 +60,19 @@ pub(crate) struct CallNotices {
     fabric: Arc<dyn Fabric>,
     ranks: Box<[Rank]>,
     member: u64,
-    own: RemoteLine,
-    handed_on: RemoteLine,
-    heard: [SignalCell; LINES as usize],
+    own: NoticeLine,
+    pass_on_line: NoticeLine,
+    incoming: [SignalCell; LINES as usize],
     /// What the counters of those lines were at first.
     stood: [u64; LINES as usize],
-    standing: AtomicU64,
+    status: AtomicU64,
     calls: [AtomicU64; KEPT],
     /// Meetings that it has come to.
     meetings: AtomicU64,
     /// What the next member was last told of the standing.
-    told: AtomicU64,
+    published: AtomicU64,
     /// What is to be handed on, when there is room.
-    owed: Mutex<Option<CallNotice>>,
+    to_pass_on: Mutex<Option<CallNotice>>,
     /// What was handed on last.
     last: Mutex<Option<CallNotice>>,
 }
@@ -97,19 +98,19 @@ impl CallNotice {
 
     /// Why a call cannot end well that one member is in, if this shows it.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
-        let (made, number) = (self.standing & CALLS, ours.number);
+        let (made, number) = (self.status & CALLS, ours.number);
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
         let mut both = oldest..=made.min(number);
         if let Some(at) = both.find(|&at| self.calls[place(at)] != ours.calls[place(at)]) {
             return Some(mismatch(self.member(), self.calls[place(at)], ours.calls[place(at)]));
         }
-        if self.standing & FAILED != 0 && number >= made {
+        if self.status & FAILED != 0 && number >= made {
             let (member, call) = (self.member(), CallName(self.calls[place(made)]));
             let text = format!("member {member} has failed in {call}, and takes no more part");
             return Some(Cause::Argument(text));
         }
         // Who is through with a call has come to all meetings until then, unless it made other calls long ago.
-        let has_left = self.standing & LEFT != 0;
+        let has_left = self.status & LEFT != 0;
         let is_through = made > number || has_left && made == number;
         let is_out_of_step = is_through && self.from / MEETING < ours.meetings;
         if has_left && (number > made || is_out_of_step) {
@@ -131,19 +132,19 @@ impl CallNotices {
         next: [(GlobalAddress, u64); LINES as usize],
     ) -> Result<CallNotices, Cause> {
         let fabric = worker.shared_fabric().clone();
-        let [own, handed_on] = next.map(|(signal, stood)| RemoteLine::new(signal, stood));
+        let [own, pass_on_line] = next.map(|(signal, stood)| NoticeLine::new(signal, stood));
         Ok(CallNotices {
             ranks,
             member: member as u64,
             own,
-            handed_on,
-            heard: [fabric.own_signal(lines[0])?, fabric.own_signal(lines[1])?],
+            pass_on_line,
+            incoming: [fabric.own_signal(lines[0])?, fabric.own_signal(lines[1])?],
             stood: lines.map(|line| worker.count_of_own(line)),
-            standing: AtomicU64::new(0),
+            status: AtomicU64::new(0),
             calls: Default::default(),
             meetings: AtomicU64::new(0),
-            told: AtomicU64::new(0),
-            owed: Mutex::default(),
+            published: AtomicU64::new(0),
+            to_pass_on: Mutex::default(),
             last: Mutex::default(),
             fabric,
         })
@@ -151,14 +152,14 @@ impl CallNotices {
 
     /// Notes the next call, which this thread is in from now on.
     #[inline]
-    pub(crate) fn note(&self, kind: Option<&CallKind>, watch: u32) -> LoggedCall {
-        let standing = self.standing.load(Ordering::Relaxed);
-        if standing & FAILED == 0 {
+    pub(crate) fn note(&self, kind: Option<&CallKind>, wait_probe: u32) -> LoggedCall {
+        let status = self.status.load(Ordering::Relaxed);
+        if status & FAILED == 0 {
             let call = kind.map_or(CallKind::OTHER, CallKind::notice_word);
-            self.calls[place(standing + 1)].store(call, Ordering::Relaxed);
-            self.standing.store(standing + 1, Ordering::Relaxed);
+            self.calls[place(status + 1)].store(call, Ordering::Relaxed);
+            self.status.store(status + 1, Ordering::Relaxed);
         }
-        set_wait_probe(watch);
+        set_wait_probe(wait_probe);
         LoggedCall
     }
 
@@ -172,77 +173,77 @@ impl CallNotices {
         self.meetings.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn stand(&self) -> CallPosition {
+    fn position(&self) -> CallPosition {
         let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
-        let number = self.standing.load(Ordering::Relaxed) & CALLS;
+        let number = self.status.load(Ordering::Relaxed) & CALLS;
         CallPosition { number, calls, meetings: self.meetings() }
     }
 
     /// Whether this member has failed in a call of the network's.
     pub(crate) fn has_failed(&self) -> bool {
-        self.standing.load(Ordering::Relaxed) & FAILED != 0
+        self.status.load(Ordering::Relaxed) & FAILED != 0
     }
 
     /// This member has failed in its present call.
     pub(crate) fn fail(&self) {
-        self.standing.fetch_or(FAILED, Ordering::Relaxed);
-        self.say();
+        self.status.fetch_or(FAILED, Ordering::Relaxed);
+        self.publish();
     }
 
     /// Tells the next member what it is to know and has not been told. False: there was no room.
-    fn say(&self) -> bool {
-        let standing = self.standing.load(Ordering::Relaxed);
-        if self.told.load(Ordering::Relaxed) != standing {
-            let CallPosition { calls, meetings, .. } = self.stand();
+    fn publish(&self) -> bool {
+        let status = self.status.load(Ordering::Relaxed);
+        if self.published.load(Ordering::Relaxed) != status {
+            let CallPosition { calls, meetings, .. } = self.position();
             let from = self.member + meetings * MEETING;
-            if !self.own.write(&*self.fabric, &CallNotice { standing, calls, from }) {
+            if !self.own.write(&*self.fabric, &CallNotice { status, calls, from }) {
                 return false;
             }
-            self.told.store(standing, Ordering::Relaxed);
+            self.published.store(status, Ordering::Relaxed);
         }
-        let owed = *self.lock_owed(); // not under the lock: to write makes a call of the fabric
-        let Some(owed) = owed else { return true };
-        let is_said = self.handed_on.write(&*self.fabric, &owed);
-        if is_said {
-            *self.lock_owed() = None;
+        let to_pass_on = *self.lock_to_pass_on(); // not under the lock: to write makes a call of the fabric
+        let Some(to_pass_on) = to_pass_on else { return true };
+        let is_written = self.pass_on_line.write(&*self.fabric, &to_pass_on);
+        if is_written {
+            *self.lock_to_pass_on() = None;
         }
-        is_said
+        is_written
     }
 
     /// Tells the next member what this one was told, once; not if it is of this one, or of that.
-    fn hand_on(&self, notice: CallNotice) {
+    fn pass_on(&self, notice: CallNotice) {
         let next = (self.member as usize + 1) % self.ranks.len();
         let is_news =
             self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(notice) != Some(notice);
         if is_news && ![self.member as usize, next].contains(&notice.member()) {
-            *self.lock_owed() = Some(notice);
-            self.say();
+            *self.lock_to_pass_on() = Some(notice);
+            self.publish();
         }
     }
 
-    fn lock_owed(&self) -> std::sync::MutexGuard<'_, Option<CallNotice>> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_to_pass_on(&self) -> std::sync::MutexGuard<'_, Option<CallNotice>> {
+        self.to_pass_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a line says, if anything was ever written there.
     fn read(&self, line: usize) -> Option<CallNotice> {
-        let count = self.heard[line].read(&*self.fabric);
-        if count == self.stood[line] { None } else { self.heard[line].read_payload(&*self.fabric, count) }
+        let count = self.incoming[line].read(&*self.fabric);
+        if count == self.stood[line] { None } else { self.incoming[line].read_payload(&*self.fabric, count) }
     }
 }
 
 impl WaitProbe for CallNotices {
     fn probe_error(&self) -> Option<Cause> {
-        self.say();
-        let ours = self.stand();
+        self.publish();
+        let ours = self.position();
         let rank = |member: usize| self.ranks.get(member).copied().unwrap_or_default();
-        let heard = [self.read(0), self.read(1)];
+        let incoming = [self.read(0), self.read(1)];
         let found =
-            heard.iter().flatten().find_map(|notice| Some((*notice, notice.probe_error(&ours, rank)?)));
-        let is_final = |notice: &&CallNotice| notice.standing & (LEFT | FAILED) != 0;
+            incoming.iter().flatten().find_map(|notice| Some((*notice, notice.probe_error(&ours, rank)?)));
+        let is_final = |notice: &&CallNotice| notice.status & (LEFT | FAILED) != 0;
         let notice = found.as_ref().map(|(notice, _)| notice);
-        if let Some(notice) = notice.or_else(|| heard.iter().flatten().find(is_final)) {
-            self.hand_on(*notice);
+        if let Some(notice) = notice.or_else(|| incoming.iter().flatten().find(is_final)) {
+            self.pass_on(*notice);
         }
         found.map(|(_, cause)| cause)
     }
@@ -254,19 +255,19 @@ impl WaitProbe for CallNotices {
 
 impl FinalizeHook for CallNotices {
     /// Never before the end: others may wait for this member until they hear that it has left.
-    fn is_finalized(&self, _machine: &Worker) -> bool {
+    fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }
 
     fn announce_finalize(&self, worker: &Worker) -> Result<bool> {
-        self.standing.fetch_or(LEFT, Ordering::Relaxed);
-        while !self.say() {
+        self.status.fetch_or(LEFT, Ordering::Relaxed);
+        while !self.publish() {
             worker.relax("leave()")?;
         }
         Ok(true)
     }
 
-    fn finalize(&self, _machine: &Worker) -> Result<()> {
+    fn finalize(&self, _worker: &Worker) -> Result<()> {
         Ok(())
     }
 }
@@ -276,8 +277,8 @@ mod tests {
     use super::*;
     use tasuki_schedule::shape::CollectiveKind;
 
-    fn call(operation: CollectiveKind, bytes: usize) -> u64 {
-        CallKind::of::<u8>(operation, Rank(0), bytes).notice_word()
+    fn call(collective: CollectiveKind, bytes: usize) -> u64 {
+        CallKind::of::<u8>(collective, Rank(0), bytes).notice_word()
     }
 
     #[test]
@@ -286,12 +287,12 @@ mod tests {
         let longer = call(CollectiveKind::Bcast, 9);
         // Calls 4, 5, 2 and 3 of member 7, which came to 5 meetings.
         let calls = [barrier, bcast, barrier, bcast];
-        let of = |standing| CallNotice { standing, calls, from: 7 + 5 * MEETING };
+        let of = |status| CallNotice { status, calls, from: 7 + 5 * MEETING };
         // One whose calls are the same, but for the present one.
-        let ask = |standing, number, call, meetings| {
+        let ask = |status, number, call, meetings| {
             let mut calls = calls;
             calls[place(number)] = call;
-            of(standing)
+            of(status)
                 .probe_error(&CallPosition { number, calls, meetings }, |member| Rank(member as u32 + 10))
         };
         assert_eq!(ask(5, 5, bcast, 6), None);

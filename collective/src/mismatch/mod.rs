@@ -2,4 +2,4 @@
 
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
-pub(crate) mod remote_line;
+pub(crate) mod notice_line;

@@ -1,6 +1,6 @@
 //! Down and up binomial trees: what is below a place is as many places on from it as its lowest bit says.
 
-use super::Combiner;
+use super::BoxedCombiner;
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use tasuki_core::base::Result;
@@ -73,7 +73,7 @@ pub(super) async fn bcast<T: Pod + Send>(
 pub(super) async fn reduce<T: Pod + Send>(
     channel: &CallChannel,
     mut values: Vec<T>,
-    mut combine: Combiner<T>,
+    mut combine: BoxedCombiner<T>,
     root: usize,
 ) -> Result<Option<Vec<T>>> {
     let last =
@@ -94,7 +94,7 @@ pub(super) async fn reduce<T: Pod + Send>(
 pub(super) async fn allreduce<T: Pod + Send>(
     channel: &CallChannel,
     mut values: Vec<T>,
-    mut combine: Combiner<T>,
+    mut combine: BoxedCombiner<T>,
 ) -> Result<Vec<T>> {
     reduce_to_first(channel, &mut values, &mut combine).await?;
     bcast(channel, values, 0).await
@@ -103,7 +103,7 @@ pub(super) async fn allreduce<T: Pod + Send>(
 async fn reduce_to_first<T: Pod + Send>(
     channel: &CallChannel,
     values: &mut [T],
-    combine: &mut Combiner<T>,
+    combine: &mut BoxedCombiner<T>,
 ) -> Result<()> {
     let tree = BinomialTree::of(channel, 0);
     tree.prepare(channel)?;

@@ -53,7 +53,7 @@ impl CallChannel {
         match self.context.try_begin_send(bytes, to, self.slot)? {
             Some(sent) => Ok(sent),
             None => self.context.begin_send(
-                MessageBuffer::Own(RevocableBuffer::from_vec(bytes.to_vec())),
+                MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes.to_vec())),
                 to,
                 self.slot,
             ),
@@ -79,7 +79,7 @@ impl CallChannel {
     pub(super) fn recv<T: Pod>(&self, count: usize, from: usize) -> Result<ChannelRecv> {
         let (room, from) = (count * size_of::<T>(), Rank(from as u32));
         let loan = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
-        let place = || MessageBuffer::Own(loan.clone());
+        let place = || MessageBuffer::Unregistered(loan.clone());
         let incoming = self.context.begin_recv(room, place, from, self.slot)?;
         Ok(ChannelRecv { incoming, loan, from })
     }

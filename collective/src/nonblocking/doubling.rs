@@ -4,7 +4,7 @@
 //! algorithms for all-to-all communications in multiport message-passing systems" (1997); Hillis, Steele, "Data
 //! parallel algorithms" (1986).
 
-use super::Combiner;
+use super::BoxedCombiner;
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use tasuki_core::base::Result;
@@ -63,7 +63,7 @@ pub(super) async fn alltoall<T: Pod + Send>(channel: &CallChannel, mut values: V
 pub(super) async fn reduce_scatter<T: Pod + Send>(
     channel: &CallChannel,
     values: Vec<T>,
-    mut combine: Combiner<T>,
+    mut combine: BoxedCombiner<T>,
 ) -> Result<Vec<T>> {
     let count = values.len() / channel.size;
     let mut all = alltoall(channel, values).await?;
@@ -79,7 +79,7 @@ pub(super) async fn reduce_scatter<T: Pod + Send>(
 pub(super) async fn scan<T: Pod + Send>(
     channel: &CallChannel,
     values: Vec<T>,
-    mut combine: Combiner<T>,
+    mut combine: BoxedCombiner<T>,
 ) -> Result<(Vec<T>, Option<Vec<T>>)> {
     let (place, size, count) = (channel.place, channel.size, values.len());
     let from = |far: usize| place.checked_sub(far).map(|from| channel.recv::<T>(count, from)).transpose();

@@ -13,7 +13,7 @@ pub(crate) mod task;
 pub(crate) mod vector;
 
 use super::communicator::Communicator;
-use super::naming::{described, size};
+use super::current_call::{described, size};
 use bytemuck::Pod;
 use channel::CallChannel;
 use std::fmt;
@@ -29,7 +29,7 @@ use tasuki_schedule::shape::CollectiveKind;
 pub(crate) const SLOTS: u32 = 64;
 
 /// Combines values: the left becomes left with right. Whichever thread of the rank waits calls it.
-pub type Combiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
+pub type BoxedCombiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 
 /// The calls that this member has begun on a communicator.
 #[derive(Debug)]
@@ -44,12 +44,12 @@ struct Calls {
     /// How many there were.
     number: u64,
     /// The last one on each slot.
-    last: Vec<Option<Begin>>,
+    last: Vec<Option<BegunCall>>,
 }
 
 /// A call that was begun, and what it is called.
 #[derive(Clone, Debug)]
-struct Begin {
+struct BegunCall {
     task: Arc<Task>,
     call: Arc<str>,
 }
@@ -61,7 +61,7 @@ struct CallTable(Mutex<Calls>);
 impl CallNames for CallTable {
     fn call_on(&self, slot: u32) -> Option<String> {
         let calls = lock(&self.0);
-        calls.last.get(slot as usize)?.as_ref().map(|nonblocking| nonblocking.call.to_string())
+        calls.last.get(slot as usize)?.as_ref().map(|begun| begun.call.to_string())
     }
 }
 
@@ -141,7 +141,7 @@ impl Communicator {
         let slot = calls.number % u64::from(SLOTS);
         let last = calls.last.get(slot as usize).and_then(Option::as_ref);
         if last.is_some_and(|last| !last.task.is_over()) {
-            let what = "collective calls of this communicator that were nonblocking";
+            let what = "nonblocking collective calls of this communicator";
             return Err(fault(Cause::Full { what, capacity: SLOTS as usize }));
         }
         let (awaited, result) = (Arc::default(), Arc::<Mutex<_>>::default());
@@ -155,7 +155,7 @@ impl Communicator {
         let task = Task::new(context, active_calls, awaited, steps);
         calls.number += 1;
         calls.last.resize(SLOTS as usize, None);
-        calls.last[slot as usize] = Some(Begin { task: task.clone(), call: call.clone() });
+        calls.last[slot as usize] = Some(BegunCall { task: task.clone(), call: call.clone() });
         drop(calls);
         task.step();
         Ok(StartedCollective { context: context.clone(), task, result, call })
@@ -181,7 +181,7 @@ impl Communicator {
     pub fn start_reduce<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        combine: Combiner<T>,
+        combine: BoxedCombiner<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
@@ -196,7 +196,7 @@ impl Communicator {
     pub fn start_allreduce<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        combine: Combiner<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iallreduce({})", size(bytes(&values)));
         self.start(call, |channel| async move { binomial::allreduce(&channel, values, combine).await })
@@ -251,7 +251,7 @@ impl Communicator {
     pub fn start_reduce_scatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        combine: Combiner<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("ireduce_scatter({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
@@ -262,7 +262,7 @@ impl Communicator {
     pub fn start_scan<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        combine: Combiner<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iscan({})", size(bytes(&values)));
         let through = |(through, _)| through;
@@ -275,7 +275,7 @@ impl Communicator {
     pub fn start_exscan<T: Pod + Send>(
         &self,
         values: Vec<T>,
-        combine: Combiner<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("iexscan({})", size(bytes(&values)));
         let before = |(_, before)| before;

@@ -40,7 +40,7 @@ pub(crate) struct ActiveCalls {
     /// Whether a thread goes on with them: one call's step may wake another, but not run within it.
     is_running: AtomicBool,
     /// All that may not be over.
-    nonblocking: Mutex<Vec<Weak<Task>>>,
+    unfinished: Mutex<Vec<Weak<Task>>>,
 }
 
 impl Task {
@@ -60,16 +60,16 @@ impl Task {
             awaited,
             waker: Mutex::default(),
         });
-        let mut nonblocking = lock(&active_calls.nonblocking);
-        nonblocking.retain(|task| task.strong_count() > 0);
-        nonblocking.push(Arc::downgrade(&task));
-        drop(nonblocking);
+        let mut unfinished = lock(&active_calls.unfinished);
+        unfinished.retain(|task| task.strong_count() > 0);
+        unfinished.push(Arc::downgrade(&task));
+        drop(unfinished);
         task
     }
 
     /// Whether it is over, well or not.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire) // SYNC nonblocking-over
+        self.is_over.load(Ordering::Acquire) // SYNC call-over
     }
 
     /// Goes on with it as far as can be; never waits. If another thread is at it, that does.
@@ -166,7 +166,7 @@ struct TaskEndGuard<'t>(&'t Arc<Task>);
 impl Drop for TaskEndGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.0.awaited) = None;
-        self.0.is_over.store(true, Ordering::Release); // SYNC nonblocking-over
+        self.0.is_over.store(true, Ordering::Release); // SYNC call-over
         let waker = lock(&self.0.waker).take();
         waker.into_iter().for_each(Waker::wake);
         self.0.context.worker().wake_own_threads();
@@ -198,14 +198,14 @@ impl Drop for TaskRunGuard<'_> {
 }
 
 impl FinalizeHook for ActiveCalls {
-    fn is_finalized(&self, _machine: &Worker) -> bool {
+    fn is_finalized(&self, _worker: &Worker) -> bool {
         true
     }
 
     /// What is not over when its rank leaves ends here: the others are told that the rank has left.
-    fn finalize(&self, _machine: &Worker) -> Result<()> {
-        let nonblocking = std::mem::take(&mut *lock(&self.nonblocking));
-        for task in nonblocking.iter().filter_map(Weak::upgrade) {
+    fn finalize(&self, _worker: &Worker) -> Result<()> {
+        let unfinished = std::mem::take(&mut *lock(&self.unfinished));
+        for task in unfinished.iter().filter_map(Weak::upgrade) {
             let steps = lock(&task.steps).take();
             if steps.is_some() {
                 drop(steps);

@@ -11,7 +11,7 @@ pub(crate) mod setup;
 pub(crate) mod state;
 
 use super::communicator::Communicator;
-use super::naming::{described, size};
+use super::current_call::{described, size};
 use end::deferred_free::DeferredFree;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
@@ -29,7 +29,7 @@ use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
 /// How the values of a plan are combined.
-pub enum Combining {
+pub enum PlanCombining {
     /// They are not.
     Nothing,
     /// As everybody knows.
@@ -38,13 +38,13 @@ pub enum Combining {
     Own(Arc<dyn Operator>, u32),
 }
 
-impl Combining {
+impl PlanCombining {
     /// What all members say it is.
     fn name(&self) -> String {
         match self {
-            Combining::Nothing => String::new(),
-            Combining::Known(how) => format!("{how:?}"),
-            Combining::Own(_, bytes) => format!("their own, of {bytes} bytes"),
+            PlanCombining::Nothing => String::new(),
+            PlanCombining::Known(how) => format!("{how:?}"),
+            PlanCombining::Own(_, bytes) => format!("their own, of {bytes} bytes"),
         }
     }
 }
@@ -57,9 +57,9 @@ pub(crate) type Plans = Arc<Mutex<DeferredFree>>;
 /// One start is under way at a time. Dropping it frees all, as soon as nobody can reach it any more: when all members
 /// have dropped it, and the next plan is made or all [quiesce](Communicator::quiesce).
 pub struct Plan {
-    held: Arc<PlanState>,
+    plan_state: Arc<PlanState>,
     /// Its buffers and steps, if it is run by this rank alone.
-    walker: Option<InCallsState>,
+    call_state: Option<InCallsState>,
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
@@ -74,7 +74,7 @@ pub struct Plan {
 
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Plan({}, {} starts)", self.name, self.held.started.load(Ordering::Relaxed))
+        write!(f, "Plan({}, {} starts)", self.name, self.plan_state.started.load(Ordering::Relaxed))
     }
 }
 
@@ -84,14 +84,20 @@ impl Communicator {
     ///
     /// Errors: members came with different schedules; one of them had no room for its part; the schedule is not for as
     /// many ranks as there are members. Then nobody has the plan.
-    pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan(&self, schedule: &Schedule, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
         self.plan_as(schedule.name(), schedule, how, prepare)
     }
 
     /// The same under another name.
-    fn plan_as(&self, name: &str, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+    fn plan_as(
+        &self,
+        name: &str,
+        schedule: &Schedule,
+        how: PlanCombining,
+        prepare: &dyn Fn(),
+    ) -> Result<Plan> {
         let call = || self.call_on(&format!("plan({name})"));
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         let fault = |cause| self.worker().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
@@ -101,14 +107,14 @@ impl Communicator {
         }
         prepare();
         let part = schedule.part(self.rank().index());
-        let arranged = self.arrange(schedule, &part, PlanKind::Programs(how), &call)?.map_err(fault)?;
-        Ok(self.plan_of(name.into(), arranged, part.rooms().into()))
+        let prepared = self.negotiate(schedule, &part, PlanKind::Queues(how), &call)?.map_err(fault)?;
+        Ok(self.plan_of(name.into(), prepared, part.buffer_decls().into()))
     }
 
     /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
-    pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan_for(&self, shape: &Shape, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.inline_chunks(shape, matches!(how, Combining::Own(..))) {
+        match selection.inline_chunks(shape, matches!(how, PlanCombining::Own(..))) {
             Some(chunks) => self.plan_in_calls(shape, &chunks, how),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
@@ -117,27 +123,28 @@ impl Communicator {
         }
     }
 
-    fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: Combining) -> Result<Plan> {
+    fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: PlanCombining) -> Result<Plan> {
         let (schedule, name) = (chunks.schedule(), name_of(shape));
         let call = || self.call_on(&format!("plan({name})"));
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         let me = self.rank().index();
-        let (part, bytes) = (schedule.part(me), shape.rooms(me));
-        let content = CallData::new(bytes, chunks, how);
-        let arranged = self.arrange(&schedule, &part, PlanKind::Execution(content), &call)?;
-        let arranged = arranged.map_err(|cause| self.worker().fault(cause, call))?;
-        if let Form::Execution(walking) = &arranged.held.form {
-            self.messages().progress().add_continuation(walking.clone());
+        let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
+        let call_data = CallData::new(bytes, chunks, how);
+        let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(call_data), &call)?;
+        let prepared = prepared.map_err(|cause| self.worker().fault(cause, call))?;
+        if let Form::Execution(in_calls) = &prepared.plan_state.form {
+            self.messages().progress().add_continuation(in_calls.clone());
         }
-        let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| BufferDecl { bytes, ..room.clone() });
-        Ok(self.plan_of(name, arranged, rooms.collect()))
+        let rooms =
+            part.buffer_decls().iter().zip(bytes).map(|(room, bytes)| BufferDecl { bytes, ..room.clone() });
+        Ok(self.plan_of(name, prepared, rooms.collect()))
     }
 
-    fn plan_of(&self, name: String, arranged: PreparedPlan, rooms: Box<[BufferDecl]>) -> Plan {
+    fn plan_of(&self, name: String, prepared: PreparedPlan, rooms: Box<[BufferDecl]>) -> Plan {
         Plan {
-            held: arranged.held,
-            walker: arranged.walker,
-            number: arranged.number,
+            plan_state: prepared.plan_state,
+            call_state: prepared.call_state,
+            number: prepared.number,
             plans: self.plans().clone(),
             messages: self.messages().clone(),
             name,
@@ -160,7 +167,7 @@ impl Communicator {
     /// will never be over. Its memory stays; the others are freed when this is called again.
     pub fn quiesce(&self) -> Result<()> {
         let call = || self.call_on("quiesce()");
-        let _held = self.begin(None, &call)?;
+        let _guard = self.begin(None, &call)?;
         self.clear_cache();
         loop {
             let dropped = self.dropped_by_all(&call)?;
@@ -224,8 +231,8 @@ impl Communicator {
     fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
         let over = self.lock_plans().settle(words);
         for plan in over {
-            if let Form::Execution(walking) = &plan.form {
-                self.messages().progress().remove_continuation(&**walking);
+            if let Form::Execution(in_calls) = &plan.form {
+                self.messages().progress().remove_continuation(&**in_calls);
             }
             plan.free();
         }
@@ -249,21 +256,21 @@ impl Plan {
     /// Error: the start before has not ended, as [`Plan::wait`] or [`Plan::test`] say.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
-        let worker = &self.held.worker;
-        let last = self.held.started.load(Ordering::Relaxed);
+        let worker = &self.plan_state.worker;
+        let last = self.plan_state.started.load(Ordering::Relaxed);
         if last != self.ended {
             let text =
                 "it was started and has not ended: wait for it, or test it, before it is started again";
             return Err(self.refused("start", text));
         }
         worker.check().map_err(|cause| worker.fault(cause, || self.call("start")))?;
-        self.held.started.store(last + 1, Ordering::Relaxed);
-        let started = match (&self.held.form, &mut self.walker) {
-            (Form::Execution(walking), Some(walker)) => {
-                walking.start(walker).map_err(|cause| worker.fault(cause, String::new))
+        self.plan_state.started.store(last + 1, Ordering::Relaxed);
+        let started = match (&self.plan_state.form, &mut self.call_state) {
+            (Form::Execution(in_calls), Some(call_state)) => {
+                in_calls.start(call_state).map_err(|cause| worker.fault(cause, String::new))
             }
-            (Form::Programs(programs, _), _) if !programs.is_empty() => {
-                worker.start_repeating_queues(programs, self.held.own.signal(START), self.largest)
+            (Form::Queues(queues, _), _) if !queues.is_empty() => {
+                worker.start_repeating_queues(queues, self.plan_state.own.signal(START), self.largest)
             }
             _ => Ok(()),
         };
@@ -275,7 +282,7 @@ impl Plan {
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
-            self.held.wait(&|| self.start_under_way())?;
+            self.plan_state.wait(&|| self.start_under_way())?;
             self.end("wait")?;
         }
         Ok(())
@@ -285,7 +292,7 @@ impl Plan {
     #[inline]
     fn end(&mut self, call: &str) -> Result<()> {
         if self.is_broken() {
-            return Err(self.held.worker.fault(run::in_calls::broken(), || self.call(call)));
+            return Err(self.plan_state.worker.fault(run::in_calls::broken(), || self.call(call)));
         }
         self.ended += 1;
         Ok(())
@@ -296,7 +303,7 @@ impl Plan {
         if !self.is_active() {
             return Ok(true);
         }
-        let is_over = self.held.test(&|| self.call("test"))?;
+        let is_over = self.plan_state.test(&|| self.call("test"))?;
         if is_over {
             self.end("test")?;
         }
@@ -310,12 +317,12 @@ impl Plan {
 
     /// Whether its steps were left in their midst, by a panic.
     fn is_broken(&self) -> bool {
-        self.walker.as_ref().is_some_and(run::in_calls::is_broken)
+        self.call_state.as_ref().is_some_and(run::in_calls::is_broken)
     }
 
     /// Whether a start is under way, as far as this member has asked.
     pub fn is_active(&self) -> bool {
-        self.held.started.load(Ordering::Relaxed) != self.ended
+        self.plan_state.started.load(Ordering::Relaxed) != self.ended
     }
 
     /// Bytes of a buffer on this member.
@@ -327,14 +334,15 @@ impl Plan {
     #[inline]
     pub fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_place(buffer, at, bytes.len(), "write")?;
-        if let Some(walker) = &mut self.walker {
+        if let Some(call_state) = &mut self.call_state {
             let at = at as usize;
-            let place = walker.owned_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
+            let place =
+                call_state.owned_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
             place.into_iter().for_each(|place| place.copy_from_slice(bytes));
             return Ok(());
         }
-        let (to, len) = (self.held.own.byte(buffer, at, 0), bytes.len() as u64);
-        let worker = &self.held.worker;
+        let (to, len) = (self.plan_state.own.byte(buffer, at, 0), bytes.len() as u64);
+        let worker = &self.plan_state.worker;
         let is_done = len == 0 || worker.copy_out(BufferView::of(bytes), 0, to, len, CachePolicy::Cached);
         if is_done { Ok(()) } else { worker.put(to, bytes) }
     }
@@ -343,21 +351,22 @@ impl Plan {
     #[inline]
     pub fn read(&self, buffer: BufferId, at: u64, into: &mut [u8]) -> Result<()> {
         self.check_place(buffer, at, into.len(), "read")?;
-        if let Some(walker) = &self.walker {
+        if let Some(call_state) = &self.call_state {
             let at = at as usize;
-            let place = walker.owned().map(|state| &state.buffer(buffer)[at..at + into.len()]);
+            let place = call_state.owned().map(|state| &state.buffer(buffer)[at..at + into.len()]);
             place.into_iter().for_each(|place| into.copy_from_slice(place));
             return Ok(());
         }
-        let (from, len) = (self.held.own.byte(buffer, at, 0), into.len() as u64);
-        let worker = &self.held.worker;
+        let (from, len) = (self.plan_state.own.byte(buffer, at, 0), into.len() as u64);
+        let worker = &self.plan_state.worker;
         let is_done = len == 0 || worker.copy_in(from, BufferView::of_mut(into), 0, len, CachePolicy::Cached);
         if is_done { Ok(()) } else { worker.get(from, into) }
     }
 
     #[inline]
     fn check_place(&self, buffer: BufferId, at: u64, len: usize, call: &str) -> Result<()> {
-        let fault = |text: String| Err(self.held.worker.fault(Cause::Argument(text), || self.call(call)));
+        let fault =
+            |text: String| Err(self.plan_state.worker.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
             return fault("a start is active: its buffers belong to the plan until it has ended".into());
         }
@@ -371,7 +380,7 @@ impl Plan {
     /// What a call that cannot be made so ends with.
     #[cold]
     pub fn refused(&self, call: &str, text: &str) -> Error {
-        self.held.worker.fault(Cause::Argument(text.into()), || self.call(call))
+        self.plan_state.worker.fault(Cause::Argument(text.into()), || self.call(call))
     }
 
     #[cold]
@@ -383,14 +392,14 @@ impl Plan {
     #[cold]
     fn start_under_way(&self) -> String {
         let Plan { name, communicator, .. } = self;
-        format!("plan({name}, {communicator}, start {})", self.held.started.load(Ordering::Relaxed))
+        format!("plan({name}, {communicator}, start {})", self.plan_state.started.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Plan {
     fn drop(&mut self) {
         if self.is_broken() {
-            self.held.is_left.store(true, Ordering::Relaxed);
+            self.plan_state.is_left.store(true, Ordering::Relaxed);
         }
         self.mark_dropped();
     }

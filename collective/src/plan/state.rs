@@ -1,4 +1,5 @@
-//! What is left of a plan while any thread or the list of deferred frees has it: its memory, and what its starts are run as.
+//! What is left of a plan while any thread or the list of deferred frees has it: its memory, and what its starts are
+//! run as.
 
 use crate::plan::compile::commands::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
@@ -40,7 +41,7 @@ pub(crate) struct PlanState {
 #[derive(Debug)]
 pub(crate) enum Form {
     /// Programs that go on by what arrives, whoever runs them; and what the end of a start waits for.
-    Programs(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
+    Queues(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
     /// Steps that this rank runs in its calls.
     Execution(Arc<InCalls>),
     /// Steps of calls, which have them.
@@ -49,11 +50,11 @@ pub(crate) enum Form {
 
 impl PlanState {
     /// Whether all that this member started has been run, also what others wait for.
-    pub(crate) fn is_through(&self) -> bool {
-        let runs = |own: &RepeatingQueue| self.worker.is_through(own);
+    pub(crate) fn has_run_all(&self) -> bool {
+        let runs = |own: &RepeatingQueue| self.worker.has_run_all(own);
         self.is_at_rest()
             && match &self.form {
-                Form::Programs(programs, _) => programs.iter().all(runs),
+                Form::Queues(queues, _) => queues.iter().all(runs),
                 Form::Execution(_) | Form::Calls => true,
             }
     }
@@ -81,7 +82,7 @@ impl PlanState {
 
     /// Whether this member has left its steps in their midst, by a panic: others may wait for them.
     pub(crate) fn is_broken(&self) -> bool {
-        let is_broken = matches!(&self.form, Form::Execution(walking) if walking.is_broken());
+        let is_broken = matches!(&self.form, Form::Execution(in_calls) if in_calls.is_broken());
         is_broken || self.is_left.load(Ordering::Relaxed)
     }
 
@@ -93,8 +94,8 @@ impl PlanState {
         };
         last == 0
             || match &self.form {
-                Form::Programs(_, start_thresholds) => start_thresholds.iter().all(is_met),
-                Form::Execution(walking) => walking.is_at_rest(),
+                Form::Queues(_, start_thresholds) => start_thresholds.iter().all(is_met),
+                Form::Execution(in_calls) => in_calls.is_at_rest(),
                 Form::Calls => true,
             }
     }
@@ -102,7 +103,7 @@ impl PlanState {
     /// This member leaves: nothing more passes, and it says how often it has started the plan.
     pub(crate) fn publish_starts(&self) -> Result<()> {
         self.let_pass(0);
-        self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say(&self.worker, self.starts()))
+        self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish(&self.worker, self.starts()))
     }
 
     /// It has said so, waits until it is through, and says if it cannot be. Error: so it is.
@@ -123,7 +124,7 @@ impl PlanState {
                 self.wait(&call)?;
             }
         }
-        while !self.is_through() {
+        while !self.has_run_all() {
             self.check_others(&call)?;
             self.worker.relax(&call())?;
         }
@@ -139,11 +140,11 @@ impl PlanState {
         };
         match &self.form {
             _ if last == 0 => Ok(()),
-            Form::Execution(walking) => walking.wait(call),
-            Form::Programs(programs, start_thresholds) => self.worker.wait_for_repeating_queues(
-                programs,
+            Form::Execution(in_calls) => in_calls.wait(call),
+            Form::Queues(queues, start_thresholds) => self.worker.wait_for_repeating_queues(
+                queues,
                 start_thresholds.iter().map(at_end),
-                self.watch(),
+                self.wait_probe(),
                 call,
             ),
             Form::Calls => Ok(()),
@@ -155,9 +156,9 @@ impl PlanState {
         let last = self.started.load(Ordering::Relaxed);
         match &self.form {
             _ if last == 0 => Ok(true),
-            Form::Execution(walking) => walking.test(call),
-            Form::Programs(programs, start_thresholds) => {
-                self.worker.go_on_with(programs);
+            Form::Execution(in_calls) => in_calls.test(call),
+            Form::Queues(queues, start_thresholds) => {
+                self.worker.run_repeating_queues(queues);
                 for (cell, start_threshold) in start_thresholds {
                     let condition = Condition::Signal(*cell, start_threshold.in_start(last), None);
                     if !self.worker.test(&condition, call)? {
@@ -177,20 +178,22 @@ impl PlanState {
         if asked.is_multiple_of(ASKED_EVERY) { self.check_others(call) } else { Ok(()) }
     }
 
-    fn watch(&self) -> u32 {
-        self.starts.as_ref().map_or(0, |&(_, watch)| watch)
+    fn wait_probe(&self) -> u32 {
+        self.starts.as_ref().map_or(0, |&(_, wait_probe)| wait_probe)
     }
 
     fn check_others(&self, call: &dyn Fn() -> String) -> Result<()> {
-        self.worker.probe_error_of(self.watch()).map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
+        self.worker
+            .probe_error_of(self.wait_probe())
+            .map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
     }
 
     /// Gives everything back. Nobody reaches it any more.
     pub(crate) fn free(&self) {
-        if let Form::Programs(programs, _) = &self.form {
-            programs.iter().for_each(|own| self.worker.drop_repeating_queue(own));
+        if let Form::Queues(queues, _) = &self.form {
+            queues.iter().for_each(|own| self.worker.drop_repeating_queue(own));
         }
-        self.starts.iter().for_each(|&(_, watch)| self.worker.remove_wait_probe(watch));
+        self.starts.iter().for_each(|&(_, wait_probe)| self.worker.remove_wait_probe(wait_probe));
         self.own.give_back(&self.worker, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.worker.remove_operator(number));
     }

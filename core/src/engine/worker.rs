@@ -9,7 +9,7 @@ use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
 use super::user_operators::UserOperators;
 use super::wait::WaitEvent;
-use super::wait::helper::NodeHelper;
+use super::wait::helper_thread::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
@@ -391,7 +391,7 @@ impl Worker {
         let _ = self.settle(&|| "leave()".into()); // as above
         self.fork_guard.end();
         self.progress_last();
-        self.rank_state().set_stage(Stage::Left); // SYNC rank_state-left: a rank that sees it knows that no reply comes after it
+        self.rank_state().set_stage(Stage::Left); // SYNC rank-left: a rank that sees it knows that no reply comes after it
         self.node_state.wake_all();
         completed.and(owed)
     }

@@ -187,7 +187,7 @@ pub trait Fabric: Send + Sync + Debug {
     ) -> Result<Posted, Refused>;
 
     /// Raises `signal` by `amount`. If that is done at once, the result is the queue whose commands wait for the
-    /// signal ([`SignalControl::look_after_add`]); otherwise the signal's owner checks this.
+    /// signal ([`SignalControl::armed_after_raise`]); otherwise the signal's owner checks this.
     fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
 
     /// Poisons `signal`, unless it is poisoned already. The result is that of [`Fabric::raise`].

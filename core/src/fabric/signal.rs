@@ -82,14 +82,14 @@ impl DirectCell {
 
     /// Returns the second line of the signal: which command queues wait for it, and whether it is poisoned.
     #[inline]
-    pub fn arming(&self) -> &SignalControl {
+    pub fn control(&self) -> &SignalControl {
         // SAFETY: the promise of `new`; signals are two lines apart.
         unsafe { self.0.cast::<LineWords>().add(1).cast::<SignalControl>().as_ref() }
     }
 
     /// Poisons the signal. Returns false if it was poisoned before.
     pub fn poison(&self, poison: Poison) -> bool {
-        self.arming().poison(self.counter(), poison)
+        self.control().poison(self.counter(), poison)
     }
 
     /// Copies the first `used` words of the payload, if it still is the one that came with `value`.

@@ -75,7 +75,7 @@ impl Default for SignalControl {
 impl SignalControl {
     /// Called by a rank that has raised the signal, after the raise. Returns which queue's commands wait.
     #[inline(always)]
-    pub fn look_after_add(&self) -> u32 {
+    pub fn armed_after_raise(&self) -> u32 {
         // On x86_64 the addition was a full fence.
         #[cfg(any(not(target_arch = "x86_64"), loom))]
         if !planted("queue_raiser_fence") {
@@ -139,9 +139,9 @@ impl SignalControl {
             word.store(value, Ordering::Relaxed);
         }
         self.value_at_poison.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.state.store(SUBTRACTING, Ordering::Release); // SYNC fall
+        self.state.store(SUBTRACTING, Ordering::Release); // SYNC poison-subtract
         if !planted("queue_poison_counts_on") {
-            let value_at_poison = counter.fetch_sub(POISON_OFFSET, Ordering::AcqRel); // SYNC fall
+            let value_at_poison = counter.fetch_sub(POISON_OFFSET, Ordering::AcqRel); // SYNC poison-subtract
             self.value_at_poison.store(value_at_poison, Ordering::Relaxed);
         }
         let order = relaxed_if_planted("queue_poison_relaxed", Ordering::Release); // SYNC poison
@@ -181,7 +181,7 @@ impl SignalControl {
     /// Returns how often the signal was raised, given a counter value that was loaded with acquire.
     pub fn raised_value(&self, counter: u64) -> u64 {
         if self.state.load(Ordering::Acquire) < SUBTRACTING {
-            return counter; // SYNC fall
+            return counter; // SYNC poison-subtract
         }
         let is_subtracted = (counter.wrapping_sub(self.value_at_poison.load(Ordering::Relaxed)) as i64)
             < -((POISON_OFFSET / 2) as i64);
@@ -206,21 +206,21 @@ mod tests {
     fn poison_keeps_what_was_reached_and_nothing_else() {
         const FAR: [u64; 5] = [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200];
         for begin in [0, 3, 1 << 61, 1 << 62, (1 << 63) + 5, u64::MAX - 1] {
-            let (counter, arming) = (AtomicU64::new(begin), SignalControl::default());
+            let (counter, control) = (AtomicU64::new(begin), SignalControl::default());
             let poison = Poison::of(&Cause::NullAddress, Rank(1));
             let says = |threshold: u64| {
                 let now = counter.load(Ordering::Acquire);
                 if certainly_reached(now, threshold) {
                     Some(Ok(()))
                 } else {
-                    arming.check_threshold(now, threshold)
+                    control.check_threshold(now, threshold)
                 }
             };
             for far in FAR {
                 assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "sound, {far} below {begin}");
                 assert_eq!(says(begin.wrapping_add(far + 1)), None, "sound, {far} above {begin}");
             }
-            assert!(arming.poison(&counter, poison) && !arming.poison(&counter, poison));
+            assert!(control.poison(&counter, poison) && !control.poison(&counter, poison));
             let far = if (1 << 62..u64::MAX / 2 + 100).contains(&begin) { &FAR[..3] } else { &FAR[..] };
             for raised in [0, 100] {
                 counter.fetch_add(raised, Ordering::Relaxed);
@@ -228,7 +228,7 @@ mod tests {
                     assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "{far} below {begin}");
                     assert_eq!(says(begin.wrapping_add(far + 1)), Some(Err(poison)), "{far} above {begin}");
                 }
-                assert_eq!(arming.raised_value(counter.load(Ordering::Relaxed)), begin.wrapping_add(raised));
+                assert_eq!(control.raised_value(counter.load(Ordering::Relaxed)), begin.wrapping_add(raised));
             }
         }
     }

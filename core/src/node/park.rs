@@ -111,21 +111,21 @@ impl ParkLine {
         epoch
     }
 
-    /// Lets a helper begin to sleep. Calls `rest`, which ends the helper's polling; begins the sleep; then checks once
-    /// more for `work`. Returns what the helper must sleep on; `None` if there is work: then the sleep has ended.
+    /// Lets a helper begin to sleep. Calls `suspend`, which ends the helper's polling; begins the sleep; then checks
+    /// once more for `work`. Returns what the helper must sleep on; `None` if there is work: then the sleep has ended.
     pub fn sleep_unless<S>(
         &self,
-        rest: impl FnOnce(),
+        suspend: impl FnOnce(),
         begin_sleep: impl FnOnce(&ParkLine) -> S,
         work: impl FnOnce() -> bool,
     ) -> Option<S> {
         let (found, sleep);
         if planted("helper_looks_first") {
             found = work();
-            rest();
+            suspend();
             sleep = begin_sleep(self);
         } else {
-            rest();
+            suspend();
             sleep = begin_sleep(self);
             found = work(); // SYNC park-look, serving
         }

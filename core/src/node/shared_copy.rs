@@ -5,10 +5,10 @@
 //! ```
 //!
 //! The rank that opens a slot writes the description of the copy, and then a claim word with a
-//! generation and the next chunks (`SYNC bulk-open`). A rank that wants a chunk reads the claim
+//! generation and the next chunks (`SYNC copy-open`). A rank that wants a chunk reads the claim
 //! word, then the description, and then advances the word by a compare-and-swap. If that succeeds,
 //! the description belongs to the same copy: the slot is not reused before all chunks are done,
-//! including this one (`SYNC bulk-done`). No rank takes over a chunk that another one has claimed:
+//! including this one (`SYNC copy-done`). No rank takes over a chunk that another one has claimed:
 //! the first might write late.
 //!
 //! Ranks claim chunks from both ends, each rank always from the same end. So if a copy is repeated,
@@ -120,7 +120,7 @@ impl SharedCopies {
     pub fn open(&self, words: [u64; WORDS], chunks: u32) -> bool {
         debug_assert!(chunks <= CHUNKS_MAX);
         let take = |slot: &&CopySlot| {
-            slot.state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() // SYNC bulk-done
+            slot.state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() // SYNC copy-done
         };
         let Some(slot) = self.slots.iter().find(take) else { return false };
         for (into, from) in slot.words.iter().zip(words) {
@@ -131,7 +131,7 @@ impl SharedCopies {
         slot.failed.store(0, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         let generation = (slot.claim.load(Ordering::Relaxed) >> 32).wrapping_add(1);
-        let order = relaxed_if_planted("shared_copy_open_relaxed", Ordering::Release); // SYNC bulk-open
+        let order = relaxed_if_planted("shared_copy_open_relaxed", Ordering::Release); // SYNC copy-open
         slot.claim.store(generation << 32 | 1, order);
         true
     }
@@ -143,7 +143,7 @@ impl SharedCopies {
 
     fn claim_of(&self, number: usize, end: CopyEnd) -> Option<SharedChunk> {
         let slot = &self.slots[number];
-        let mut word = slot.claim.load(Ordering::Acquire); // SYNC bulk-open
+        let mut word = slot.claim.load(Ordering::Acquire); // SYNC copy-open
         loop {
             let (words, total) = (slot.words(), slot.total.load(Ordering::Relaxed));
             let (front, back) = ((word as u32 % ENDS).checked_sub(1)?, word as u32 / ENDS);
@@ -175,14 +175,14 @@ impl SharedCopies {
         if !is_ok {
             slot.failed.fetch_add(1, Ordering::Relaxed);
         }
-        let order = relaxed_if_planted("shared_copy_done_relaxed", Ordering::AcqRel); // SYNC bulk-done
+        let order = relaxed_if_planted("shared_copy_done_relaxed", Ordering::AcqRel); // SYNC copy-done
         if slot.done.fetch_add(1, order) + 1 != total {
             return None;
         }
         let complete = CompletedCopy { words: chunk.words, is_ok: slot.failed.load(Ordering::Relaxed) == 0 };
         let word = slot.claim.load(Ordering::Relaxed);
         slot.claim.store(word >> 32 << 32, Ordering::Relaxed);
-        slot.state.store(0, Ordering::Release); // SYNC bulk-done
+        slot.state.store(0, Ordering::Release); // SYNC copy-done
         self.open.fetch_sub(1, Ordering::Release);
         Some(complete)
     }

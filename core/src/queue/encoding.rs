@@ -177,7 +177,7 @@ impl EncodedCommand {
         } else {
             *last |= number;
             second[SECOND_THRESHOLD] = trigger.threshold;
-            self.set_count(2);
+            self.set_line_count(2);
         }
     }
 
@@ -190,19 +190,19 @@ impl EncodedCommand {
         } else {
             second[SECOND_SIGNAL] = effect.signal.bits();
             *length |= u64::from(effect.amount) << LENGTH_BITS;
-            self.set_count(2);
+            self.set_line_count(2);
         }
     }
 
     /// Number of lines that it takes: 1 or 2.
     #[inline(always)]
-    pub fn count(&self) -> u64 {
+    pub fn line_count(&self) -> u64 {
         self.words[0][0] >> LINES & 0xff
     }
 
     /// Sets the number of lines, whatever the action needs.
     #[inline(always)]
-    pub fn set_count(&mut self, count: u64) {
+    pub fn set_line_count(&mut self, count: u64) {
         self.words[0][0] = self.words[0][0] & !(0xff << LINES) | count << LINES;
     }
 
@@ -225,12 +225,12 @@ impl EncodedCommand {
     /// A copy that waits for the second trigger only. Correct once the first trigger is met, because a met trigger
     /// stays met.
     pub fn without_first_trigger(&self) -> EncodedCommand {
-        let mut lines = *self;
-        let [[first, threshold, .., last], second] = &mut lines.words;
+        let mut encoded = *self;
+        let [[first, threshold, .., last], second] = &mut encoded.words;
         *first = *first & LOW | *last & !LOW;
         *threshold = std::mem::take(&mut second[SECOND_THRESHOLD]);
         *last &= LOW;
-        lines
+        encoded
     }
 
     /// The signals that are raised when it has succeeded.
@@ -320,22 +320,22 @@ pub(super) fn source(head: u64, source: u64) -> Option<GlobalAddress> {
 impl Command {
     /// Encodes the command.
     #[inline(always)]
-    pub fn lines(&self) -> EncodedCommand {
-        let mut lines = EncodedCommand::of(&self.action);
-        lines.bind(self.class);
+    pub fn encode(&self) -> EncodedCommand {
+        let mut encoded = EncodedCommand::of(&self.action);
+        encoded.bind(self.class);
         [self.trigger, self.second_trigger]
             .into_iter()
             .flatten()
-            .for_each(|trigger| lines.add_trigger(trigger));
-        self.effects.into_iter().flatten().for_each(|effect| lines.add_effect(effect));
-        lines
+            .for_each(|trigger| encoded.add_trigger(trigger));
+        self.effects.into_iter().flatten().for_each(|effect| encoded.add_effect(effect));
+        encoded
     }
 
     /// Decodes such lines; `None` if they encode no command.
     #[inline(always)]
-    pub fn from_lines(lines: &EncodedCommand) -> Option<Command> {
-        let [first, _, source, destination, length, _, amount] = lines.words[0];
-        let second = &lines.words[1];
+    pub fn decode(encoded: &EncodedCommand) -> Option<Command> {
+        let [first, _, source, destination, length, _, amount] = encoded.words[0];
+        let second = &encoded.words[1];
         let (detail, len) = ((first >> DETAIL) as u8, length & (RANGE_BYTES - 1));
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
         let action = match first as u8 {
@@ -348,7 +348,7 @@ impl Command {
             }
             REDUCE => Action::Reduce { from, to, len, how: Reduction::decode(detail, second[0])? },
             CALL | CALL_AT => {
-                let ReceivedCall { peer, handler, len, buffer, reply } = lines.call()?;
+                let ReceivedCall { peer, handler, len, buffer, reply } = encoded.call()?;
                 let args = match buffer {
                     Some(from) => Args::At { from, len },
                     None => Args::Inline(inline(source, second, len, amount > LOW)),
@@ -357,13 +357,13 @@ impl Command {
             }
             _ => return None,
         };
-        let [trigger, second_trigger] = lines.triggers();
+        let [trigger, second_trigger] = encoded.triggers();
         Some(Command {
             class: class_of((first >> CLASS & CLASS_BITS) as u8)?,
             trigger,
             second_trigger,
             action,
-            effects: lines.effects(),
+            effects: encoded.effects(),
         })
     }
 }
@@ -435,15 +435,15 @@ mod tests {
     }
 
     fn assert_round_trip(command: Command) {
-        let lines = command.lines();
-        assert_eq!(Command::from_lines(&lines), Some(command));
+        let encoded = command.encode();
+        assert_eq!(Command::decode(&encoded), Some(command));
         assert_eq!(
-            (lines.triggers(), lines.effects()),
+            (encoded.triggers(), encoded.effects()),
             ([command.trigger, command.second_trigger], command.effects)
         );
         if command.second_trigger.is_some() {
             let suspend = Command { trigger: command.second_trigger, second_trigger: None, ..command };
-            assert_eq!(Command::from_lines(&lines.without_first_trigger()), Some(suspend));
+            assert_eq!(Command::decode(&encoded.without_first_trigger()), Some(suspend));
         }
     }
 
@@ -463,7 +463,7 @@ mod tests {
                     let command =
                         Command { class, trigger: *trigger, second_trigger: None, action, effects: *effects };
                     assert_round_trip(command);
-                    let room = command.lines().inline_len() <= INLINE_BYTES_TWO_TRIGGERS;
+                    let room = command.encode().inline_len() <= INLINE_BYTES_TWO_TRIGGERS;
                     if room && trigger.is_some() {
                         assert_round_trip(Command { second_trigger: many, ..command });
                     }
@@ -474,17 +474,17 @@ mod tests {
 
     #[test]
     fn invalid_encodings_are_refused() {
-        let mut lines = Command::new(Action::Nothing).lines();
-        lines.words[0][0] |= 0xff;
-        assert_eq!(Command::from_lines(&lines), None);
-        let mut lines = Command::new(Action::Nothing).lines();
-        lines.words[0][0] |= 7 << CLASS;
-        assert_eq!(Command::from_lines(&lines), None);
+        let mut encoded = Command::new(Action::Nothing).encode();
+        encoded.words[0][0] |= 0xff;
+        assert_eq!(Command::decode(&encoded), None);
+        let mut encoded = Command::new(Action::Nothing).encode();
+        encoded.words[0][0] |= 7 << CLASS;
+        assert_eq!(Command::decode(&encoded), None);
     }
 
     #[test]
     fn short_commands_take_one_line() {
-        let short = |action| Command::new(action).lines().count() == 1;
+        let short = |action| Command::new(action).encode().line_count() == 1;
         assert!(short(Action::Nothing) && short(Action::Copy { from: at(0, 8), to: at(1, 8), len: 5 }));
         assert!(short(Action::Put { to: at(0, 8), bytes: Inline::of(&[1; 8]).unwrap() }));
         assert!(!short(Action::Put { to: at(0, 8), bytes: Inline::of(&[1; 9]).unwrap() }));

@@ -102,8 +102,8 @@ impl<'q> InFlight<'q> {
     pub fn fire(&self, command: &Command) -> u64 {
         let number = self.state.next.load(Relaxed);
         let entry = self.entry(number);
-        let lines = command.lines();
-        for (into, from) in entry.words.iter().flatten().zip(lines.words.iter().flatten()) {
+        let encoded = command.encode();
+        for (into, from) in entry.words.iter().flatten().zip(encoded.words.iter().flatten()) {
             into.store(*from, Relaxed);
         }
         entry.state.store(FIRED, Relaxed);
@@ -115,7 +115,7 @@ impl<'q> InFlight<'q> {
     pub fn command(&self, number: u64) -> Option<Command> {
         let entry = self.entry(number);
         let line = |at: usize| std::array::from_fn(|word| entry.words[at][word].load(Relaxed));
-        Command::from_lines(&EncodedCommand { words: [line(0), line(1)] })
+        Command::decode(&EncodedCommand { words: [line(0), line(1)] })
     }
 
     /// The state of a command.

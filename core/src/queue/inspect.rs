@@ -163,7 +163,7 @@ fn signal_value(file: &MemFile, signal: u32) -> Option<u64> {
     copy.read(file, at, 0..SIGNAL_BYTES)?;
     // SAFETY: private memory, aligned, as long as a signal, which is made of atomics.
     let cell = unsafe { DirectCell::new(copy.start()) };
-    Some(cell.arming().raised_value(cell.counter().load(Ordering::Relaxed)))
+    Some(cell.control().raised_value(cell.counter().load(Ordering::Relaxed)))
 }
 
 fn count_in_flight(queue: &Queue<'_>, owner: Rank, report: &mut QueueReport) {
@@ -247,7 +247,7 @@ mod tests {
             for (signal, threshold) in [(7, 9), (5, 4)] {
                 let trigger = Trigger { signal, threshold };
                 command.trigger = Some(trigger);
-                queue.triggered().add(&command.lines(), trigger, 0);
+                queue.triggered().add(&command.encode(), trigger, 0);
             }
             let to = GlobalAddress::new(Rank(2), 1 << 30);
             let mut copy = Command::new(Action::Copy { from: to, to, len: 8 });

@@ -59,13 +59,13 @@ fn is_greater(a: u64, b: u64) -> bool {
 
 impl TriggeredCommand {
     #[inline(always)]
-    fn lines(&self) -> EncodedCommand {
+    fn encoded(&self) -> EncodedCommand {
         let line = |at: usize| std::array::from_fn(|word| self.words[at][word].load(Relaxed));
         EncodedCommand { words: [line(0), line(1)] }
     }
 
-    fn write(&self, lines: &EncodedCommand, position: u64) {
-        for (into, from) in self.words.iter().flatten().zip(lines.words.iter().flatten()) {
+    fn write(&self, encoded: &EncodedCommand, position: u64) {
+        for (into, from) in self.words.iter().flatten().zip(encoded.words.iter().flatten()) {
             into.store(*from, Relaxed);
         }
         self.position.store(position, Relaxed);
@@ -120,9 +120,9 @@ impl<'q> TriggeredLists<'q> {
 
     /// Adds a command. There must be room for it. Returns true if it is the only one of the queue that waits for the
     /// signal.
-    pub fn add(&self, lines: &EncodedCommand, trigger: Trigger, position: u64) -> bool {
+    pub fn add(&self, encoded: &EncodedCommand, trigger: Trigger, position: u64) -> bool {
         let place = self.take_entry();
-        self.triggered[place as usize].write(lines, position);
+        self.triggered[place as usize].write(encoded, position);
         self.state.waiting.store(self.len() + 1, Relaxed);
         let all = self.state.signals.load(Relaxed) as usize;
         let is_it = |one: &&SignalList| one.signal.load(Relaxed) == trigger.signal;
@@ -188,7 +188,7 @@ impl<'q> TriggeredLists<'q> {
     #[inline(always)]
     pub fn first(&self, at: usize) -> Option<(EncodedCommand, u64)> {
         let triggered = self.first_of(at)?;
-        Some((triggered.lines(), triggered.position.load(Relaxed)))
+        Some((triggered.encoded(), triggered.position.load(Relaxed)))
     }
 
     /// The source of the first command of list number `at`, if it is a copy. Without the lease this is a guess.
@@ -314,7 +314,7 @@ mod tests {
     fn add(lists: TriggeredLists<'_>, signal: u32, threshold: u64, position: u64) -> bool {
         let trigger = Trigger { signal, threshold };
         let command = Command { trigger: Some(trigger), ..Command::new(Action::Nothing) };
-        lists.add(&command.lines(), trigger, position)
+        lists.add(&command.encode(), trigger, position)
     }
 
     /// Removes the first command for a signal. Returns its position, and whether it was the last one.

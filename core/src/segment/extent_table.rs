@@ -20,7 +20,7 @@ pub enum Kind {
     /// The job's memory file.
     Job,
     /// The owner's private memory: the address of the access's first byte in its process.
-    Own(u64),
+    Program(u64),
 }
 
 /// The live registration that contains an access.
@@ -67,7 +67,7 @@ impl ExtentTable {
             && let Some(inside) = info.inside(offset, bytes)
         {
             let ExtentInfo { start, len, host } = info;
-            let kind = if host == 0 { Kind::Job } else { Kind::Own(host + inside) };
+            let kind = if host == 0 { Kind::Job } else { Kind::Program(host + inside) };
             return Ok(ExtentLocation { start, len, kind, extent: number });
         }
         Err(lookup_error(address, bytes, number != 0 && info.is_none()))

@@ -37,9 +37,9 @@ pub const REQUESTS: u64 = 128 << 20;
 /// Bytes of that queue and its staging buffers.
 pub const REQUESTS_BYTES: u64 = 32 << 20;
 /// Start of bootstrap memory (ACP: starter memory), which peers can use before its owner runs.
-pub const STARTER: u64 = 192 << 20;
+pub const BOOTSTRAP_MEMORY: u64 = 192 << 20;
 /// Bytes of bootstrap memory.
-pub const STARTER_BYTES: u64 = 64 << 10;
+pub const BOOTSTRAP_MEMORY_BYTES: u64 = 64 << 10;
 /// Start of signal memory.
 pub const SIGNALS: u64 = 256 << 20;
 /// Bytes from one signal to the next: two cache lines, because processors prefetch lines in pairs.
@@ -75,12 +75,12 @@ const _: () = {
     assert!(EXTENT_TABLE >= GRANULE, "granule 0 holds the header and belongs to no registration");
     assert!(EXTENT_TABLE + EXTENTS * EXTENT_BYTES <= GRANULE_MAP);
     assert!(GRANULE_MAP + RANGE_BYTES / GRANULE * 4 <= REQUESTS);
-    assert!(REQUESTS + REQUESTS_BYTES <= STARTER);
-    assert!(STARTER + STARTER_BYTES <= SIGNALS);
+    assert!(REQUESTS + REQUESTS_BYTES <= BOOTSTRAP_MEMORY);
+    assert!(BOOTSTRAP_MEMORY + BOOTSTRAP_MEMORY_BYTES <= SIGNALS);
     assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= QUEUE_DIRECTORY);
     assert!(QUEUE_DIRECTORY + QUEUE_DIRECTORY_BYTES <= ARENA);
     assert!(ARENA + ARENA_BYTES <= PIECE && ARENA.is_multiple_of(GRANULE));
-    assert!(STARTER.is_multiple_of(GRANULE) && SIGNALS.is_multiple_of(GRANULE));
+    assert!(BOOTSTRAP_MEMORY.is_multiple_of(GRANULE) && SIGNALS.is_multiple_of(GRANULE));
     assert!(8 + LINE_PAYLOAD <= 64, "counter and payload share a cache line");
     assert!(EXTENTS <= u32::MAX as u64);
 };
@@ -103,8 +103,8 @@ pub const HASH: u64 = {
         GRANULE_MAP,
         REQUESTS,
         REQUESTS_BYTES,
-        STARTER,
-        STARTER_BYTES,
+        BOOTSTRAP_MEMORY,
+        BOOTSTRAP_MEMORY_BYTES,
         SIGNALS,
         SIGNAL_STRIDE,
         SIGNALS_MAX,

@@ -10,8 +10,8 @@ mod signals;
 use super::extent::{Extent, ExtentInfo};
 use super::extent_table::ExtentTable;
 use super::layout::{
-    ARENA, ARENA_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES,
-    SYMMETRIC,
+    ARENA, ARENA_BYTES, BOOTSTRAP_MEMORY, BOOTSTRAP_MEMORY_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED,
+    SIGNALS_MAX, SYMMETRIC,
 };
 use super::mapped_range::MappedRange;
 use super::region::Region;
@@ -82,7 +82,7 @@ impl Registry {
             freed_signals: BTreeMap::new(),
             next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
-            usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
+            usage: Usage { symmetric: BOOTSTRAP_MEMORY_BYTES, extents: 1, ..Usage::default() },
         };
         Ok(Registry { range, extent_table, barriers: AtomicU64::new(0), state: Mutex::new(state) })
     }
@@ -312,14 +312,16 @@ pub fn check_available(bytes: u64) -> Result<()> {
 }
 
 /// The extent of bootstrap memory. A 0 in the granule map means that the granule belongs to no extent.
-const STARTER_EXTENT: u32 = 1;
+const BOOTSTRAP_MEMORY_EXTENT: u32 = 1;
 /// The extent of the arena.
 const ARENA_EXTENT: u32 = 2;
 
 /// Registers in a new range the memory that peers may use before its owner runs.
 pub(super) fn register_initial(extent_table: &ExtentTable) {
-    for (number, start, len) in [(STARTER_EXTENT, STARTER, STARTER_BYTES), (ARENA_EXTENT, ARENA, ARENA_BYTES)]
-    {
+    for (number, start, len) in [
+        (BOOTSTRAP_MEMORY_EXTENT, BOOTSTRAP_MEMORY, BOOTSTRAP_MEMORY_BYTES),
+        (ARENA_EXTENT, ARENA, ARENA_BYTES),
+    ] {
         extent_table.extent(number).publish(ExtentInfo { start, len, host: 0 });
         extent_table.map_granules(start, len, number);
     }
@@ -389,7 +391,7 @@ mod tests {
         let start = registry.register(host, 10).unwrap();
         assert_eq!(start % 8, host % 8);
         let place = registry.extent_table.find(start + 4, 6, 0).unwrap();
-        assert_eq!(place.kind, super::super::extent_table::Kind::Own(host + 4));
+        assert_eq!(place.kind, super::super::extent_table::Kind::Program(host + 4));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
-use tasuki_examples::graph::{Method, Part, Rmat, Search, distances, handlers};
+use tasuki_examples::graph::{Part, Rmat, Search, SearchMethod, distances, handlers};
 use tasuki_examples::{progress_bar, ranks};
 
 /// The template of the progress bar.
@@ -46,11 +46,11 @@ enum By {
 }
 
 impl By {
-    fn methods(self) -> &'static [Method] {
+    fn methods(self) -> &'static [SearchMethod] {
         match self {
-            By::Handlers => &[Method::Handlers],
-            By::Messages => &[Method::Messages],
-            By::Both => &[Method::Handlers, Method::Messages],
+            By::Handlers => &[SearchMethod::Handlers],
+            By::Messages => &[SearchMethod::Messages],
+            By::Both => &[SearchMethod::Handlers, SearchMethod::Messages],
         }
     }
 }
@@ -140,7 +140,7 @@ fn compare(whole: &Part, root: u32, tree: &[Option<u32>]) -> tasuki::Result<()> 
     }
 }
 
-fn report(job: &Job, options: &Options, methods: &[Method], rates: &mut [Vec<f64>]) {
+fn report(job: &Job, options: &Options, methods: &[SearchMethod], rates: &mut [Vec<f64>]) {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_header(["by", "million edges a second", "least - most"]);
     for (method, rates) in methods.iter().zip(rates) {

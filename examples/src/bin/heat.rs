@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
-use tasuki_examples::heat::{Method, Picture, Plate, Solution, check_writable, serial, solve_by};
+use tasuki_examples::heat::{ExchangeMethod, Picture, Plate, Solution, check_writable, serial, solve_by};
 use tasuki_examples::ranks;
 
 /// Compute the temperature of a plate on all ranks and draw it.
@@ -24,8 +24,8 @@ struct Options {
     #[arg(long, default_value_t = 2000)]
     iterations: usize,
     /// How neighbours exchange rows
-    #[arg(long, value_enum, default_value_t = Method::Puts)]
-    by: Method,
+    #[arg(long, value_enum, default_value_t = ExchangeMethod::Puts)]
+    by: ExchangeMethod,
     /// Where rank 0 writes the picture
     #[arg(long, default_value = "heat.png")]
     output: PathBuf,

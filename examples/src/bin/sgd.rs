@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::prelude::*;
 use tasuki_examples::heat::check_writable;
-use tasuki_examples::sgd::{Method, Recipe, Task, Training, curve, serial, train};
+use tasuki_examples::sgd::{Recipe, ReductionMethod, Task, Training, curve, serial, train};
 use tasuki_examples::{progress_bar, ranks};
 
 /// The template of the progress bar.
@@ -60,11 +60,11 @@ enum By {
 }
 
 impl By {
-    fn methods(self) -> &'static [Method] {
+    fn methods(self) -> &'static [ReductionMethod] {
         match self {
-            By::Blocking => &[Method::Blocking],
-            By::Persistent => &[Method::Persistent],
-            By::Both => &[Method::Blocking, Method::Persistent],
+            By::Blocking => &[ReductionMethod::Blocking],
+            By::Persistent => &[ReductionMethod::Persistent],
+            By::Both => &[ReductionMethod::Blocking, ReductionMethod::Persistent],
         }
     }
 }
@@ -110,7 +110,7 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
 /// Checks, draws and prints the trainings on rank 0.
 fn report(
     job: &Job,
-    trainings: &[(Method, Training)],
+    trainings: &[(ReductionMethod, Training)],
     options: &Options,
     bar: &ProgressBar,
 ) -> tasuki::Result<()> {
@@ -155,7 +155,7 @@ fn compare(training: &Training, losses: &[f64], weights: &[Vec<f32>; 2]) -> Resu
     }
 }
 
-fn table(trainings: &[(Method, Training)], recipe: &Recipe) -> Table {
+fn table(trainings: &[(ReductionMethod, Training)], recipe: &Recipe) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY);
     table.set_header(["gradients by", "us a step, median", "all steps", "loss, first", "last", "accuracy"]);
@@ -182,10 +182,10 @@ fn table(trainings: &[(Method, Training)], recipe: &Recipe) -> Table {
     table
 }
 
-fn label(method: Method) -> &'static str {
+fn label(method: ReductionMethod) -> &'static str {
     match method {
-        Method::Blocking => "blocking calls",
-        Method::Persistent => "persistent plans",
+        ReductionMethod::Blocking => "blocking calls",
+        ReductionMethod::Persistent => "persistent plans",
     }
 }
 

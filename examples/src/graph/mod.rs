@@ -1,9 +1,9 @@
 //! Breadth-first search of a generated graph whose vertices are distributed over all ranks.
 //!
 //! The owner of a vertex is the rank equal to its number modulo the number of ranks. When a rank searches a vertex,
-//! it tells the owners of the neighbours about the visit. There are two methods ([`Method`]): *handlers*, each called
-//! with some hundred visits while the search goes on; or *messages*, which all ranks exchange after each level. Both
-//! search level by level and find the same distances from the root as a serial search ([`distances`]).
+//! it tells the owners of the neighbours about the visit. There are two methods ([`SearchMethod`]): *handlers*, each
+//! called with some hundred visits while the search goes on; or *messages*, which all ranks exchange after each level.
+//! Both search level by level and find the same distances from the root as a serial search ([`distances`]).
 //!
 //! | file | content |
 //! |---|---|
@@ -24,6 +24,6 @@ mod visits;
 pub use parents::{Parents, Visit};
 pub use part::Part;
 pub use rmat::Rmat;
-pub use search::{Method, Search};
+pub use search::{Search, SearchMethod};
 pub use serial::distances;
 pub use visits::handlers;

@@ -8,7 +8,7 @@ use tasuki::{Cause, Error};
 
 /// How visits reach the owners of vertices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub enum SearchMethod {
     /// By handlers, while the search goes on.
     Handlers,
     /// By messages after each level.
@@ -44,7 +44,7 @@ impl<'j> Search<'j> {
     ///
     /// Collective. Cost, besides the visits: for each level an allreduce of a word, and a barrier if the method is
     /// handlers.
-    pub fn run(&mut self, root: u32, method: Method) -> tasuki::Result<u64> {
+    pub fn run(&mut self, root: u32, method: SearchMethod) -> tasuki::Result<u64> {
         self.parents.lock().begin(self.part.count());
         if self.part.owner(root) == self.job.rank() {
             let place = self.part.place(root) as u32;
@@ -63,7 +63,7 @@ impl<'j> Search<'j> {
     }
 
     /// Sends visits to the owners of all neighbours. Returns the number of neighbours.
-    fn visit_neighbours(&mut self, level: &[u32], method: Method) -> tasuki::Result<u64> {
+    fn visit_neighbours(&mut self, level: &[u32], method: SearchMethod) -> tasuki::Result<u64> {
         let mut edges = 0;
         for &place in level {
             let (from, neighbours) = (self.part.vertex(place as usize), self.part.neighbours(place as usize));
@@ -71,17 +71,17 @@ impl<'j> Search<'j> {
             for &other in neighbours {
                 let visit = Visit { place: self.part.place(other) as u32, from };
                 match method {
-                    Method::Handlers => self.by_handlers.add(self.part.owner(other), visit)?,
-                    Method::Messages => self.by_messages.add(self.part.owner(other), visit),
+                    SearchMethod::Handlers => self.by_handlers.add(self.part.owner(other), visit)?,
+                    SearchMethod::Messages => self.by_messages.add(self.part.owner(other), visit),
                 }
             }
         }
         match method {
-            Method::Handlers => {
+            SearchMethod::Handlers => {
                 self.by_handlers.finish()?;
                 self.job.barrier()?; // until then other ranks may visit this rank's vertices
             }
-            Method::Messages => self.by_messages.finish(self.parents)?,
+            SearchMethod::Messages => self.by_messages.finish(self.parents)?,
         }
         Ok(edges)
     }

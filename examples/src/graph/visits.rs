@@ -11,7 +11,7 @@ const VISITS_PER_CALL: usize = 1024;
 const BLOCKS: usize = 2;
 const HANDLER: &str = "visit";
 
-/// The handlers that a job needs for [`Method::Handlers`](super::Method::Handlers).
+/// The handlers that a job needs for [`SearchMethod::Handlers`](super::SearchMethod::Handlers).
 pub fn handlers() -> Handlers {
     let visit = |cx: &HandlerCx<'_>, visits: &[Visit]| cx.local::<Parents>().lock().visit(visits);
     Handlers::new().local(Parents::default).add_many(HANDLER, visit)

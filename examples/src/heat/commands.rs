@@ -44,7 +44,7 @@ enum Purpose {
 
 /// A neighbour, with what was prepared for the rows from it.
 #[derive(Debug)]
-struct Neighbour<'job> {
+struct CommandNeighbour<'job> {
     rank: Rank,
     side: Side,
     /// Raised at the neighbour when it may fetch a row of this rank.
@@ -60,8 +60,8 @@ struct Neighbour<'job> {
 pub struct CommandExchange<'job> {
     job: &'job Job,
     columns: usize,
-    above: Option<Neighbour<'job>>,
-    below: Option<Neighbour<'job>>,
+    above: Option<CommandNeighbour<'job>>,
+    below: Option<CommandNeighbour<'job>>,
     /// On every rank: two rows for each side and each purpose.
     rows: Array<f64>,
     /// Rows sent.
@@ -96,7 +96,7 @@ impl<'job> CommandExchange<'job> {
         let rows = job.alloc(2 * 2 * BUFFERS * columns)?;
         let may_fetch = [job.signal()?, job.signal()?];
         let fetched = [job.signal()?, job.signal()?];
-        let neighbour = |side: Side, steps| -> tasuki::Result<Neighbour<'job>> {
+        let neighbour = |side: Side, steps| -> tasuki::Result<CommandNeighbour<'job>> {
             let (rank, fetched) = (job.rank_after(steps), fetched[side as usize]);
             let queue = job.session_queue(BUFFERS, &may_fetch[side as usize])?;
             for iteration in 1..=BUFFERS {
@@ -108,7 +108,7 @@ impl<'job> CommandExchange<'job> {
             queue.repeat()?;
             // The side above this rank is the side below its neighbour.
             let may_fetch = may_fetch[side.opposite() as usize];
-            Ok(Neighbour { rank, side, may_fetch, fetched, _queue: queue })
+            Ok(CommandNeighbour { rank, side, may_fetch, fetched, _queue: queue })
         };
         let above = above.then(|| neighbour(Side::Above, -1)).transpose()?;
         let below = below.then(|| neighbour(Side::Below, 1)).transpose()?;

@@ -23,7 +23,7 @@ pub trait Exchange {
 
 /// How neighbours exchange rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Method {
+pub enum ExchangeMethod {
     /// Each rank puts its rows into the neighbour's memory, with a signal
     Puts,
     /// Each rank sends its rows and receives the neighbour's rows
@@ -32,7 +32,7 @@ pub enum Method {
     Commands,
 }
 
-impl Method {
+impl ExchangeMethod {
     /// Makes the exchange for strips of `columns` columns. Collective. `above` and `below` are true if this rank's
     /// strip has a neighbour there, which is then the previous or the next rank.
     pub(super) fn exchange<'job>(
@@ -43,9 +43,9 @@ impl Method {
         below: bool,
     ) -> tasuki::Result<Box<dyn Exchange + 'job>> {
         Ok(match self {
-            Method::Puts => Box::new(PutExchange::new(job, columns, above, below)?),
-            Method::Messages => Box::new(MessageExchange::new(job, columns, above, below)),
-            Method::Commands => Box::new(CommandExchange::new(job, columns, above, below)?),
+            ExchangeMethod::Puts => Box::new(PutExchange::new(job, columns, above, below)?),
+            ExchangeMethod::Messages => Box::new(MessageExchange::new(job, columns, above, below)),
+            ExchangeMethod::Commands => Box::new(CommandExchange::new(job, columns, above, below)?),
         })
     }
 }

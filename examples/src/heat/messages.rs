@@ -16,7 +16,7 @@ const ROWS: Slot = Slot(0);
 
 /// A neighbour, and the messages to and from it.
 #[derive(Debug)]
-struct Neighbour {
+struct MessageNeighbour {
     rank: Rank,
     state: State,
 }
@@ -32,8 +32,8 @@ enum State {
 #[derive(Debug)]
 pub struct MessageExchange<'job> {
     job: &'job Job,
-    above: Option<Neighbour>,
-    below: Option<Neighbour>,
+    above: Option<MessageNeighbour>,
+    below: Option<MessageNeighbour>,
     /// Rows whose send was begun.
     put: TransferCount,
     /// Rows waited for and copied out.
@@ -45,7 +45,7 @@ impl<'job> MessageExchange<'job> {
     /// need no preparation.
     pub fn new(job: &'job Job, columns: usize, above: bool, below: bool) -> MessageExchange<'job> {
         let idle = || State::Idle(vec![0.0; columns], vec![0.0; columns]);
-        let at = |steps| Neighbour { rank: job.rank_after(steps), state: idle() };
+        let at = |steps| MessageNeighbour { rank: job.rank_after(steps), state: idle() };
         let (above, below) = (above.then(|| at(-1)), below.then(|| at(1)));
         MessageExchange { job, above, below, put: TransferCount::default(), taken: TransferCount::default() }
     }
@@ -77,7 +77,7 @@ impl Exchange for MessageExchange<'_> {
     }
 }
 
-impl Neighbour {
+impl MessageNeighbour {
     /// Waits for the row in flight; there is none before the first iteration. The neighbour has received this rank's
     /// row by then, or is about to, so waiting for the send, too, loses no time.
     fn take(&mut self, job: &Job, taken: &mut TransferCount, ghost: &mut [f64]) -> tasuki::Result<()> {

@@ -36,7 +36,7 @@ mod strip;
 mod transfer_count;
 
 pub use commands::CommandExchange;
-pub use exchange::{Exchange, Method};
+pub use exchange::{Exchange, ExchangeMethod};
 pub use field::{Difference, Field};
 pub use messages::MessageExchange;
 pub use picture::{Picture, check_writable};

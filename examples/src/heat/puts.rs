@@ -31,7 +31,7 @@ type Arrivals<'job> = [Signal<'job>; BUFFERS];
 
 /// A neighbour, with the signals and buffers for both directions.
 #[derive(Clone, Copy, Debug)]
-struct Neighbour<'job> {
+struct PutNeighbour<'job> {
     rank: Rank,
     /// Raised at this rank by the neighbour, with its rows.
     arrived: Arrivals<'job>,
@@ -50,8 +50,8 @@ pub struct PutExchange<'job> {
     columns: usize,
     /// On every rank: two rows from above, two rows from below.
     rows: Array<f64>,
-    above: Option<Neighbour<'job>>,
-    below: Option<Neighbour<'job>>,
+    above: Option<PutNeighbour<'job>>,
+    below: Option<PutNeighbour<'job>>,
     /// Rows put.
     put: TransferCount,
     /// Rows waited for and copied out.
@@ -101,14 +101,14 @@ impl<'job> PutExchange<'job> {
         let from_below = [job.signal()?, job.signal()?];
         let (upper, lower) = (0, BUFFERS);
         let own = job.rank().0;
-        let above = above.then(|| Neighbour {
+        let above = above.then(|| PutNeighbour {
             rank: Rank(own - 1),
             arrived: from_above,
             sent: from_below,
             received_at: upper,
             sent_at: lower,
         });
-        let below = below.then(|| Neighbour {
+        let below = below.then(|| PutNeighbour {
             rank: Rank(own + 1),
             arrived: from_below,
             sent: from_above,
@@ -128,7 +128,7 @@ impl<'job> PutExchange<'job> {
 
     fn take_from(
         &mut self,
-        from: &Neighbour<'job>,
+        from: &PutNeighbour<'job>,
         iteration: usize,
         ghost: &mut [f64],
     ) -> tasuki::Result<()> {
@@ -140,7 +140,7 @@ impl<'job> PutExchange<'job> {
         })
     }
 
-    fn put_to(&mut self, to: &Neighbour<'job>, iteration: usize, row: &[f64]) -> tasuki::Result<()> {
+    fn put_to(&mut self, to: &PutNeighbour<'job>, iteration: usize, row: &[f64]) -> tasuki::Result<()> {
         let buffer = iteration % BUFFERS;
         let target = self.rows.on(to.rank).at((to.sent_at + buffer) * self.columns);
         self.put

@@ -1,6 +1,6 @@
 //! The run on all ranks: iterate, then gather the strips and the reports of the ranks on rank 0.
 
-use super::exchange::{Exchange, Method};
+use super::exchange::{Exchange, ExchangeMethod};
 use super::field::Field;
 use super::plate::Plate;
 use super::strip::{Strip, strip_of};
@@ -31,12 +31,12 @@ pub fn solve(
     iterations: usize,
     progress: impl FnMut(usize),
 ) -> tasuki::Result<Option<Solution>> {
-    solve_by(Method::Puts, job, plate, iterations, progress)
+    solve_by(ExchangeMethod::Puts, job, plate, iterations, progress)
 }
 
 /// [`solve`] with a method to exchange rows, the same on all ranks. All methods give the same bits.
 pub fn solve_by(
-    method: Method,
+    method: ExchangeMethod,
     job: &Job,
     plate: Plate,
     iterations: usize,

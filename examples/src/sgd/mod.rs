@@ -4,8 +4,8 @@
 //! The classifier is a perceptron of two layers ([`Network`]). Its gradient is computed from the last layer to the
 //! first, so the last layer's gradient is known while the first layer's is still being computed. Its sum over all
 //! ranks, a plan that is prepared once ([`tasuki::Plan`]), is started then and goes on meanwhile. The sum of the
-//! first layer goes on while the samples of the next step are drawn. With blocking calls ([`Method::Blocking`])
-//! nothing is computed meanwhile.
+//! first layer goes on while the samples of the next step are drawn. With blocking calls
+//! ([`ReductionMethod::Blocking`]) nothing is computed meanwhile.
 //!
 //! **The result does not depend on the number of ranks.** Sums of floating point numbers depend on their order, so
 //! the loss would drift away from that of a serial run. Here a batch is divided into blocks of [`BLOCK`] samples,
@@ -36,7 +36,7 @@ mod train;
 pub use layer::Layer;
 pub use network::{Network, Pass};
 pub use picture::curve;
-pub use reduction::Method;
+pub use reduction::ReductionMethod;
 pub use serial::serial;
 pub use sum::{BLOCK, Sum};
 pub use task::{Sample, Task};

@@ -5,7 +5,7 @@ use tasuki::{Communicator, Plan};
 
 /// How gradients are summed over the ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Method {
+pub enum ReductionMethod {
     /// By a blocking collective call.
     Blocking,
     /// By a plan that is prepared once and started in each step.
@@ -24,13 +24,13 @@ pub(super) enum Reduction<'c> {
 impl<'c> Reduction<'c> {
     /// Prepares the reduction of as many words as `sum` has. Collective.
     pub(super) fn new(
-        method: Method,
+        method: ReductionMethod,
         world: &'c Communicator,
         sum: &mut Sum,
     ) -> tasuki::Result<Reduction<'c>> {
         Ok(match method {
-            Method::Blocking => Reduction::Blocking(world),
-            Method::Persistent => {
+            ReductionMethod::Blocking => Reduction::Blocking(world),
+            ReductionMethod::Persistent => {
                 Reduction::Persistent(world.allreduce_init(sum.words().len(), tasuki::Sum)?)
             }
         })

@@ -1,7 +1,7 @@
 //! The steps of a rank: its share of the samples, and the work that goes on while gradients are summed.
 
 use super::network::{Network, Pass};
-use super::reduction::{Method, Reduction};
+use super::reduction::{Reduction, ReductionMethod};
 use super::sum::{BLOCK, Sum};
 use super::task::Sample;
 use super::{Recipe, Task};
@@ -39,7 +39,7 @@ impl Training {
 
 /// Trains a network. `progress` is called after each step with the number of steps done. Collective.
 pub fn train(
-    method: Method,
+    method: ReductionMethod,
     job: &Job,
     recipe: &Recipe,
     mut progress: impl FnMut(usize),

@@ -39,7 +39,7 @@ use tasuki_core::segment::{GlobalAddress, Registry};
 pub struct Options {
     /// Facilities of the system that are treated as refused.
     pub disabled: DisabledFeatures,
-    /// Never use process_vm: accesses to memory of a peer's own become requests to that peer.
+    /// Never use process_vm: accesses to registered program memory of a peer become requests to that peer.
     pub request_owner: bool,
     /// Give out signals and lines as pointers; otherwise each access goes through the fabric.
     pub direct_signals: bool,
@@ -75,12 +75,12 @@ impl ShmFabric {
     /// Creates the fabric of the rank that `membership` describes.
     pub fn new(membership: &Membership, options: Options) -> Result<ShmFabric> {
         let peers = Peers::new(&membership.files);
-        let registry = Registry::new(peers.window(membership.rank).clone())?;
+        let registry = Registry::new(peers.range(membership.rank).clone())?;
         Ok(ShmFabric {
             rank: membership.rank,
             node_state: membership.node_state.clone(),
             mode: membership.node_state.wake_mode(),
-            requests: Requests::new(peers.window(membership.rank).system()?),
+            requests: Requests::new(peers.range(membership.rank).system()?),
             peers,
             registry,
             options,
@@ -93,12 +93,12 @@ impl ShmFabric {
         self.node_state.rank_state(rank).notify_helper(self.mode);
     }
 
-    /// Raises a signal. Returns which ranks have commands that wait for it, as `look_after_add` encodes them.
+    /// Raises a signal. Returns which ranks have commands that wait for it, as `armed_after_raise` encodes them.
     #[inline(always)]
     fn add(&self, word: DirectCell, owner: Rank, amount: u64) -> u64 {
         word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
         self.wake(owner);
-        u64::from(word.arming().look_after_add())
+        u64::from(word.control().armed_after_raise())
     }
 
     /// Wakes the owner of a signal that was just raised by a read-modify-write.
@@ -192,7 +192,7 @@ impl Fabric for ShmFabric {
     ) -> Result<Posted, Refused> {
         if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
             // SAFETY: `from` by the caller's promise, the place by the lookup above.
-            unsafe { transfer::bulk(from, place.as_ptr(), len) };
+            unsafe { transfer::copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Posted::Done(self.add(word, signal.rank(), amount)));
         }
         // SAFETY: the caller's promise for `from`.
@@ -207,7 +207,7 @@ impl Fabric for ShmFabric {
         let word = self.peers.signal(signal)?;
         word.poison(poison);
         self.wake(signal.rank());
-        Ok(Posted::Done(u64::from(word.arming().look_after_add())))
+        Ok(Posted::Done(u64::from(word.control().armed_after_raise())))
     }
 
     fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
@@ -311,7 +311,7 @@ impl Fabric for ShmFabric {
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         match self.peers.resolve(at, len).ok()? {
             peer_memory::Target::Mapped(place) => Some(place),
-            peer_memory::Target::Own { .. } => None,
+            peer_memory::Target::Program { .. } => None,
         }
     }
 

@@ -1,4 +1,5 @@
-//! Requests to the owner of memory: the path to memory of a peer's own where the kernel does not permit copies.
+//! Requests to the owner of memory: the path to registered program memory of a peer where the kernel does not permit
+//! copies.
 #![allow(unsafe_code)]
 //! Unsafe: references to atomics in system pieces, and copies between slot buffers there and local buffers that their
 //! issuers keep valid.
@@ -162,30 +163,30 @@ impl PostedRequest {
 
     /// Returns true if the owner has left without a reply, so that none will come. Reads the stage before the reply.
     fn is_orphaned(&self, node_state: &NodeState) -> bool {
-        let left = node_state.rank_state(self.request.at.rank()).stage() == Stage::Left; // SYNC rank_state-left
+        let left = node_state.rank_state(self.request.at.rank()).stage() == Stage::Left; // SYNC rank-left
         left && self.slots.slot(self.number).reply().is_none()
     }
 
     /// Fills the slot, which this rank has CLAIMED, and hands it to the owner.
-    fn post(&self, asker: Rank) {
-        let mut question = OwnerRequest {
-            requester: asker.0,
+    fn post(&self, requester: Rank) {
+        let mut request = OwnerRequest {
+            requester: requester.0,
             offset: self.request.at.offset() + self.moved,
             len: self.piece(),
             ..OwnerRequest::default()
         };
         match self.request.kind {
-            RequestKind::Put => question.kind = PUT,
-            RequestKind::Get => question.kind = GET,
-            RequestKind::Atomic(atomic) => encode(atomic, &mut question),
-            RequestKind::Copy { to } => (question.kind, question.operand) = (COPY, to),
+            RequestKind::Put => request.kind = PUT,
+            RequestKind::Get => request.kind = GET,
+            RequestKind::Atomic(atomic) => encode(atomic, &mut request),
+            RequestKind::Copy { to } => (request.kind, request.operand) = (COPY, to),
         }
         if self.request.kind == RequestKind::Put {
             let from = self.request.local.wrapping_add(self.moved as usize);
             // SAFETY: the issuer keeps the buffer; the slot's buffer is ours while CLAIMED.
             unsafe { copy::copy(from, self.slots.buffer(self.number), self.piece() as usize) };
         }
-        self.slots.slot(self.number).post(question, self.slots.posted());
+        self.slots.slot(self.number).post(request, self.slots.posted());
     }
 
     /// Takes a reply. Returns `None` if another piece must be requested.
@@ -214,7 +215,7 @@ impl ShmFabric {
         request: PendingRequest,
     ) -> Result<Posted, Refused> {
         let slots = RequestSlots::new(
-            self.peers.window(request.at.rank()).system().map_err(crate::peer_memory::cause)?,
+            self.peers.range(request.at.rank()).system().map_err(crate::peer_memory::cause)?,
         );
         let mut queue = self.requests.queue();
         if let Some(cause) = &queue.failure {
@@ -289,38 +290,38 @@ impl ShmFabric {
         }
         for number in 0..SLOTS {
             let slot = slots.slot(number);
-            if let Some(question) = slot.request() {
-                slot.complete(self.handle_request(&question, slots.buffer(number)));
+            if let Some(request) = slot.request() {
+                slot.complete(self.handle_request(&request, slots.buffer(number)));
                 fence(Ordering::SeqCst); // as for a raised signal: the requester's park line is read after the reply was written
-                let asker = Rank(question.requester);
-                if self.peers.check(asker).is_ok() {
-                    self.wake(asker);
+                let requester = Rank(request.requester);
+                if self.peers.check(requester).is_ok() {
+                    self.wake(requester);
                 }
             }
         }
     }
 
     /// Carries out one request.
-    fn handle_request(&self, question: &OwnerRequest, buffer: *mut u8) -> OwnerReply {
+    fn handle_request(&self, request: &OwnerRequest, buffer: *mut u8) -> OwnerReply {
         let status = |status| OwnerReply { status, value: 0 };
-        let most = if question.kind == COPY { question.len } else { BUFFER };
-        let len = question.len.min(most);
-        let (host, _section) = match self.access_own(question.offset, len) {
+        let most = if request.kind == COPY { request.len } else { BUFFER };
+        let len = request.len.min(most);
+        let (host, _section) = match self.enter_program_memory(request.offset, len) {
             Ok(held) => held,
             Err(refusal) => return status(refusal),
         };
-        match question.kind {
+        match request.kind {
             // SAFETY: own registered memory of that length, held by the section; the buffer is ours while POSTED.
             PUT => unsafe { copy::copy(buffer, host, len as usize) },
             // SAFETY: as above.
             GET => unsafe { copy::copy(host, buffer, len as usize) },
-            COPY => match self.access_own(question.operand, len) {
+            COPY => match self.enter_program_memory(request.operand, len) {
                 // SAFETY: as above, both places.
                 Ok((to, _section)) => unsafe { copy::copy(host, to, len as usize) },
                 Err(refusal) => return status(refusal),
             },
             _ => {
-                let atomic = decode(question);
+                let atomic = decode(request);
                 let Some(word) = NonNull::new(host) else { return status(OUTSIDE) };
                 if !(host as u64).is_multiple_of(atomic.width.bytes()) || len != atomic.width.bytes() {
                     return status(OUTSIDE);
@@ -332,16 +333,17 @@ impl ShmFabric {
         status(DONE)
     }
 
-    /// Returns registered memory of this rank's own with a section that keeps it valid, or the status that refuses it.
-    fn access_own(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
+    /// Returns registered program memory of this rank with a section that keeps it valid, or the status that refuses
+    /// it.
+    fn enter_program_memory(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
         let offset = offset % layout::RANGE_BYTES;
-        let directory = self.registry.range().extent_table().map_err(|_| OUTSIDE)?;
-        let held = directory.find(offset, len, offset).and_then(|place| {
+        let extents = self.registry.range().extent_table().map_err(|_| OUTSIDE)?;
+        let held = extents.find(offset, len, offset).and_then(|place| {
             // Another thread of this rank may be about to free the memory: it waits for the section.
-            directory.enter(&place, offset, len, offset).map(|section| (place.kind, section))
+            extents.enter(&place, offset, len, offset).map(|section| (place.kind, section))
         });
         match held {
-            Ok((Kind::Own(host), section)) => Ok((host as *mut u8, section)),
+            Ok((Kind::Program(host), section)) => Ok((host as *mut u8, section)),
             Err(Cause::Stale { .. }) => Err(STALE),
             _ => Err(OUTSIDE),
         }
@@ -358,8 +360,8 @@ const OUTSIDE: u32 = 1;
 const STALE: u32 = 2;
 
 /// Encodes an atomic operation as a request; [`decode`] reads it.
-fn encode(atomic: Atomic, question: &mut OwnerRequest) {
-    question.kind = match atomic.kind {
+fn encode(atomic: Atomic, request: &mut OwnerRequest) {
+    request.kind = match atomic.kind {
         AtomicKind::Store => 2,
         AtomicKind::Swap => 3,
         AtomicKind::Add => 4,
@@ -369,22 +371,22 @@ fn encode(atomic: Atomic, question: &mut OwnerRequest) {
         AtomicKind::Cas { .. } => 8,
         AtomicKind::Load => 9,
     };
-    question.expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
-    question.width = atomic.width.bytes() as u32;
-    question.operand = atomic.operand;
+    request.expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
+    request.width = atomic.width.bytes() as u32;
+    request.operand = atomic.operand;
 }
 
-fn decode(question: &OwnerRequest) -> Atomic {
-    let kind = match question.kind {
+fn decode(request: &OwnerRequest) -> Atomic {
+    let kind = match request.kind {
         2 => AtomicKind::Store,
         3 => AtomicKind::Swap,
         4 => AtomicKind::Add,
         5 => AtomicKind::Xor,
         6 => AtomicKind::Or,
         7 => AtomicKind::And,
-        8 => AtomicKind::Cas { expected: question.expected },
+        8 => AtomicKind::Cas { expected: request.expected },
         _ => AtomicKind::Load,
     };
-    let width = if question.width == 4 { Width::W4 } else { Width::W8 };
-    Atomic { kind, operand: question.operand, width }
+    let width = if request.width == 4 { Width::W4 } else { Width::W8 };
+    Atomic { kind, operand: request.operand, width }
 }

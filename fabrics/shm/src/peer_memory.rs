@@ -18,33 +18,33 @@ pub(crate) struct Peers {
     /// A number that no other `Peers` of this process has.
     number: u64,
     files: Vec<Arc<MemFile>>,
-    windows: Vec<OnceLock<Arc<MappedRange>>>,
+    ranges: Vec<OnceLock<Arc<MappedRange>>>,
 }
 
 /// The place of the bytes of an access.
 pub(crate) enum Target<'p> {
     /// Mapped here.
     Mapped(NonNull<u8>),
-    /// In memory of the owner's own, at address `host` in its process.
-    Own { window: &'p MappedRange, place: ExtentLocation, host: u64 },
+    /// In registered program memory of the owner, at address `host` in its process.
+    Program { range: &'p MappedRange, place: ExtentLocation, host: u64 },
 }
 
 impl Peers {
     pub(crate) fn new(files: &[Arc<MemFile>]) -> Peers {
-        let windows = files.iter().map(|_| OnceLock::new()).collect();
-        Peers { number: piece_cache::number(), files: files.to_vec(), windows }
+        let ranges = files.iter().map(|_| OnceLock::new()).collect();
+        Peers { number: piece_cache::number(), files: files.to_vec(), ranges }
     }
 
     #[inline]
     pub(crate) fn check(&self, rank: Rank) -> Result<(), Cause> {
-        let size = self.windows.len();
+        let size = self.ranges.len();
         if rank.index() < size { Ok(()) } else { Err(Cause::NoSuchRank { rank, size }) }
     }
 
     /// Returns the mapped range of a rank of the job.
     #[inline]
-    pub(crate) fn window(&self, rank: Rank) -> &Arc<MappedRange> {
-        self.windows[rank.index()]
+    pub(crate) fn range(&self, rank: Rank) -> &Arc<MappedRange> {
+        self.ranges[rank.index()]
             .get_or_init(|| Arc::new(MappedRange::new(self.files[rank.index()].clone(), rank.index())))
     }
 
@@ -60,7 +60,7 @@ impl Peers {
         if let Some(view) = piece_cache::previous(self.number, at.piece()) {
             return Some(view);
         }
-        let view = self.windows.get(at.rank().index())?.get()?.view(at.offset())?;
+        let view = self.ranges.get(at.rank().index())?.get()?.view(at.offset())?;
         piece_cache::remember(self.number, at.piece(), view);
         Some(view)
     }
@@ -91,7 +91,7 @@ impl Peers {
         if signal.rank() != at.rank() || !layout::is_signal(signal.offset()) {
             return None;
         }
-        // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+        // SAFETY: signal memory lies in the system piece, which is mapped while the range lives.
         let word = unsafe { DirectCell::new(view.system().add(signal.offset() as usize)) };
         // SAFETY: the mapped ranges live as long as `self`.
         Some((unsafe { view.job_memory(at.offset(), len)? }, word))
@@ -104,32 +104,32 @@ impl Peers {
             return Err(Cause::NullAddress);
         }
         self.check(at.rank())?;
-        let window = self.window(at.rank());
-        let directory = window.extent_table().map_err(cause)?;
-        let place = directory.find(at.offset(), len, at.bits()).map_err(|miss| name_signals(at, miss))?;
+        let range = self.range(at.rank());
+        let extents = range.extent_table().map_err(cause)?;
+        let place = extents.find(at.offset(), len, at.bits()).map_err(|miss| name_signals(at, miss))?;
         match place.kind {
-            Kind::Job => window.at(at.offset(), place.start, place.len).map(Target::Mapped).map_err(cause),
-            Kind::Own(host) => Ok(Target::Own { window, place, host }),
+            Kind::Job => range.at(at.offset(), place.start, place.len).map(Target::Mapped).map_err(cause),
+            Kind::Program(host) => Ok(Target::Program { range, place, host }),
         }
     }
 
     /// Returns the first byte of a rank's system piece.
     #[inline]
     pub(crate) fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
-        let window = self.windows.get(rank.index())?;
-        match window.get().and_then(|window| window.mapped_system()) {
+        let range = self.ranges.get(rank.index())?;
+        match range.get().and_then(|range| range.mapped_system()) {
             Some(system) => Some(system),
-            None => self.window(rank).system().ok(),
+            None => self.range(rank).system().ok(),
         }
     }
 
     /// Returns the words of a signal.
     #[inline(always)]
     pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Refused> {
-        let window = self.windows.get(at.rank().index()).and_then(OnceLock::get);
-        match window.and_then(|window| window.mapped_system()) {
+        let range = self.ranges.get(at.rank().index()).and_then(OnceLock::get);
+        match range.and_then(|range| range.mapped_system()) {
             Some(system) if layout::is_signal(at.offset()) => {
-                // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+                // SAFETY: signal memory lies in the system piece, which is mapped while the range lives.
                 Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
             }
             _ => self.find_signal(at).map_err(Refused::from),
@@ -143,8 +143,8 @@ impl Peers {
         if !layout::is_signal(at.offset()) {
             return Err(no_signal(at));
         }
-        let system = self.window(at.rank()).system().map_err(cause)?;
-        // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+        let system = self.range(at.rank()).system().map_err(cause)?;
+        // SAFETY: signal memory lies in the system piece, which is mapped while the range lives.
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
     }
 
@@ -156,7 +156,7 @@ impl Peers {
         node_state: &Arc<NodeState>,
     ) -> Result<DirectSlots, Cause> {
         self.check(at.rank())?;
-        DirectSlots::new(self.window(at.rank()), node_state, at, lines)
+        DirectSlots::new(self.range(at.rank()), node_state, at, lines)
     }
 
     /// Writes the lines of a command, the first one last.
@@ -175,9 +175,8 @@ impl Peers {
 
     /// Returns the bytes of private memory that this rank holds for peers that it has accessed.
     pub(crate) fn bytes(&self) -> u64 {
-        let touched: u64 =
-            self.windows.iter().filter_map(|window| window.get()).map(|w| w.table_bytes()).sum();
-        touched + (self.windows.len() * size_of::<OnceLock<Arc<MappedRange>>>()) as u64
+        let touched: u64 = self.ranges.iter().filter_map(|range| range.get()).map(|w| w.table_bytes()).sum();
+        touched + (self.ranges.len() * size_of::<OnceLock<Arc<MappedRange>>>()) as u64
     }
 }
 

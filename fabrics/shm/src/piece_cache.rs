@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn a_piece_is_remembered_for_one_fabric_and_one_thread() {
-        let window = MappedRange::new(MappedRange::create_file().unwrap(), 0);
-        let offset = layout::STARTER;
-        window.at(offset, offset, 8).unwrap();
-        window.system().unwrap();
-        let (ours, theirs, view) = (number(), number(), window.view(offset).unwrap());
+        let range = MappedRange::new(MappedRange::create_file().unwrap(), 0);
+        let offset = layout::BOOTSTRAP_MEMORY;
+        range.at(offset, offset, 8).unwrap();
+        range.system().unwrap();
+        let (ours, theirs, view) = (number(), number(), range.view(offset).unwrap());
         assert!(last(ours, 0).is_none());
         remember(ours, 0, view);
         assert!(last(ours, 0).is_some() && last(ours, 1).is_none() && last(theirs, 0).is_none());

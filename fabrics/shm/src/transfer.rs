@@ -14,7 +14,7 @@ use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
 use tasuki_core::segment::{ExtentLocation, GlobalAddress, MappedRange};
 
-/// Bytes of the buffer for copies between registered memory of two peers' own.
+/// Bytes of the buffer for copies between registered program memory of two peers.
 const BOUNCE: usize = 64 * 1024;
 
 impl ShmFabric {
@@ -30,7 +30,7 @@ impl ShmFabric {
     ) -> Result<Posted, Refused> {
         if let Some(place) = self.peers.mapped(to, len) {
             // SAFETY: `from` by the caller's promise, the place by the lookup above.
-            unsafe { bulk(from, place.as_ptr(), len) };
+            unsafe { copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Posted::Done(0));
         }
         // SAFETY: the caller's promise for `from`, which is only read.
@@ -54,7 +54,7 @@ impl ShmFabric {
     ) -> Result<Posted, Refused> {
         if let Some(place) = self.peers.mapped(from, len) {
             // SAFETY: `to` by the caller's promise, the place by the lookup above.
-            unsafe { bulk(place.as_ptr(), to, len) };
+            unsafe { copy_and_fence(place.as_ptr(), to, len) };
             return Ok(Posted::Done(0));
         }
         // SAFETY: the caller's promise for `to`.
@@ -101,7 +101,7 @@ impl ShmFabric {
         }
     }
 
-    /// Moves bytes of any memory: job memory that is not mapped yet, or memory of a rank's own.
+    /// Moves bytes of any memory: job memory that is not mapped yet, or registered program memory of a rank.
     ///
     /// # Safety
     /// `request.local` is valid until the operation has ended, for reading or writing depending on the direction.
@@ -116,37 +116,37 @@ impl ShmFabric {
                 let place = place.as_ptr();
                 let (from, to) = if kind == RequestKind::Get { (place, local) } else { (local, place) };
                 // SAFETY: `local` by the caller's promise, the place by the lookup above.
-                unsafe { bulk(from, to, len) };
+                unsafe { copy_and_fence(from, to, len) };
                 Ok(Posted::Done(0))
             }
             // SAFETY: the caller's promise.
-            own => unsafe { self.own_bytes(accept, own, request) },
+            program => unsafe { self.program_bytes(accept, program, request) },
         }
     }
 
-    /// Moves bytes of memory of a rank's own.
+    /// Moves bytes of registered program memory of a rank.
     ///
     /// # Safety
     /// As for [`ShmFabric::bytes`].
-    unsafe fn own_bytes(
+    unsafe fn program_bytes(
         &self,
         accept: Accept<'_>,
         target: Target<'_>,
         request: PendingRequest,
     ) -> Result<Posted, Refused> {
-        let Target::Own { window, place, host } = target else {
+        let Target::Program { range, place, host } = target else {
             unreachable!("`bytes` has copied mapped memory itself")
         };
         let PendingRequest { kind, local, at, len, .. } = request;
         // SAFETY: the caller's promise; a section keeps the remote side registered.
-        match unsafe { self.by_kernel(kind.direction(), window, &place, local, at, host, len) } {
+        match unsafe { self.by_kernel(kind.direction(), range, &place, local, at, host, len) } {
             Ok(()) => Ok(Posted::Done(0)),
             Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
             Err(KernelRefusal::Forbidden) => self.post_request(accept, request),
         }
     }
 
-    /// Copies between `local` and memory of rank `at.rank()`'s own.
+    /// Copies between `local` and registered program memory of rank `at.rank()`.
     ///
     /// # Safety
     /// `local .. local + len` must be valid for the direction.
@@ -154,18 +154,18 @@ impl ShmFabric {
     unsafe fn by_kernel(
         &self,
         direction: Direction,
-        window: &MappedRange,
+        range: &MappedRange,
         place: &ExtentLocation,
         local: *mut u8,
         at: GlobalAddress,
         host: u64,
         len: u64,
     ) -> Result<(), KernelRefusal> {
-        let own = at.rank() == self.rank;
-        let pid = if own { None } else { Some(self.reachable(at.rank())?) };
-        let directory =
-            window.extent_table().map_err(crate::peer_memory::cause).map_err(KernelRefusal::Failed)?;
-        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(KernelRefusal::Failed)?;
+        let is_own = at.rank() == self.rank;
+        let pid = if is_own { None } else { Some(self.reachable(at.rank())?) };
+        let extents =
+            range.extent_table().map_err(crate::peer_memory::cause).map_err(KernelRefusal::Failed)?;
+        let section = extents.enter(place, at.offset(), len, at.bits()).map_err(KernelRefusal::Failed)?;
         let Some(pid) = pid else {
             let host = host as *mut u8;
             let (from, to) = if direction == Direction::Read {
@@ -174,7 +174,7 @@ impl ShmFabric {
                 (local.cast_const(), host)
             };
             // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
-            unsafe { bulk(from, to, len) };
+            unsafe { copy_and_fence(from, to, len) };
             return Ok(());
         };
         // SAFETY: `local` by the caller's promise.
@@ -253,22 +253,22 @@ impl ShmFabric {
             return Ok(Posted::Done(0));
         }
         let (source, target) = (self.peers.resolve(from, len)?, self.peers.resolve(to, len)?);
-        let both_own = matches!((&source, &target), (Target::Own { .. }, Target::Own { .. }));
+        let both_program = matches!((&source, &target), (Target::Program { .. }, Target::Program { .. }));
         let moved = match (source, target) {
             (Target::Mapped(source), Target::Mapped(target)) => {
                 // SAFETY: `resolve` has just found both places.
-                unsafe { bulk(source.as_ptr(), target.as_ptr(), len) };
+                unsafe { copy_and_fence(source.as_ptr(), target.as_ptr(), len) };
                 return Ok(Posted::Done(0));
             }
             // SAFETY: `resolve` has just found the mapped side; `by_kernel` checks the other.
-            (Target::Own { window, place, host }, Target::Mapped(to)) => unsafe {
-                self.by_kernel(Direction::Read, window, &place, to.as_ptr(), from, host, len)
+            (Target::Program { range, place, host }, Target::Mapped(to)) => unsafe {
+                self.by_kernel(Direction::Read, range, &place, to.as_ptr(), from, host, len)
             },
             // SAFETY: as above.
-            (Target::Mapped(source), Target::Own { window, place, host }) => unsafe {
-                self.by_kernel(Direction::Write, window, &place, source.as_ptr(), to, host, len)
+            (Target::Mapped(source), Target::Program { range, place, host }) => unsafe {
+                self.by_kernel(Direction::Write, range, &place, source.as_ptr(), to, host, len)
             },
-            (Target::Own { host: source, .. }, Target::Own { host: target, .. }) => {
+            (Target::Program { host: source, .. }, Target::Program { host: target, .. }) => {
                 // Overlap is determined from the owner's addresses, because the memory may have been registered twice.
                 let upwards = from.rank() == to.rank() && source < target && target - source < len;
                 self.bounce(from, to, len, upwards)
@@ -277,7 +277,7 @@ impl ShmFabric {
         match moved {
             Ok(()) => Ok(Posted::Done(0)),
             Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
-            Err(KernelRefusal::Forbidden) if from.rank() == to.rank() && both_own => {
+            Err(KernelRefusal::Forbidden) if from.rank() == to.rank() && both_program => {
                 let (kind, local) = (RequestKind::Copy { to: to.offset() }, std::ptr::null_mut());
                 self.post_request(accept, PendingRequest { kind, local, at: from, len, then: None })
             }
@@ -285,7 +285,7 @@ impl ShmFabric {
         }
     }
 
-    /// Copies between registered memory of two ranks' own through a buffer; from the end if the
+    /// Copies between registered program memory of two ranks through a buffer; from the end if the
     /// target overlaps the source upwards.
     fn bounce(
         &self,
@@ -300,14 +300,14 @@ impl ShmFabric {
             let at = (if upwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
             let size = (len - at).min(buffer.len() as u64);
             for (direction, address) in [(Direction::Read, from.add(at)), (Direction::Write, to.add(at))] {
-                let Target::Own { window, place, host } =
+                let Target::Program { range, place, host } =
                     self.peers.resolve(address, size).map_err(KernelRefusal::Failed)?
                 else {
                     return Err(KernelRefusal::Failed(Cause::Stale { address: address.bits() }));
                 };
                 // SAFETY: the buffer belongs to this call and holds at least `size` bytes.
                 unsafe {
-                    self.by_kernel(direction, window, &place, buffer.as_mut_ptr(), address, host, size)?
+                    self.by_kernel(direction, range, &place, buffer.as_mut_ptr(), address, host, size)?
                 };
             }
         }
@@ -328,12 +328,12 @@ impl ShmFabric {
         match target {
             // SAFETY: `resolve` has just found the word, and it is aligned.
             Target::Mapped(place) => Ok(Posted::Done(unsafe { atomic.apply(place) })),
-            Target::Own { host, .. } if at.rank() == self.rank => {
+            Target::Program { host, .. } if at.rank() == self.rank => {
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
                 // SAFETY: own registered memory; the registration keeps the alignment of its addresses.
                 Ok(Posted::Done(unsafe { atomic.apply(place) }))
             }
-            Target::Own { .. } => {
+            Target::Program { .. } => {
                 let local = std::ptr::null_mut();
                 self.post_request(
                     accept,
@@ -355,8 +355,8 @@ enum KernelRefusal {
 /// # Safety
 /// Both ranges hold `len` bytes and are mapped.
 #[inline]
-pub(crate) unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
+pub(crate) unsafe fn copy_and_fence(from: *const u8, to: *mut u8, len: u64) {
     // SAFETY: the caller's promise.
     unsafe { copy::copy(from, to, len as usize) };
-    copy::fence_after_bulk(len as usize);
+    copy::fence_after_copy(len as usize);
 }

@@ -59,8 +59,8 @@ pub struct SimFabric {
 impl SimFabric {
     /// Creates the fabric of a rank before the run starts.
     fn new(run: Arc<Scheduler>, rank: Rank, can: Capabilities, limits: Limits) -> Result<SimFabric> {
-        let window = run.lock().memory.window(rank).clone();
-        Ok(SimFabric { run, rank, registry: Registry::new(window)?, can, limits })
+        let range = run.lock().memory.range(rank).clone();
+        Ok(SimFabric { run, rank, registry: Registry::new(range)?, can, limits })
     }
 
     /// Starts an operation and reports its end to the issuer by the token.

@@ -31,8 +31,8 @@ pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {
     for (bank, index, last) in promises {
         write_promise(worker, bank, index, encoding::promise(last));
     }
-    for pair in pairs(&unfinished) {
-        write_promise(worker, &pair, ANY, encoding::promise_of_any(true));
+    for first_bank in first_banks(&unfinished) {
+        write_promise(worker, &first_bank, ANY, encoding::promise_of_any(true));
     }
 }
 
@@ -40,16 +40,16 @@ pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {
 pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()> {
     let call = || "leave(): sends that were not received".to_string();
     let unfinished = Arc::new(UnfinishedSends { queue: progress.queue.clone(), peer: Mutex::default() });
-    let mut receivers = pairs(&progress.first_detached());
+    let mut receivers = first_banks(&progress.first_detached());
     loop {
         worker.progress();
         let left = progress.first_detached();
-        let remaining = pairs(&left);
+        let remaining = first_banks(&left);
         if remaining.len() < receivers.len() {
             worker.settle(&call)?; // no promised message may arrive after the end of the promise
         }
-        for pair in receivers.iter().filter(|pair| !is_among(&remaining, pair)) {
-            write_promise(worker, pair, ANY, encoding::promise_of_any(false));
+        for first_bank in receivers.iter().filter(|first_bank| !is_among(&remaining, first_bank)) {
+            write_promise(worker, first_bank, ANY, encoding::promise_of_any(false));
         }
         receivers = remaining;
         let Some(other) = left.iter().find(|operation| !operation.cannot_complete(worker)) else {
@@ -75,18 +75,18 @@ fn write_promise(worker: &Worker, bank: &SlotBank, index: SlotIndex, promise: u6
 }
 
 /// Returns the first bank of each pair that these messages belong to.
-fn pairs(operations: &[Arc<MessageOp>]) -> Vec<Arc<SlotBank>> {
-    let mut pairs: Vec<Arc<SlotBank>> = Vec::new();
-    for pair in operations.iter().map(|operation| operation.bank.pair()) {
-        if !is_among(&pairs, pair) {
-            pairs.push(pair.clone());
+fn first_banks(operations: &[Arc<MessageOp>]) -> Vec<Arc<SlotBank>> {
+    let mut first_banks: Vec<Arc<SlotBank>> = Vec::new();
+    for first_bank in operations.iter().map(|operation| operation.bank.first_bank()) {
+        if !is_among(&first_banks, first_bank) {
+            first_banks.push(first_bank.clone());
         }
     }
-    pairs
+    first_banks
 }
 
-fn is_among(pairs: &[Arc<SlotBank>], pair: &Arc<SlotBank>) -> bool {
-    pairs.iter().any(|other| Arc::ptr_eq(other, pair))
+fn is_among(first_banks: &[Arc<SlotBank>], first_bank: &Arc<SlotBank>) -> bool {
+    first_banks.iter().any(|other| Arc::ptr_eq(other, first_bank))
 }
 
 /// Waits until one of the unfinished sends can step.

@@ -93,7 +93,7 @@ impl ProgressEngine {
 
     /// Steps up to `steps` messages once each. Holds no lock during a step.
     fn run_steps(&self, worker: &Worker, steps: usize) {
-        let Some(turn) = self.running.take() else {
+        let Some(turn) = self.running.try_lock() else {
             return; // another thread of this rank steps messages
         };
         let (mut any_ended, mut left) = (false, steps);

@@ -16,7 +16,7 @@ pub trait FinalizeHook: Send + Sync + Debug {
     /// Announces to the other ranks involved that this rank leaves. These ranks need each other until all have
     /// announced it. Returns true when that is done; an error if it cannot be. Called again, in turn with other
     /// hooks, when [`FinalizeHook::next_event`] has happened.
-    fn announce_finalize(&self, _machine: &Worker) -> Result<bool> {
+    fn announce_finalize(&self, _worker: &Worker) -> Result<bool> {
         Ok(true)
     }
 

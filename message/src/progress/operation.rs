@@ -120,8 +120,9 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let len = bytes.len() as u64;
-        let protocol =
-            ProtocolState::Send(SendProtocol::new(MessageBuffer::Own(RevocableBuffer::from_vec(bytes))));
+        let protocol = ProtocolState::Send(SendProtocol::new(MessageBuffer::Unregistered(
+            RevocableBuffer::from_vec(bytes),
+        )));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(len);
         Arc::new(operation)
@@ -303,7 +304,7 @@ impl MessageOp {
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
         match from {
-            MessageBuffer::Own(_) => from.enter()?.read(&mut bytes)?,
+            MessageBuffer::Unregistered(_) => from.enter()?.read(&mut bytes)?,
             MessageBuffer::Job(at, _) => {
                 worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
             }

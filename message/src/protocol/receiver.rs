@@ -33,13 +33,13 @@ pub(crate) struct RecvProtocol {
     /// Where the sender writes the message; null: the sender stages it in a ring.
     to: GlobalAddress,
     /// True if the sender must claim the receive.
-    claimed: bool,
+    needs_claim: bool,
     /// The late-match search of a receive of any slot.
     search: Option<Box<LateMatchSearch>>,
     /// The registration that lets the sender write program memory. Kept until the receive is over.
     registered: Option<Registration>,
     consumer: RingConsumer,
-    stage: RecvStage,
+    state: RecvState,
     /// The receive is to be withdrawn.
     withdraw_requested: bool,
     /// All parts of a message that both ranks copy are taken.
@@ -50,7 +50,7 @@ pub(crate) struct RecvProtocol {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RecvStage {
+enum RecvState {
     /// The description is written next, then the posting.
     Describing,
     Posting,
@@ -71,7 +71,7 @@ enum RecvStage {
     },
 }
 
-/// What follows a step. Kept small, and the stage is changed in place: a value that was just assembled in parts can
+/// What follows a step. Kept small, and the state is changed in place: a value that was just assembled in parts can
 /// be copied as a whole only after all earlier stores have drained, the word to the peer included.
 #[derive(Clone, Copy)]
 enum RecvNext {
@@ -93,10 +93,10 @@ impl RecvProtocol {
     ) -> RecvProtocol {
         // Two messages may compete for a receive of any slot, and memory that a sender writes must be that sender's
         // alone.
-        let claimed = !to.is_null() || index == ANY;
+        let needs_claim = !to.is_null() || index == ANY;
         let search = (index == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
         let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
-        RecvProtocol { to, claimed, search, registered, stage: RecvStage::Describing, ..posted }
+        RecvProtocol { to, needs_claim, search, registered, state: RecvState::Describing, ..posted }
     }
 
     /// Makes a receive that was already posted for a staged message, and that has taken some of its chunks.
@@ -104,11 +104,11 @@ impl RecvProtocol {
         RecvProtocol {
             into,
             to: GlobalAddress::NULL,
-            claimed: false,
+            needs_claim: false,
             search: None,
             registered: None,
             consumer,
-            stage: RecvStage::Posted,
+            state: RecvState::Posted,
             withdraw_requested: false,
             all_parts_taken: false,
             failed: None,
@@ -137,8 +137,8 @@ impl RecvProtocol {
     pub(crate) fn is_under_way(&self) -> bool {
         let has_late_match = || self.search.as_ref().is_some_and(|search| search.has_one());
         matches!(
-            self.stage,
-            RecvStage::Withdrawing { .. } | RecvStage::Fetching { .. } | RecvStage::Storing { .. }
+            self.state,
+            RecvState::Withdrawing { .. } | RecvState::Fetching { .. } | RecvState::Storing { .. }
         ) || has_late_match()
     }
 
@@ -156,21 +156,21 @@ impl RecvProtocol {
     pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, withdraw_requested: bool) -> bool {
         let (bank, index) =
             self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));
-        match self.stage {
-            RecvStage::Describing | RecvStage::Posting => true,
-            RecvStage::Posted => match encoding::read_data(bank.data(index), self.consumer.number) {
+        match self.state {
+            RecvState::Describing | RecvState::Posting => true,
+            RecvState::Posted => match encoding::read_data(bank.data(index), self.consumer.number) {
                 Data::None => self.withdraw_requested || withdraw_requested || self.can_redirect(bank.member),
                 Data::Staged { .. } if self.failed.is_some() => true,
                 Data::Staged { chunks } => {
                     chunks > self.consumer.taken || self.consumer.needs_ack(RingSpan::at(bank, index))
                 }
-                Data::Shared => {
+                Data::SplitCopy => {
                     !self.all_parts_taken || self.failed.is_some() && self.consumer.acknowledged != CHUNKS_MAX
                 }
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
             // The fabric reports the end of their operations.
-            RecvStage::Withdrawing { .. } | RecvStage::Fetching { .. } | RecvStage::Storing { .. } => false,
+            RecvState::Withdrawing { .. } | RecvState::Fetching { .. } | RecvState::Storing { .. } => false,
         }
     }
 
@@ -180,24 +180,24 @@ impl RecvProtocol {
         loop {
             let redirected = self.redirected().map(|late_match| (late_match.bank.clone(), late_match.index));
             let (bank, index) = redirected.as_ref().map_or((bank, index), |(bank, index)| (bank, *index));
-            let next = match self.stage {
-                RecvStage::Describing | RecvStage::Posting if self.withdraw_requested => {
+            let next = match self.state {
+                RecvState::Describing | RecvState::Posting if self.withdraw_requested => {
                     self.ended(Outcome::Withdrawn)
                 }
-                RecvStage::Describing => self.describe(bank, index),
-                RecvStage::Posting => self.post(bank, index),
-                RecvStage::Posted => self.check_data(worker, bank, index),
-                RecvStage::Withdrawing { operation, expected } => match worker.take_outcome(operation) {
+                RecvState::Describing => self.describe(bank, index),
+                RecvState::Posting => self.post(bank, index),
+                RecvState::Posted => self.check_data(worker, bank, index),
+                RecvState::Withdrawing { operation, expected } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.withdraw_failed(bank, index, cause),
                     Some(Ok(found)) => self.after_withdraw(worker, bank, index, expected, found),
                 },
-                RecvStage::Fetching { operation } => match worker.take_outcome(operation) {
+                RecvState::Fetching { operation } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail_midway(cause),
                     Some(Ok(_)) => self.fetched(),
                 },
-                RecvStage::Storing { operation, done } => match worker.take_outcome(operation) {
+                RecvState::Storing { operation, done } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail(cause),
                     Some(Ok(_)) => self.done(bank, index, done),
@@ -216,8 +216,8 @@ impl RecvProtocol {
     }
 
     #[inline(always)]
-    fn go_to(&mut self, stage: RecvStage) -> RecvNext {
-        self.stage = stage;
+    fn go_to(&mut self, state: RecvState) -> RecvNext {
+        self.state = state;
         RecvNext::Continue
     }
 
@@ -240,7 +240,7 @@ impl RecvProtocol {
             return self.fail(cause);
         }
         self.failed = Some(cause);
-        self.go_to(RecvStage::Posted)
+        self.go_to(RecvState::Posted)
     }
 
     /// Makes the sender complete, as if all had been taken. Until then the sender may write the receive's buffer.
@@ -248,8 +248,8 @@ impl RecvProtocol {
     fn give_up(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
         let chunks = match encoding::read_data(bank.data(index), self.consumer.number) {
             Data::Staged { .. } => RingSpan::at(bank, index).chunking.chunks(),
-            Data::Shared if self.consumer.acknowledged == CHUNKS_MAX => return RecvNext::Waits,
-            Data::Shared => CHUNKS_MAX,
+            Data::SplitCopy if self.consumer.acknowledged == CHUNKS_MAX => return RecvNext::Waits,
+            Data::SplitCopy => CHUNKS_MAX,
             _ => {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 return self.fail(cause);
@@ -282,16 +282,16 @@ impl RecvProtocol {
     fn describe(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let written =
             bank.describe(index, (self.consumer.number, self.consumer.version), (self.to, self.into.len()));
-        self.written_then(written, RecvStage::Posting)
+        self.written_then(written, RecvState::Posting)
     }
 
     fn post(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
-        let word = match self.claimed {
+        let word = match self.needs_claim {
             true => encoding::long_posting(self.consumer.number, self.consumer.version),
             false => encoding::staged_posting(self.consumer.number, self.consumer.version, self.into.len()),
         };
         let written = bank.write_posting(index, word);
-        self.written_then(written, RecvStage::Posted)
+        self.written_then(written, RecvState::Posted)
     }
 
     /// Acts on the data that have arrived.
@@ -301,7 +301,7 @@ impl RecvProtocol {
             return self.give_up(bank, index, cause);
         }
         match encoding::read_data(bank.data(index), self.consumer.number) {
-            Data::None if self.withdraw_requested && !self.claimed => self.withdraw_staged(bank, index),
+            Data::None if self.withdraw_requested && !self.needs_claim => self.withdraw_staged(bank, index),
             Data::None if self.withdraw_requested => {
                 let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
                 self.withdraw_claim(worker, bank, index, posted)
@@ -312,8 +312,8 @@ impl RecvProtocol {
                 self.fail(Cause::Truncated { len: bank.data_word(index, 1), room })
             }
             Data::Staged { chunks } => self.fetch(worker, bank, index, chunks),
-            Data::Shared if self.all_parts_taken => RecvNext::Waits,
-            Data::Shared => {
+            Data::SplitCopy if self.all_parts_taken => RecvNext::Waits,
+            Data::SplitCopy => {
                 self.all_parts_taken = true;
                 match split_copy::copy_parts_as_receiver(
                     worker,
@@ -337,7 +337,7 @@ impl RecvProtocol {
                 let done = Done { len: len as u64, slot };
                 match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
                     Ok(Started::Done(_)) => self.done(bank, index, done),
-                    Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Storing { operation, done }),
+                    Ok(Started::InFlight(operation)) => self.go_to(RecvState::Storing { operation, done }),
                     Ok(Started::Later) => RecvNext::Waits,
                     Err(cause) => self.fail(cause),
                 }
@@ -357,7 +357,7 @@ impl RecvProtocol {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.consumer.number = self.consumer.number.wrapping_add(1);
                 self.consumer.version = bank.next_version(index);
-                self.go_to(RecvStage::Describing)
+                self.go_to(RecvState::Describing)
             }
         }
     }
@@ -375,7 +375,7 @@ impl RecvProtocol {
     fn redirect(&mut self) -> bool {
         let Some(number) = self.search.as_mut().and_then(|search| search.redirect()) else { return false };
         self.consumer.number = number;
-        self.claimed = false;
+        self.needs_claim = false;
         // Keeps the version of its own posting: a message that did not fit in the receive it met is no late match.
         true
     }
@@ -401,7 +401,7 @@ impl RecvProtocol {
                     let (len, slot) = (bank.data_word(index, 1), bank.data_word(index, 2) as u32);
                     self.done(bank, index, Done { len, slot })
                 }
-                Err(_) => self.written_then(written, RecvStage::Posted),
+                Err(_) => self.written_then(written, RecvState::Posted),
             };
         }
         if chunks == self.consumer.taken {
@@ -413,7 +413,7 @@ impl RecvProtocol {
         });
         match taken {
             Ok(Started::Done(_)) => RecvNext::Continue,
-            Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Fetching { operation }),
+            Ok(Started::InFlight(operation)) => self.go_to(RecvState::Fetching { operation }),
             Ok(Started::Later) => RecvNext::Waits,
             Err(cause) => self.fail_midway(cause),
         }
@@ -421,7 +421,7 @@ impl RecvProtocol {
 
     fn fetched(&mut self) -> RecvNext {
         self.consumer.taken += 1;
-        self.go_to(RecvStage::Posted)
+        self.go_to(RecvState::Posted)
     }
 
     /// Withdraws the claim, whose last known value is `expected`.
@@ -436,7 +436,7 @@ impl RecvProtocol {
         let atomic = Atomic { kind: AtomicKind::Cas { expected }, operand, width: Width::W8 };
         match worker.start_atomic(bank.their_claim_at(index), atomic) {
             Ok(Started::Done(found)) => self.after_withdraw(worker, bank, index, expected, found),
-            Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Withdrawing { operation, expected }),
+            Ok(Started::InFlight(operation)) => self.go_to(RecvState::Withdrawing { operation, expected }),
             Ok(Started::Later) => RecvNext::Waits,
             Err(cause) => self.withdraw_failed(bank, index, cause),
         }
@@ -450,14 +450,14 @@ impl RecvProtocol {
         }
         if bank.has_data(index, self.consumer.number) {
             self.withdraw_requested = false;
-            return self.go_to(RecvStage::Posted);
+            return self.go_to(RecvState::Posted);
         }
         self.withdrawn()
     }
 
     /// No sender has the claim any more: continues with the late match, if there is one, or ends withdrawn.
     fn withdrawn(&mut self) -> RecvNext {
-        if self.redirect() { self.go_to(RecvStage::Posted) } else { self.ended(Outcome::Withdrawn) }
+        if self.redirect() { self.go_to(RecvState::Posted) } else { self.ended(Outcome::Withdrawn) }
     }
 
     fn after_withdraw(
@@ -474,7 +474,7 @@ impl RecvProtocol {
         if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
             self.withdraw_requested = false; // its message is being transferred
             self.release_late_match(worker); // the late match waits for the next receive
-            return self.go_to(RecvStage::Posted);
+            return self.go_to(RecvState::Posted);
         }
         // The posting has not arrived yet; withdraw against the value found, so that it arrives too late.
         self.withdraw_claim(worker, bank, index, found)
@@ -486,9 +486,9 @@ impl RecvProtocol {
     }
 
     #[inline(always)]
-    fn written_then(&mut self, written: Result<(), Refused>, stage: RecvStage) -> RecvNext {
+    fn written_then(&mut self, written: Result<(), Refused>, state: RecvState) -> RecvNext {
         match written {
-            Ok(()) => self.go_to(stage),
+            Ok(()) => self.go_to(state),
             Err(Refused::Never(cause)) => self.fail(*cause),
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
         }

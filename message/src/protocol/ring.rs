@@ -36,7 +36,7 @@ const WIDE_AFTER: u64 = 4 << 20;
 const RINGS_MAX: usize = 4;
 /// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
 /// addresses with equal page offsets are slow (`os/memory/copy.rs` in core).
-const COLOUR: u64 = 2048;
+const PAGE_OFFSET: u64 = 2048;
 /// How often to check for events that nobody reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -136,7 +136,7 @@ impl Unconsumed {
     /// that wait for the fabric are impossible here. `generation_query` is that operation. Only the thread that holds
     /// the ring may call this.
     fn is_over(&self, worker: &Worker, generation_query: &mut Option<u64>) -> bool {
-        let answer = match *generation_query {
+        let outcome = match *generation_query {
             None if self.is_taken() || self.has_left(worker) => return true,
             None if self.bank.bank_state().is_open() => return false,
             None => match directory::query_generation(worker, self.bank.peer, self.bank.bank_state().entry())
@@ -150,11 +150,11 @@ impl Unconsumed {
             },
             Some(operation) => match worker.take_outcome(operation) {
                 None => return false,
-                Some(answer) => answer,
+                Some(outcome) => outcome,
             },
         };
         *generation_query = None;
-        self.is_taken() || answer.is_ok_and(|word| directory::read_generation(word) != self.generation)
+        self.is_taken() || outcome.is_ok_and(|word| directory::read_generation(word) != self.generation)
     }
 }
 
@@ -187,9 +187,9 @@ impl Drop for HeldRing {
 
 impl Ring {
     fn new(worker: &Worker, bytes: u64) -> Result<Arc<Ring>, Cause> {
-        let offset = worker.registry().allocate_local(COLOUR + bytes);
+        let offset = worker.registry().allocate_local(PAGE_OFFSET + bytes);
         let offset = offset.map_err(|error: Error| error.cause().clone())?;
-        let at = GlobalAddress::new(worker.rank(), offset + COLOUR);
+        let at = GlobalAddress::new(worker.rank(), offset + PAGE_OFFSET);
         Ok(Arc::new(Ring { at, bytes, state: Mutex::default() }))
     }
 

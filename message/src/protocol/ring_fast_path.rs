@@ -21,7 +21,7 @@ use tasuki_core::segment::GlobalAddress;
 pub(crate) enum FastPath {
     Done(Received),
     /// Posted, and perhaps partly taken: the slow path continues.
-    PostedRecv(RingConsumer),
+    ContinueSlowly(RingConsumer),
 }
 
 impl Context {
@@ -37,7 +37,7 @@ impl Context {
         }
         let number = bank.next_number(index);
         let at = MatchedSlot { bank, index, number, slot: bank.slot(index) };
-        let sent = self.progress.rings.fill(at, len, |span| self.stage(bytes, at, span));
+        let sent = self.progress.rings.fill(at, len, |span| self.copy_into_ring(bytes, at, span));
         if sent {
             state.sent.store(number, Relaxed);
         }
@@ -47,7 +47,7 @@ impl Context {
     /// Copies a message into a ring of this rank and announces each chunk. False: nothing was done. If the first
     /// chunk can be copied, all can.
     #[inline]
-    fn stage(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
+    fn copy_into_ring(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
         for chunk in 0..span.chunking.chunks() {
             let (from, len) = span.chunking.part(chunk);
             let is_announced =
@@ -112,6 +112,6 @@ impl Context {
             left = fewer;
             std::hint::spin_loop();
         }
-        Some(FastPath::PostedRecv(consumer))
+        Some(FastPath::ContinueSlowly(consumer))
     }
 }

@@ -35,12 +35,12 @@ pub(crate) struct SendProtocol {
     from: MessageBuffer,
     /// True if it meets a receive of any slot, at the pair's index for those.
     any: bool,
-    stage: SendStage,
+    state: SendState,
     end: Option<Outcome>,
 }
 
 #[derive(Debug)]
-enum SendStage {
+enum SendState {
     Looking,
     Claiming {
         receive: Receive,
@@ -84,7 +84,7 @@ struct SendNotice {
 }
 
 enum SendNext {
-    Stage(SendStage),
+    State(SendState),
     Waits,
     /// It waits, and made progress before.
     Moved,
@@ -102,7 +102,7 @@ impl From<Cause> for SendNext {
 
 impl SendProtocol {
     pub(crate) fn new(from: MessageBuffer) -> SendProtocol {
-        SendProtocol { from, any: false, stage: SendStage::Looking, end: None }
+        SendProtocol { from, any: false, state: SendState::Looking, end: None }
     }
 
     /// Returns the outcome, if it has ended.
@@ -112,7 +112,7 @@ impl SendProtocol {
 
     /// Returns true if it has not met a receive.
     pub(crate) fn is_unmatched(&self) -> bool {
-        matches!(self.stage, SendStage::Looking)
+        matches!(self.state, SendState::Looking)
     }
 
     /// Returns the buffer, so that an unmatched message can be copied.
@@ -122,9 +122,9 @@ impl SendProtocol {
 
     /// Returns true if no step of this rank would make progress, and none of its operations is in flight.
     pub(crate) fn is_stuck(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
-        let is_under_way = match &self.stage {
-            SendStage::Claiming { .. } | SendStage::Putting { .. } => true,
-            SendStage::PipelinedSend(pipelined) => pipelined.is_copying(),
+        let is_under_way = match &self.state {
+            SendState::Claiming { .. } | SendState::Putting { .. } => true,
+            SendState::PipelinedSend(pipelined) => pipelined.is_copying(),
             _ => false,
         };
         !is_under_way && !self.can_step(bank, index, rings)
@@ -132,13 +132,13 @@ impl SendProtocol {
 
     /// Returns true if a step would make progress.
     pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
-        match &self.stage {
-            SendStage::Looking => match find(bank, index, self.from.len()) {
+        match &self.state {
+            SendState::Looking => match find(bank, index, self.from.len()) {
                 Found::Staged => rings.have_room(),
                 Found::Nothing => any_posted(bank).is_some(),
                 _ => true,
             },
-            SendStage::PipelinedSend(pipelined) => {
+            SendState::PipelinedSend(pipelined) => {
                 let (at, matched_index) = self.matched_slot(bank, index);
                 pipelined.can_step(at.taken(
                     matched_index,
@@ -146,20 +146,20 @@ impl SendProtocol {
                     pipelined.span.chunking.chunks(),
                 ))
             }
-            SendStage::SplitCopy(split) => {
+            SendState::SplitCopy(split) => {
                 let (at, matched_index) = self.matched_slot(bank, index);
                 split.can_step(at, matched_index, at.next_number(matched_index))
             }
-            SendStage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
-            SendStage::Notifying { .. } => true,
+            SendState::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
+            SendState::Notifying { .. } => true,
             // The fabric reports the end of their operations.
-            SendStage::Claiming { .. } | SendStage::Putting { .. } | SendStage::Over => false,
+            SendState::Claiming { .. } | SendState::Putting { .. } | SendState::Over => false,
         }
     }
 
     /// Returns where it meets its receive: at its own slot, or at the index for receives of any slot.
     fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, index: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
-        if self.any { (bank.pair(), ANY) } else { (bank, index) }
+        if self.any { (bank.first_bank(), ANY) } else { (bank, index) }
     }
 
     /// Steps it as far as possible.
@@ -176,31 +176,31 @@ impl SendProtocol {
             let (matched_bank, matched_index) = self.matched_slot(bank, index);
             let number = matched_bank.next_number(matched_index);
             let at = MatchedSlot { bank: matched_bank, index: matched_index, number, slot };
-            let next = match &self.stage {
-                SendStage::Looking => self.find_receive(worker, bank, index, rings),
-                SendStage::Claiming { receive, operation } => {
+            let next = match &self.state {
+                SendState::Looking => self.find_receive(worker, bank, index, rings),
+                SendState::Claiming { receive, operation } => {
                     let (receive, operation) = (*receive, *operation);
                     when_finished(worker, operation, |found| after_claim(number, receive, found))
                 }
-                SendStage::Claimed { receive } => self.start_transfer(worker, at, rings, *receive),
-                SendStage::Putting { operation } => {
+                SendState::Claimed { receive } => self.start_transfer(worker, at, rings, *receive),
+                SendState::Putting { operation } => {
                     when_finished(worker, *operation, |_| self.in_place(number, slot))
                 }
-                SendStage::PipelinedSend(_) => self.fill(worker, at),
-                SendStage::SplitCopy(_) => self.copy_parts(worker, at),
-                SendStage::Notifying(notice) => write_notice(matched_bank, matched_index, notice),
-                SendStage::Over => SendNext::Waits,
+                SendState::PipelinedSend(_) => self.fill(worker, at),
+                SendState::SplitCopy(_) => self.copy_parts(worker, at),
+                SendState::Notifying(notice) => write_notice(matched_bank, matched_index, notice),
+                SendState::Over => SendNext::Waits,
             };
             match next {
-                SendNext::Stage(stage) => {
-                    moved |= !matches!(stage, SendStage::Looking);
-                    self.any &= !matches!(stage, SendStage::Looking);
-                    self.stage = stage;
+                SendNext::State(state) => {
+                    moved |= !matches!(state, SendState::Looking);
+                    self.any &= !matches!(state, SendState::Looking);
+                    self.state = state;
                 }
                 SendNext::Waits => return StepResult::Waits { moved },
                 SendNext::Moved => return StepResult::Waits { moved: true },
                 SendNext::Failed(cause) if self.is_matched() && !is_reported_to_receiver(&cause) => {
-                    self.stage = SendStage::Notifying(failed(number, cause))
+                    self.state = SendState::Notifying(failed(number, cause))
                 }
                 SendNext::Failed(cause) => return self.end_with(Outcome::Failed(cause)),
                 SendNext::Ended(failed) => {
@@ -214,11 +214,11 @@ impl SendProtocol {
 
     /// Returns true if a receive waits for it and for no other message.
     fn is_matched(&self) -> bool {
-        !matches!(self.stage, SendStage::Looking | SendStage::Claiming { .. })
+        !matches!(self.state, SendState::Looking | SendState::Claiming { .. })
     }
 
     fn end_with(&mut self, end: Outcome) -> StepResult {
-        self.stage = SendStage::Over;
+        self.state = SendState::Over;
         self.end = Some(end);
         StepResult::Ended
     }
@@ -235,14 +235,14 @@ impl SendProtocol {
         match find(bank, index, self.from.len()) {
             Found::Short => return self.short(number, bank.slot(index)),
             Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
-            Found::Staged => return self.stage(worker, rings),
+            Found::Staged => return self.copy_into_ring(worker, rings),
             Found::Long { version } => return claim(worker, bank, index, number, version),
             Found::Nothing => {}
         }
         let Some(version) = any_posted(bank) else { return SendNext::Waits };
-        let claimed = claim(worker, bank.pair(), ANY, bank.pair().next_number(ANY), version);
-        self.any = matches!(claimed, SendNext::Stage(_));
-        claimed
+        let next = claim(worker, bank.first_bank(), ANY, bank.first_bank().next_number(ANY), version);
+        self.any = matches!(next, SendNext::State(_));
+        next
     }
 
     /// Prepares a short message for the receiver's line.
@@ -254,7 +254,7 @@ impl SendProtocol {
         }
         let word = encoding::short_data(number, slot, bytes.len());
         let used = bytes.len().div_ceil(8);
-        SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: pack(bytes), used, failed: None }))
+        SendNext::State(SendState::Notifying(SendNotice { word, payload: pack(bytes), used, failed: None }))
     }
 
     /// Starts to transfer the bytes. The receive is claimed.
@@ -275,10 +275,10 @@ impl SendProtocol {
             return self.short(number, slot);
         }
         if to.is_null() {
-            return self.stage(worker, rings);
+            return self.copy_into_ring(worker, rings);
         }
         if let Some(split) = SplitCopy::of(worker, bank, &self.from, to) {
-            return SendNext::Stage(SendStage::SplitCopy(split));
+            return SendNext::State(SendState::SplitCopy(split));
         }
         match self
             .from
@@ -286,16 +286,16 @@ impl SendProtocol {
             .and_then(|from| from.start_copy_out(worker, (0, len), to, CachePolicy::Cached))
         {
             Ok(Started::Done(_)) => self.in_place(number, slot),
-            Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Putting { operation }),
+            Ok(Started::InFlight(operation)) => SendNext::State(SendState::Putting { operation }),
             Ok(Started::Later) => SendNext::Waits,
             Err(cause) => cause.into(),
         }
     }
 
     /// Begins to stage the bytes in a ring.
-    fn stage(&self, worker: &Worker, rings: &Rings) -> SendNext {
+    fn copy_into_ring(&self, worker: &Worker, rings: &Rings) -> SendNext {
         match rings.take(worker, self.from.len()) {
-            Ok(Some(ring)) => SendNext::Stage(SendStage::PipelinedSend(PipelinedSend::new(ring))),
+            Ok(Some(ring)) => SendNext::State(SendState::PipelinedSend(PipelinedSend::new(ring))),
             Ok(None) => SendNext::Waits,
             Err(cause) => cause.into(),
         }
@@ -304,19 +304,19 @@ impl SendProtocol {
     fn in_place(&self, number: u32, slot: u32) -> SendNext {
         let payload = padded([self.from.len(), u64::from(slot), 0]);
         let word = encoding::in_place_data(number);
-        SendNext::Stage(SendStage::Notifying(SendNotice { word, payload, used: 2, failed: None }))
+        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 2, failed: None }))
     }
 
     /// Copies this rank's parts of a split copy.
     fn copy_parts(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
-        let SendStage::SplitCopy(split) = &mut self.stage else { return SendNext::Waits };
+        let SendState::SplitCopy(split) = &mut self.state else { return SendNext::Waits };
         let copied = split.run(worker, at);
         next(copied, || self.in_place(at.number, at.slot))
     }
 
     /// Fills the ring.
     fn fill(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
-        let (from, SendStage::PipelinedSend(pipelined)) = (&self.from, &mut self.stage) else {
+        let (from, SendState::PipelinedSend(pipelined)) = (&self.from, &mut self.state) else {
             return SendNext::Waits;
         };
         let filled = from.enter().and_then(|from| {
@@ -379,9 +379,9 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
 
 /// Returns the version of a posted receive of any slot that no message has claimed.
 fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
-    let (pair, number) = (bank.pair(), bank.pair().next_number(ANY));
-    match encoding::read_posting(pair.posting(ANY), number) {
-        Posting::Long { version } if posted(pair, ANY, number, version) => Some(version),
+    let (first_bank, number) = (bank.first_bank(), bank.first_bank().next_number(ANY));
+    match encoding::read_posting(first_bank.posting(ANY), number) {
+        Posting::Long { version } if posted(first_bank, ANY, number, version) => Some(version),
         _ => None,
     }
 }
@@ -402,7 +402,7 @@ fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, versio
     match worker.start_atomic(bank.claim_at(worker.rank(), index), Atomic { kind, operand, width: Width::W8 })
     {
         Ok(Started::Done(found)) => after_claim(number, receive, found),
-        Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Claiming { receive, operation }),
+        Ok(Started::InFlight(operation)) => SendNext::State(SendState::Claiming { receive, operation }),
         Ok(Started::Later) => SendNext::Waits,
         Err(cause) => cause.into(),
     }
@@ -410,7 +410,7 @@ fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, versio
 
 fn after_claim(number: u32, receive: Receive, found: u64) -> SendNext {
     let is_ours = found == encoding::claim(number, receive.version, Claim::Posted);
-    SendNext::Stage(if is_ours { SendStage::Claimed { receive } } else { SendStage::Looking })
+    SendNext::State(if is_ours { SendState::Claimed { receive } } else { SendState::Looking })
 }
 
 fn write_notice(bank: &SlotBank, index: SlotIndex, notice: &SendNotice) -> SendNext {
@@ -432,7 +432,7 @@ fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> Send
 
 fn too_long(number: u32, version: u32, len: u64, room: u64) -> SendNext {
     let (word, failed) = (encoding::too_long_data(number, version), Some(Cause::Truncated { len, room }));
-    SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
+    SendNext::State(SendState::Notifying(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
 }
 
 /// Returns true if the receiver learns of the error without this sender.

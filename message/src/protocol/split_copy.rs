@@ -110,7 +110,7 @@ impl SplitCopy {
             bank.begin_split_copy(index);
             // Length and slot are at the same places as for a message in place.
             let payload = [self.parts.len, u64::from(slot), self.from.bits()];
-            match bank.write_data(index, encoding::shared_data(number), &payload) {
+            match bank.write_data(index, encoding::split_copy_data(number), &payload) {
                 Ok(()) => self.announced = true,
                 Err(Refused::Never(cause)) => return Err(*cause),
                 Err(_) => return Ok(FillResult::Waits { moved: false }),

@@ -36,7 +36,7 @@ pub(crate) struct SlotBank {
     /// The peer's lines: written by this rank, read by the peer.
     theirs: Slots<LINES>,
     /// The pair's first bank; `None` if this is the first.
-    pair: Option<Arc<SlotBank>>,
+    first_bank: Option<Arc<SlotBank>>,
     bank_state: BankState,
     states: [LocalSlot; UNIT_SLOTS],
     /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
@@ -98,7 +98,7 @@ impl SlotBank {
         worker: &Worker,
         (member, peer): (Rank, Rank),
         number: u32,
-        pair: Option<Arc<SlotBank>>,
+        first_bank: Option<Arc<SlotBank>>,
         counts: &Arc<BankCounts>,
     ) -> Result<SlotBank> {
         // Placeholders: these lines are not used before `open` moves to others.
@@ -110,7 +110,7 @@ impl SlotBank {
             first: number * SLOTS,
             ours: lines(worker.rank())?,
             theirs: lines(peer)?,
-            pair,
+            first_bank,
             bank_state: BankState::new_closed(counts),
             states: std::array::from_fn(|_| LocalSlot::closed()),
             call_names: None,
@@ -180,8 +180,8 @@ impl SlotBank {
     }
 
     /// Returns the pair's first bank, which holds the slot for receives of any slot.
-    pub(crate) fn pair(self: &Arc<SlotBank>) -> &Arc<SlotBank> {
-        self.pair.as_ref().unwrap_or(self)
+    pub(crate) fn first_bank(self: &Arc<SlotBank>) -> &Arc<SlotBank> {
+        self.first_bank.as_ref().unwrap_or(self)
     }
 
     #[inline(always)]

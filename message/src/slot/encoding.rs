@@ -205,7 +205,7 @@ pub(crate) enum Data {
     /// That many chunks were copied into the sender's ring.
     Staged { chunks: u32 },
     /// A split copy: the payload has the source's address, and the receiver may copy parts.
-    Shared,
+    SplitCopy,
     /// The message is at the address in the posting.
     InPlace,
     /// The message did not fit in the receive posted under that version.
@@ -218,7 +218,7 @@ const DATA_SHORT: u64 = 1;
 const STAGED: u64 = 2;
 const IN_PLACE: u64 = 3;
 const TOO_LONG: u64 = 4;
-const SHARED: u64 = 5;
+const SPLIT_COPY: u64 = 5;
 const FAILED: u64 = 6;
 
 /// Encodes the data word of a short message.
@@ -233,8 +233,8 @@ pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
 }
 
 /// Encodes the data word of a split copy.
-pub(crate) fn shared_data(number: u32) -> u64 {
-    numbered(number, SHARED)
+pub(crate) fn split_copy_data(number: u32) -> u64 {
+    numbered(number, SPLIT_COPY)
 }
 
 /// Encodes the data word of a long message that has arrived in place.
@@ -268,7 +268,7 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
     match word & KIND {
         DATA_SHORT => Data::Short { slot: upper >> 6, len: (upper & 63) as usize },
         STAGED => Data::Staged { chunks: upper },
-        SHARED => Data::Shared,
+        SPLIT_COPY => Data::SplitCopy,
         IN_PLACE => Data::InPlace,
         TOO_LONG => Data::TooLong { version: upper },
         FAILED => Data::Failed,
@@ -301,7 +301,7 @@ mod tests {
         );
         assert_eq!(read_data(staged_data(1, 77), 1), Data::Staged { chunks: 77 });
         assert_eq!(read_data(in_place_data(1), 1), Data::InPlace);
-        assert_eq!(read_data(shared_data(1), 1), Data::Shared);
+        assert_eq!(read_data(split_copy_data(1), 1), Data::SplitCopy);
         assert_eq!(read_data(too_long_data(1, 5), 1), Data::TooLong { version: 5 });
         assert_eq!(read_data(failed_data(1), 1), Data::Failed);
         assert_eq!(read_posting(withdrawn_posting(7, 4), 7), Posting::Withdrawn);
@@ -339,7 +339,7 @@ mod tests {
         let taken = [state(VERSION_MASK, Claim::Withdrawn), taken(4, 1), taken(4, 2)];
         assert!(grows(&taken) && taken[2] < claim(5, 0, Claim::Posted));
         assert!(grows(&[staged_data(4, 1), staged_data(4, 2), in_place_data(4), short_data(5, 0, 0)]));
-        assert!(grows(&[shared_data(4), in_place_data(4), failed_data(4), short_data(5, 0, 0)]));
+        assert!(grows(&[split_copy_data(4), in_place_data(4), failed_data(4), short_data(5, 0, 0)]));
         assert!(grows(&[staged_posting(4, 4, 99), withdrawn_posting(4, 5), staged_posting(4, 6, 49)]));
     }
 }

@@ -22,8 +22,8 @@ impl Context {
         if self.rank_of(peer).is_none() {
             return Err(fault(Cause::NoSuchRank { rank: peer, size: self.size() }));
         }
-        let Some(pair) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
-        let _claimed = pair.bank_state().claim(&self.worker, "close")?;
+        let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
+        let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;
         // The pair's first bank is closed last: it must be open while another one is.
         let numbers = (0..self.slots.div_ceil(SLOTS)).rev();
         let banks = numbers.filter_map(|number| self.banks.find(bank_number(peer, number * SLOTS)));
@@ -47,9 +47,9 @@ impl Context {
     #[cold]
     #[inline(never)]
     pub(crate) fn open_banks(&self, bank: &Arc<SlotBank>, call: CallInfo) -> Result<()> {
-        let pair = bank.pair();
-        let _claimed = pair.bank_state().claim(&self.worker, call.name())?;
-        for bank in [pair, bank] {
+        let first_bank = bank.first_bank();
+        let _claimed = first_bank.bank_state().claim(&self.worker, call.name())?;
+        for bank in [first_bank, bank] {
             if !bank.bank_state().is_open() {
                 let opened = bank.open(&self.worker, self.number);
                 opened.map_err(|error| self.fault(error.cause().clone(), call))?;

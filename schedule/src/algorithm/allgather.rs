@@ -36,7 +36,7 @@ fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let steps = ranks as u64 - 1;
     let (next, before) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let arrived = part.signal("arrived", steps);
     let ready = part.signal("ready", u64::from(ranks > 1));
     let sent = part.signal("sent", steps);
@@ -59,7 +59,7 @@ fn ring(shape: &Shape, part: &mut RankPart) {
 fn doubling(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let rounds = ranks.trailing_zeros() as usize;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let sent = part.signal("sent", rounds as u64);
     // One signal for each round: a sum would not tell which partner is ready or has sent.
     let ready: Vec<_> = (0..rounds).map(|_| part.signal("ready", 1)).collect();
@@ -89,7 +89,7 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
     let row = |rank: usize, blocks: usize| {
         (0..blocks).map(|block| shape.bytes_of((rank + block) % ranks)).sum::<u64>()
     };
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let blocks = part.scratch("row", shape.bytes_of_all(), 2);
     let copied_in = part.signal("own", 1);
     let sent = part.signal("sent", rounds as u64);
@@ -121,7 +121,7 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
 fn lists(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let others = ranks as u64 - 1;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let (ready, done_everywhere) = (declare_rounds(ranks, part), declare_rounds(ranks, part));
     let done = part.signal("done", others);
     barrier(ranks, &ready, started(), part);
@@ -168,7 +168,7 @@ mod tests {
                     let action = StepKind::Copy { from: on(place / 2), to: on(place), bytes: 24 };
                     assert_eq!(step.action, action, "copy {number} of rank {me} of {ranks}");
                     // The trigger counts as many copies as it takes until the block has arrived at the source.
-                    let is_done = part.counters()[step.trigger.signal.index()].name == "done";
+                    let is_done = part.signal_decls()[step.trigger.signal.index()].name == "done";
                     assert_eq!((is_done, step.trigger.count), (true, (place / 2) as u64));
                 }
             }

@@ -1,7 +1,7 @@
 //! Alltoall algorithms: each rank sends one block to each rank.
 
 use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
-use crate::algorithm::neighbour_exchange::GivenBlock;
+use crate::algorithm::neighbour_exchange::BlockToSend;
 use crate::shape::{Counts, DATA, RESULT, Shape};
 use crate::{BufferId, Location, RankPart, SignalId, started};
 
@@ -26,23 +26,23 @@ const fn algorithm(
 fn pairwise(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
     name_buffers(shape, part);
-    put_all(part, shape.ranks, |to| GivenBlock {
+    put_all(part, shape.ranks, |to| BlockToSend {
         to,
-        from: shape.sent_before(me, to),
-        into: shape.got_before(me, to),
+        from: shape.send_offset(me, to),
+        into: shape.recv_offset(me, to),
         bytes: shape.block(me, to),
     });
 }
 
 /// Writes one block to each rank, as soon as all ranks are ready.
-pub fn put_all(part: &mut RankPart, ranks: usize, block: impl Fn(usize) -> GivenBlock) {
+pub fn put_all(part: &mut RankPart, ranks: usize, block: impl Fn(usize) -> BlockToSend) {
     let (me, others) = (part.rank(), ranks as u64 - 1);
     let ready = part.signal("ready", others);
     let arrived = part.signal("arrived", ranks as u64);
     let sent = part.signal("sent", others);
     signal_all(part, (1..ranks).map(|step| ready.on((me + step) % ranks, 1)));
     for step in 0..ranks {
-        let GivenBlock { to, from, into, bytes } = block((me + step) % ranks);
+        let BlockToSend { to, from, into, bytes } = block((me + step) % ranks);
         let trigger = if step == 0 { started() } else { ready.reaches(others) };
         let copy = part.copy(trigger, DATA.on(me, from), RESULT.on(to, into), bytes);
         copy.then(arrived.on(to, 1));
@@ -55,7 +55,7 @@ pub fn put_all(part: &mut RankPart, ranks: usize, block: impl Fn(usize) -> Given
 }
 
 fn name_buffers(shape: &Shape, part: &mut RankPart) {
-    let [data, result] = shape.rooms(part.rank());
+    let [data, result] = shape.buffer_bytes(part.rank());
     part.buffer("data", data);
     part.buffer("result", result);
 }
@@ -90,7 +90,7 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
     };
     // The current location of the block for the rank `way` after this one.
     let mut places: Vec<Location> =
-        (0..ranks).map(|way| DATA.on(me, shape.sent_before(me, (me + way) % ranks))).collect();
+        (0..ranks).map(|way| DATA.on(me, shape.send_offset(me, (me + way) % ranks))).collect();
     let mut packed_count = 0;
     for (round, arrived) in declared.arrived.iter().enumerate() {
         let (to, first) = ((me + (1 << round)) % ranks, packed_count);
@@ -108,7 +108,7 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
     }
     for (way, &place) in places.iter().enumerate() {
         let from = (me + ranks - way) % ranks;
-        part.copy(started(), place, RESULT.on(me, shape.got_before(from, me)), bytes)
+        part.copy(started(), place, RESULT.on(me, shape.recv_offset(from, me)), bytes)
             .then(declared.placed.on(me, 1));
     }
     part.finish(declared.sent.reaches(rounds as u64));

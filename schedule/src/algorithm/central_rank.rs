@@ -223,7 +223,7 @@ fn allreduce(shape: &Shape, part: &mut RankPart) {
 fn allgather(shape: &Shape, part: &mut RankPart) {
     let (me, ranks, all) = (part.rank(), shape.ranks as u64, shape.bytes_of_all());
     let is_centre = me == 0;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     // Two copies: a rank that has all blocks may bring its next one while the result still goes to others.
     let row = part.scratch("row", if is_centre { all } else { 0 }, 2);
     let entered = part.signal("entered", if is_centre { ranks } else { 0 });

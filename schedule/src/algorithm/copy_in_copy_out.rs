@@ -313,7 +313,7 @@ fn bcast(shape: &Shape, segments: u64, part: &mut RankPart) {
 fn scatter(shape: &Shape, _segments: u64, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     let is_root = me == root;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let (copies_in, reads) = if is_root { (others, 0) } else { (0, 1) };
     let bytes = if is_root || are_two(shape) { shape.bytes_of_all() } else { 0 };
     let amounts = Amounts { bytes, copies_in, reads, signals: 1 };
@@ -335,7 +335,7 @@ fn scatter(shape: &Shape, _segments: u64, part: &mut RankPart) {
 fn gather(shape: &Shape, _segments: u64, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     let is_root = me == root;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let (copies_in, reads) = if is_root { (0, others) } else { (1, 0) };
     let bytes = if is_root && !are_two(shape) { 0 } else { shape.bytes_of(me) };
     let amounts = Amounts { bytes, copies_in, reads, signals: 1 };
@@ -452,7 +452,7 @@ fn reduce_scatter_allgather(shape: &Shape, _segments: u64, part: &mut RankPart) 
 
 fn allgather(shape: &Shape, _segments: u64, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(part.rank()));
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let amounts = Amounts { bytes, copies_in: 1, reads: shape.ranks as u64 - 1, signals: 1 };
     let stage = Staging::declare(Flow::AllToAll, shape, amounts, part);
     stage.copy_in(1, (shape.offset_of(me), 0, bytes), part);
@@ -466,7 +466,7 @@ fn allgather(shape: &Shape, _segments: u64, part: &mut RankPart) {
 
 fn alltoall(shape: &Shape, _segments: u64, part: &mut RankPart) {
     let (me, others) = (part.rank(), shape.ranks as u64 - 1);
-    let [data, result] = shape.rooms(me);
+    let [data, result] = shape.buffer_bytes(me);
     part.buffer("data", data);
     part.buffer("result", result);
     let pairs = SwapBuffers::declare(shape, part);
@@ -477,18 +477,18 @@ fn alltoall(shape: &Shape, _segments: u64, part: &mut RankPart) {
     let location = |from: usize, to: usize| match &pairs {
         Some(pairs) => pairs.location(from, to),
         None => {
-            let before = shape.sent_before(from, to);
+            let before = shape.send_offset(from, to);
             stage.stage.on(from, before - if to > from { shape.block(from, from) } else { 0 })
         }
     };
     for (number, to) in (1..).zip(stage.readers()) {
-        stage.copy_in_at(location(me, to), number, (shape.sent_before(me, to), shape.block(me, to)), part);
+        stage.copy_in_at(location(me, to), number, (shape.send_offset(me, to), shape.block(me, to)), part);
         stage.signal_readers(std::iter::once(to), part);
     }
-    let (from, into) = (DATA.on(me, shape.sent_before(me, me)), RESULT.on(me, shape.got_before(me, me)));
+    let (from, into) = (DATA.on(me, shape.send_offset(me, me)), RESULT.on(me, shape.recv_offset(me, me)));
     part.copy(started(), from, into, shape.block(me, me)).then(stage.copied_out.on(me, 1));
     for source in stage.sources() {
-        let (from, into) = (location(source, me), RESULT.on(me, shape.got_before(source, me)));
+        let (from, into) = (location(source, me), RESULT.on(me, shape.recv_offset(source, me)));
         stage.count_read(part.copy(stage.data_trigger(source, 1), from, into, shape.block(source, me)));
     }
     stage.finish(amounts, part);

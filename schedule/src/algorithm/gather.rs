@@ -20,7 +20,7 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
 
 fn flat(shape: &Shape, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let is_root = me == root;
     let ready = part.signal("ready", u64::from(!is_root));
     let arrived = part.signal("arrived", if is_root { others } else { 0 });
@@ -41,7 +41,7 @@ const TURNS: u32 = 2;
 
 fn binomial(shape: &Shape, part: &mut RankPart) {
     let (me, root) = (part.rank(), shape.root);
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let mut rows = SubtreeBlocks { shape, row: DATA };
     // A rank without children sends its block from the data.
     let has_row = me != root && rows.size(me) > 1;

@@ -19,7 +19,7 @@ pub(crate) mod work_formulas;
 
 pub use alltoall::put_all;
 pub use bcast::session_mode::streams;
-pub use neighbour_exchange::{GivenBlock, put_blocks};
+pub use neighbour_exchange::{BlockToSend, put_blocks};
 pub use work_formulas::{Load, Work};
 
 use crate::selection::Selection;

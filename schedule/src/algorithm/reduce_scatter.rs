@@ -25,7 +25,7 @@ const TURNS: u32 = 2;
 fn pairwise(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let (count, own) = (ranks as u64 - 1, shape.bytes_of(me));
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     // The receive buffer holds the block of the rank before this one first, then that of the rank before that one, and
     // so on.
     let incoming = part.scratch("incoming", own * count, TURNS);
@@ -60,7 +60,7 @@ fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let (steps, next) = (ranks - 1, (me + 1) % ranks);
     let count = steps as u64;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let incoming = part.scratch("incoming", if steps > 0 { shape.bytes_of_all() } else { 0 }, TURNS);
     let arrived = part.signal("arrived", count);
     let combined = part.signal("combined", count);

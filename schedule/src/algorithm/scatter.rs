@@ -20,7 +20,7 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
 
 fn flat(shape: &Shape, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let is_root = me == root;
     let ready = part.signal("ready", if is_root { others } else { 0 });
     let arrived = part.signal("arrived", u64::from(!is_root));
@@ -50,7 +50,7 @@ const TURNS: u32 = 2;
 
 fn binomial(shape: &Shape, part: &mut RankPart) {
     let (me, root) = (part.rank(), shape.root);
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let mut rows = SubtreeBlocks { shape, row: DATA };
     rows.row = part.scratch("row", rows.row_bytes(me), TURNS);
     let children = rows.children(me);

@@ -53,7 +53,7 @@ fn tree(b: &mut Builder, data: &[Region]) {
 
 /// The copies of a part in the form of the published list: (receiver, sender, index of the copy that it comes after).
 fn list(part: &RankPart) -> Vec<(usize, usize, Option<usize>)> {
-    let name = |trigger: StepTrigger| part.counters()[trigger.signal.index()].name.clone();
+    let name = |trigger: StepTrigger| part.signal_decls()[trigger.signal.index()].name.clone();
     let number = |name: &str| name.strip_prefix("step ")?.strip_suffix(" is done")?.parse().ok();
     let mut list = Vec::new();
     let mut after = None;

@@ -38,8 +38,8 @@ impl AllParts {
         let mut emitter = Emitter { parts: Vec::new(), signals: BTreeMap::new(), signalled: BTreeMap::new() };
         for rank in 0..ranks {
             let mut part = RankPart::new(rank);
-            for room in &builder.buffers {
-                part.room(room.clone());
+            for decl in &builder.buffers {
+                part.declare_buffer(decl.clone());
             }
             emitter.parts.push(part);
         }

@@ -163,8 +163,8 @@ impl Builder {
         self.declare(name, bytes, BufferKind::Turns(1))
     }
 
-    fn declare(&mut self, name: &'static str, bytes: u64, used: BufferKind) -> NamedBuffer {
-        self.buffers.push(BufferDecl { name: name.into(), bytes, used });
+    fn declare(&mut self, name: &'static str, bytes: u64, kind: BufferKind) -> NamedBuffer {
+        self.buffers.push(BufferDecl { name: name.into(), bytes, kind });
         NamedBuffer { buffer: BufferId((self.buffers.len() - 1) as u32), bytes }
     }
 

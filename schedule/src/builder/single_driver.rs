@@ -160,10 +160,10 @@ impl CommandList {
     /// Fills in the part of one rank.
     fn fill(&self, original: &Schedule, by: usize, part: &mut RankPart) {
         let me = part.rank();
-        for room in original.part(me).rooms() {
+        for decl in original.part(me).buffer_decls() {
             // No rank starts before all commands on its memory are done, so one copy of each buffer is enough.
-            let used = if room.used == BufferKind::User { BufferKind::User } else { BufferKind::Turns(1) };
-            part.room(BufferDecl { used, ..room.clone() });
+            let kind = if decl.kind == BufferKind::User { BufferKind::User } else { BufferKind::Turns(1) };
+            part.declare_buffer(BufferDecl { kind, ..decl.clone() });
         }
         let (others, all) = (self.others, self.entries.len());
         let of_list = |count: usize| if me == by { count as u64 } else { 0 };

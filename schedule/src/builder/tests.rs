@@ -67,7 +67,7 @@ fn a_successor_waits_for_no_start_twice() {
     let schedule = Schedule::build("diamond", (4, 0, 8), write, |_| Contract::default());
     let waited = |rank: usize| -> Vec<String> {
         let part = schedule.part(rank);
-        let names = part.counters().iter().map(|counter| counter.name.to_string());
+        let names = part.signal_decls().iter().map(|counter| counter.name.to_string());
         names.filter(|name| name.ends_with("has started")).collect()
     };
     let of = |rank: usize| format!("rank {rank} has started");

@@ -99,8 +99,8 @@ pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> 
 
 /// Writes the inputs of the program; other bytes of its buffers are unknown.
 fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize) {
-    for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
-        if room.used == BufferKind::User {
+    for (buffer, decl) in world.parts[rank].buffer_decls().iter().enumerate() {
+        if decl.kind == BufferKind::User {
             memories.remove(&(rank as u32, BufferId(buffer as u32)));
         }
     }

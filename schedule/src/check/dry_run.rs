@@ -123,7 +123,7 @@ impl DryRunner<'_> {
             let rank = world.triggers(event).0;
             let most = world.per_start(rank, trigger.signal).saturating_mul(u64::from(trigger.lag) + 1);
             if wanted > most {
-                let signal = world.parts[rank].counters()[trigger.signal.index()].name.clone();
+                let signal = world.parts[rank].signal_decls()[trigger.signal.index()].name.clone();
                 let at = world.place(event, trigger.lag as usize);
                 return Some(Fault::NeverMet { at, signal, reached, wanted });
             }

@@ -39,15 +39,15 @@
 //! ones. (It may, if it waits for more than a signal counts in n starts; then less is found than could be.)
 
 use super::dry_run::DryRun;
-use super::facts::{self, Facts};
 use super::fault::Fault;
+use super::happens_before_table::{self, HappensBeforeTable};
 use super::unrolled::{Addition, Event, Unrolled};
 use crate::{EFFECTS_MAX, StepTrigger};
 
 /// The facts that hold before each event.
 #[derive(Debug)]
 pub(super) struct HappensBefore {
-    facts: Facts,
+    facts: HappensBeforeTable,
     reach: Vec<Reach>,
     /// The longest chain of moves of a start, each of which waits for the one before it.
     pub(super) depth: usize,
@@ -63,7 +63,7 @@ type Reach = std::collections::BTreeMap<(usize, usize), i64>;
 
 struct Search<'w> {
     world: &'w Unrolled,
-    facts: Facts,
+    facts: HappensBeforeTable,
     /// For each event, for each of its triggers and each stream; `None` if nothing is implied.
     reach: Vec<Reach>,
     /// The pass in which an event was examined last, and the pass in which it gained a fact.
@@ -90,7 +90,7 @@ pub(super) fn bytes(events: u64) -> u64 {
 
 pub(super) fn find(world: &Unrolled, run: &DryRun) -> Result<HappensBefore, Box<Fault>> {
     let events = world.events();
-    let facts = Facts::new(events, events * FACTS);
+    let facts = HappensBeforeTable::new(events, events * FACTS);
     let (reach, [looked, changed]) = (vec![Reach::new(); events], [(); 2].map(|()| vec![0; events]));
     let mut search = Search { world, facts, reach, looks: 0, looked, changed };
     while search.look_at_all(run) {}
@@ -248,11 +248,11 @@ impl<'w> Search<'w> {
         let len = self.world.streams[stream].len() as i64;
         // A trigger implies nothing about starts later than the one to which it looks back.
         let end = len * (1 - i64::from(waits.trigger.lag));
-        let first = -len * i64::from(facts::LAG_MAX);
+        let first = -len * i64::from(happens_before_table::LAG_MAX);
         let is_implied = |place: i64| self.is_implied(waits, (stream, place));
         let from = match before {
             Some(reach) => reach,
-            None if waits.trigger.lag <= facts::LAG_MAX && is_implied(first) => first + 1,
+            None if waits.trigger.lag <= happens_before_table::LAG_MAX && is_implied(first) => first + 1,
             None => return None,
         };
         if from < end && is_implied(end - 1) {
@@ -337,7 +337,7 @@ impl<'w> Search<'w> {
         let by = by.map_or(event, |addition| addition.event);
         Fault::Overtaken {
             at: world.place(event, start),
-            signal: world.parts[world.triggers(event).0].counters()[trigger.signal.index()].name.clone(),
+            signal: world.parts[world.triggers(event).0].signal_decls()[trigger.signal.index()].name.clone(),
             missing: world.place(fact / FACTS, start - lag as usize),
             by: world.place(by, start + 1),
         }

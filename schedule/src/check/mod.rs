@@ -9,10 +9,10 @@
 
 mod contents;
 mod dry_run;
-mod facts;
 mod fault;
 mod graph;
 mod happens_before;
+mod happens_before_table;
 mod races;
 #[cfg(test)]
 mod tests;

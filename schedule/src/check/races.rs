@@ -38,7 +38,7 @@ pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Res
     let mut buffers: BTreeMap<(u32, BufferId), Vec<Access>> = BTreeMap::new();
     for &event in &run.order {
         for (place, bytes, writes) in accesses(world, event).into_iter().filter(|&(_, bytes, _)| bytes > 0) {
-            let owner = match world.used(&place) {
+            let owner = match world.kind(&place) {
                 BufferKind::Swapped([lower, _]) => lower,
                 _ => place.rank,
             };
@@ -50,8 +50,8 @@ pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Res
     let mut nearest: Option<(Race<'_>, BufferId)> = None;
     for (&(owner, buffer), accesses) in &mut buffers {
         accesses.sort_by_key(|access| access.bytes.start); // stable: otherwise in the order of events
-        let used = world.used(&buffer.on(owner as usize, 0));
-        for race in races(order, world, used, accesses) {
+        let kind = world.kind(&buffer.on(owner as usize, 0));
+        for race in races(order, world, kind, accesses) {
             if nearest.is_none_or(|(found, _)| race.rank(world) < found.rank(world)) {
                 nearest = Some((race, buffer));
             }
@@ -68,9 +68,9 @@ fn accesses(world: &Unrolled, event: usize) -> Vec<(Location, u64, bool)> {
     match world.event(event) {
         // The program may write to any of its own buffers before it starts.
         Event::Begin(rank) => {
-            let rooms = world.parts[rank].buffers();
-            let own = rooms.filter(|(_, room)| room.used == BufferKind::User);
-            own.map(|(buffer, room)| (buffer.on(rank, 0), room.bytes, true)).collect()
+            let decls = world.parts[rank].buffers();
+            let own = decls.filter(|(_, decl)| decl.kind == BufferKind::User);
+            own.map(|(buffer, decl)| (buffer.on(rank, 0), decl.bytes, true)).collect()
         }
         Event::End(rank) => {
             let outputs = world.contracts[rank].outputs.iter();
@@ -89,13 +89,13 @@ fn accesses(world: &Unrolled, event: usize) -> Vec<(Location, u64, bool)> {
 fn races<'a>(
     order: &'a HappensBefore,
     world: &'a Unrolled,
-    used: BufferKind,
+    kind: BufferKind,
     accesses: &'a [Access],
 ) -> impl Iterator<Item = Race<'a>> {
     accesses.iter().enumerate().flat_map(move |(number, one)| {
         let overlapping = accesses[number..].iter().take_while(|other| other.bytes.start < one.bytes.end);
         overlapping.filter_map(move |other| {
-            let apart = in_no_order(order, world, used, one, other)?;
+            let apart = in_no_order(order, world, kind, one, other)?;
             Some(Race { one, other, apart })
         })
     })
@@ -105,7 +105,7 @@ fn races<'a>(
 fn in_no_order(
     order: &HappensBefore,
     world: &Unrolled,
-    used: BufferKind,
+    kind: BufferKind,
     one: &Access,
     other: &Access,
 ) -> Option<i64> {
@@ -121,11 +121,11 @@ fn in_no_order(
         lag.map_or(FAR, i64::from)
     };
     let apart = 1 - lag(one, other)..=lag(other, one) - 1;
-    let distance = if used.is_swapped() && one.rank != other.rank { 1 } else { 0 };
+    let distance = if kind.is_swapped() && one.rank != other.rank { 1 } else { 0 };
     let is_one_event = one.by == other.by;
     // A step may name one location as source and destination.
     let is_one_place = one.bytes == other.bytes && one.rank == other.rank;
-    nearest(apart, distance, used.period() as i64, is_one_event && is_one_place)
+    nearest(apart, distance, kind.period() as i64, is_one_event && is_one_place)
 }
 
 /// The number nearest to zero in a range that exceeds a multiple of `period` by `rest`, and perhaps must not be zero.
@@ -151,7 +151,7 @@ impl Race<'_> {
         let (one_start, other_start) = (apart.max(0), (-apart).max(0));
         let offset = one.bytes.start.max(other.bytes.start);
         let named = buffer.on(one.rank as usize, offset);
-        let place = Location { rank: world.used(&named).home(one.rank, one_start as u64).0, ..named };
+        let place = Location { rank: world.kind(&named).home(one.rank, one_start as u64).0, ..named };
         let one = world.place(one.by, one_start as usize);
         let other = world.place(other.by, other_start as usize);
         // The event that comes first in the schedule's order is named first.

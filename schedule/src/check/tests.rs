@@ -101,7 +101,7 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
             part.finish(arrived.reaches(segments + u64::from(ready_too)));
         }
         if !last {
-            part.finish(sent.reaches(part.counters()[sent.index()].per_start));
+            part.finish(sent.reaches(part.signal_decls()[sent.index()].per_start));
         }
     })
 }

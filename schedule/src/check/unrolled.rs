@@ -137,14 +137,14 @@ impl Unrolled {
     pub(super) fn triggers(&self, number: usize) -> (usize, &[StepTrigger]) {
         match self.event(number) {
             Event::Begin(rank) => (rank, &[]),
-            Event::End(rank) => (rank, self.parts[rank].finished()),
+            Event::End(rank) => (rank, self.parts[rank].finish_conditions()),
             Event::Step(rank, step) => (rank, std::slice::from_ref(&self.parts[rank].steps()[step].trigger)),
         }
     }
 
     /// The total that is added to a signal in each start.
     pub(super) fn per_start(&self, rank: usize, signal: SignalId) -> u64 {
-        self.parts[rank].counters()[signal.index()].per_start
+        self.parts[rank].signal_decls()[signal.index()].per_start
     }
 
     /// The additions to a signal in each start.
@@ -163,8 +163,8 @@ impl Unrolled {
     }
 
     /// The kind of the buffer at that location.
-    pub(super) fn used(&self, place: &Location) -> BufferKind {
-        self.parts[place.rank as usize].rooms()[place.buffer.index()].used
+    pub(super) fn kind(&self, place: &Location) -> BufferKind {
+        self.parts[place.rank as usize].buffer_decls()[place.buffer.index()].kind
     }
 
     /// Describes an event for a fault.
@@ -182,7 +182,7 @@ impl Unrolled {
             for (number, step) in part.steps().iter().enumerate() {
                 let at = FaultSite { rank, start: 0, step: Some(number), is_end: false };
                 let has_signal = |rank: usize, signal: SignalId| {
-                    self.parts.get(rank).is_some_and(|part| signal.index() < part.counters().len())
+                    self.parts.get(rank).is_some_and(|part| signal.index() < part.signal_decls().len())
                 };
                 let effects_are_there = step
                     .effects()
@@ -201,8 +201,8 @@ impl Unrolled {
                     }
                 }
             }
-            for trigger in part.finished() {
-                if trigger.signal.index() >= part.counters().len() {
+            for trigger in part.finish_conditions() {
+                if trigger.signal.index() >= part.signal_decls().len() {
                     let at = FaultSite { rank, start: 0, step: None, is_end: true };
                     return Err(Box::new(Fault::NoSignal { at }));
                 }
@@ -219,7 +219,7 @@ impl Unrolled {
             for (&Span { buffer, offset, bytes }, is_end) in inputs.chain(outputs) {
                 let place = Location { rank: rank as u32, buffer, offset };
                 // Only the program's own buffers hold inputs and outputs.
-                if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.used(&place) == BufferKind::User)
+                if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.kind(&place) == BufferKind::User)
                 {
                     let at = FaultSite { rank, start: 0, step: None, is_end };
                     return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
@@ -231,12 +231,12 @@ impl Unrolled {
 
     /// Returns true if the bytes exist for the rank: only the two ranks that swap a buffer may access it.
     fn is_there(&self, by: usize, place: &Location, bytes: u64) -> bool {
-        let room = |rank: u32| self.parts.get(rank as usize)?.rooms().get(place.buffer.index());
-        let Some(used) = room(place.rank).map(|room| room.used) else { return false };
-        let fits = |room: &BufferDecl| place.offset.checked_add(bytes).is_some_and(|end| end <= room.bytes);
-        let is_known = |rank: u32| !used.is_swapped() || room(rank).is_some_and(|room| room.used == used);
-        let mut homes = [0, 1].map(|start| used.home(place.rank, start).0).into_iter();
-        is_known(by as u32) && homes.all(|home| is_known(home) && room(home).is_some_and(fits))
+        let decl = |rank: u32| self.parts.get(rank as usize)?.buffer_decls().get(place.buffer.index());
+        let Some(kind) = decl(place.rank).map(|decl| decl.kind) else { return false };
+        let fits = |decl: &BufferDecl| place.offset.checked_add(bytes).is_some_and(|end| end <= decl.bytes);
+        let is_known = |rank: u32| !kind.is_swapped() || decl(rank).is_some_and(|decl| decl.kind == kind);
+        let mut homes = [0, 1].map(|start| kind.home(place.rank, start).0).into_iter();
+        is_known(by as u32) && homes.all(|home| is_known(home) && decl(home).is_some_and(fits))
     }
 
     fn chain_queues(&mut self) {
@@ -293,7 +293,7 @@ impl Unrolled {
     /// Checks that the additions to a signal in a start make up the total that its rank declares.
     fn check_sums(&self) -> Result<(), Box<Fault>> {
         for (rank, part) in self.parts.iter().enumerate() {
-            for (number, counter) in part.counters().iter().enumerate() {
+            for (number, counter) in part.signal_decls().iter().enumerate() {
                 let added = self
                     .additions(rank, SignalId(number as u32))
                     .iter()

@@ -170,7 +170,7 @@ struct Line {
 impl FromSchedule {
     fn of(part: &RankPart, reaching: &[Reaching]) -> Result<Vec<GoalOp>, Error> {
         let rank = part.rank();
-        let signals = part.counters().iter().map(|_| RankSignal::default()).collect();
+        let signals = part.signal_decls().iter().map(|_| RankSignal::default()).collect();
         let (sent, received) = (BTreeMap::new(), BTreeMap::new());
         let mut making = FromSchedule { rank, operations: Vec::new(), sent, received, signals };
         let begin = making.push("begin".into(), OpKind::Calc { units: 0 });
@@ -322,7 +322,7 @@ impl FromSchedule {
     }
 
     fn check_sums(&self, part: &RankPart) -> Result<(), Error> {
-        let pairs = part.counters().iter().zip(&self.signals);
+        let pairs = part.signal_decls().iter().zip(&self.signals);
         let unequal = pairs.into_iter().find(|(counter, signal)| counter.per_start != signal.sum);
         match unequal {
             None => Ok(()),
@@ -356,7 +356,7 @@ impl FromSchedule {
         let end = self.push("end".into(), OpKind::Calc { units: 0 });
         let mut waited = BTreeMap::new();
         let mut requires = Vec::new();
-        for trigger in part.finished() {
+        for trigger in part.finish_conditions() {
             requires.extend(self.causes(part, trigger, None, &mut waited)?);
         }
         self.operations[end].irequires.push(begin);
@@ -384,7 +384,7 @@ impl FromSchedule {
             Some((number, _)) => format!("step {number} of rank {}", self.rank),
             None => format!("the end of rank {}", self.rank),
         };
-        let (Some(signal), Some(counter)) = (self.signals.get(index), part.counters().get(index)) else {
+        let (Some(signal), Some(counter)) = (self.signals.get(index), part.signal_decls().get(index)) else {
             return Err(wrong(format!("{} waits for a signal that does not exist", what())));
         };
         // Additions of earlier starts have arrived; a trigger that looks back needs less of this one.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The parameters of the cost model. Whole numbers, so that all members calculate with identical values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Costs {
+pub struct CostParameters {
     /// Time from a write of one rank until another rank sees it, each on a processor of its own, in ns.
     pub hand_over_ns: u64,
     /// Time from a write of one rank until a rank on another node sees it, in ns.
@@ -23,7 +23,7 @@ pub struct Costs {
 }
 
 /// A parameter: its name, and access to its field.
-type Parameter = (&'static str, fn(&mut Costs) -> &mut u64);
+type Parameter = (&'static str, fn(&mut CostParameters) -> &mut u64);
 
 /// Number of parameters.
 pub(super) const COUNT: usize = 7;
@@ -39,12 +39,12 @@ const PARAMETERS: [Parameter; COUNT] = [
 /// The largest value accepted; a larger one must be a typing error.
 const MOST: u64 = 1_000_000_000;
 
-impl Default for Costs {
+impl Default for CostParameters {
     /// Fitted to 270 measurements of 2 to 16 ranks on a virtual machine with two processors (docs/design/schedules.md).
     /// The parameters between nodes are assumed, not measured: three hops of the simulated network's 100 ns, and the
     /// rate of one of its links (`crate::network::Parameters`).
-    fn default() -> Costs {
-        Costs {
+    fn default() -> CostParameters {
+        CostParameters {
             hand_over_ns: 70,
             between_ns: 300,
             turn_ns: 700,
@@ -56,7 +56,7 @@ impl Default for Costs {
     }
 }
 
-impl Costs {
+impl CostParameters {
     /// All parameters with their names.
     pub fn named(mut self) -> [(&'static str, u64); PARAMETERS.len()] {
         PARAMETERS.map(|(name, place)| (name, *place(&mut self)))
@@ -73,10 +73,10 @@ impl Costs {
     }
 
     /// The parameters for these prices, each clamped to the accepted range.
-    pub(super) fn at(prices: [f64; COUNT]) -> Costs {
+    pub(super) fn at(prices: [f64; COUNT]) -> CostParameters {
         let whole = |value: f64| value.round().clamp(1.0, MOST as f64) as u64;
         let [hand_over, between, turn, step, copied, combined, carried] = prices;
-        Costs {
+        CostParameters {
             hand_over_ns: whole(hand_over),
             between_ns: whole(between),
             turn_ns: whole(turn),
@@ -90,7 +90,7 @@ impl Costs {
     /// Returns the parameters with one of them changed.
     ///
     /// Errors: no parameter has that name (the message lists the names), or the value is out of range.
-    pub fn with(mut self, name: &str, value: u64) -> Result<Costs, String> {
+    pub fn with(mut self, name: &str, value: u64) -> Result<CostParameters, String> {
         let names = || PARAMETERS.map(|(name, _)| name).join(", ");
         let found = PARAMETERS.iter().find(|(known, _)| *known == name);
         let (_, place) =
@@ -103,12 +103,12 @@ impl Costs {
     }
 }
 
-impl FromStr for Costs {
+impl FromStr for CostParameters {
     type Err = String;
 
     /// Parameters that are not named keep their defaults.
-    fn from_str(text: &str) -> Result<Costs, String> {
-        text.split(',').filter(|pair| !pair.is_empty()).try_fold(Costs::default(), |costs, pair| {
+    fn from_str(text: &str) -> Result<CostParameters, String> {
+        text.split(',').filter(|pair| !pair.is_empty()).try_fold(CostParameters::default(), |costs, pair| {
             let read = pair.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
             let (name, value) = read.ok_or_else(|| format!("'{pair}' is no NAME=NUMBER"))?;
             costs.with(name, value)
@@ -116,7 +116,7 @@ impl FromStr for Costs {
     }
 }
 
-impl fmt::Display for Costs {
+impl fmt::Display for CostParameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs = self.named().map(|(name, value)| format!("{name}={value}"));
         f.write_str(&pairs.join(","))
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn parameters_are_formatted_and_parsed() {
-        let costs = Costs { turn_ns: 77, ..Costs::default() };
+        let costs = CostParameters { turn_ns: 77, ..CostParameters::default() };
         assert_eq!(costs.to_string().parse(), Ok(costs));
         assert_eq!("turn_ns=77".parse(), Ok(costs));
         for wrong in ["turn_ns", "turn_ns=x", "turn_ns=0", "turn_ns=-1", "turns=5", "turn_ns=1000000001"] {
-            assert!(wrong.parse::<Costs>().is_err(), "{wrong}");
+            assert!(wrong.parse::<CostParameters>().is_err(), "{wrong}");
         }
-        assert!("turns=5".parse::<Costs>().unwrap_err().contains("hand_over_ns, turn_ns"));
+        assert!("turns=5".parse::<CostParameters>().unwrap_err().contains("hand_over_ns, turn_ns"));
     }
 }

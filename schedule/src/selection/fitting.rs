@@ -6,7 +6,7 @@
 
 use super::cost_model::Shares;
 use super::cost_parameters::COUNT;
-use super::{Costs, Selection};
+use super::{CostParameters, Selection};
 use crate::{Algorithm, Shape};
 
 /// The measured time of a start.
@@ -29,11 +29,11 @@ const LOWEST_RATIO: f64 = 0.05;
 /// Passes over all prices, many more than convergence takes.
 const SWEEPS: usize = 500;
 
-impl Costs {
+impl CostParameters {
     /// The cost parameters that explain these measurements best.
-    pub fn fitted(figures: &[Measurement<'_>]) -> Costs {
+    pub fn fitted(figures: &[Measurement<'_>]) -> CostParameters {
         let rows: Vec<Shares> = figures.iter().filter_map(relative).collect();
-        let built_in = Costs::default().prices();
+        let built_in = CostParameters::default().prices();
         // Prices in units of the built-in ones.
         let rows: Vec<Shares> =
             rows.into_iter().map(|row| std::array::from_fn(|at| row[at] * built_in[at])).collect();
@@ -52,7 +52,7 @@ impl Costs {
                 prices[at] = (above / below).clamp(LOWEST_RATIO, 1.0 / LOWEST_RATIO);
             }
         }
-        Costs::at(std::array::from_fn(|at| prices[at] * built_in[at]))
+        CostParameters::at(std::array::from_fn(|at| prices[at] * built_in[at]))
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use crate::CollectiveKind;
 
     /// The times that a machine with these parameters would measure.
-    fn figures(costs: Costs, crowds: &[usize]) -> Vec<Measurement<'static>> {
+    fn figures(costs: CostParameters, crowds: &[usize]) -> Vec<Measurement<'static>> {
         let mut all = Vec::new();
         for &per_processor in crowds {
             for operation in [CollectiveKind::Barrier, CollectiveKind::Bcast, CollectiveKind::Allreduce] {
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn a_fit_recovers_the_parameters_behind_its_measurements() {
         let costs = "hand_over_ns=200,turn_ns=3000,step_ns=60,copied_per_us=6000,combined_per_us=2000";
-        let costs: Costs = costs.parse().unwrap();
-        let found = Costs::fitted(&figures(costs, &[1, 2]));
+        let costs: CostParameters = costs.parse().unwrap();
+        let found = CostParameters::fitted(&figures(costs, &[1, 2]));
         for ((name, expected), (_, found)) in costs.named().into_iter().zip(found.named()) {
             assert!(found.abs_diff(expected) * 10 <= expected, "{name}: {found} and not {expected}");
         }
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn an_unmeasured_parameter_keeps_its_default() {
-        let costs = Costs { hand_over_ns: 300, ..Costs::default() };
-        let found = Costs::fitted(&figures(costs, &[1]));
-        assert!(found.hand_over_ns > 250 && found.turn_ns == Costs::default().turn_ns, "{found}");
-        assert_eq!(Costs::fitted(&[]), Costs::default());
+        let costs = CostParameters { hand_over_ns: 300, ..CostParameters::default() };
+        let found = CostParameters::fitted(&figures(costs, &[1]));
+        assert!(found.hand_over_ns > 250 && found.turn_ns == CostParameters::default().turn_ns, "{found}");
+        assert_eq!(CostParameters::fitted(&[]), CostParameters::default());
     }
 }

@@ -2,35 +2,35 @@
 //! model estimates to be the quickest.
 //!
 //! ```text
-//! cost_parameters   the parameters of the cost model    cost_model    the estimated time of an algorithm
-//! fitting           parameters from measurements        inline_calls  algorithms of inline calls and plans
+//! cost_parameters   the parameters of the cost model    cost_model      the estimated time of an algorithm
+//! fitting           parameters from measurements        calling_thread  algorithms of inline calls and plans
 //! forced_algorithms the algorithms that the user has chosen
 //! ```
 //!
 //! The work of an algorithm is computed in closed form by `algorithm/work_formulas`, so a selection builds no schedule.
 
+mod calling_thread;
 mod cost_model;
 mod cost_parameters;
 mod fitting;
 mod forced_algorithms;
-mod inline_calls;
 
 use crate::algorithm::{Algorithm, Work};
 use crate::shape::Shape;
 
-pub use cost_parameters::Costs;
-pub use fitting::Measurement;
-pub use forced_algorithms::Forced;
-pub use inline_calls::{
+pub use calling_thread::{
     BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, exposed_schedule,
     inline_schedule,
 };
+pub use cost_parameters::CostParameters;
+pub use fitting::Measurement;
+pub use forced_algorithms::Forced;
 
 /// The parameters of the selection. They must be equal on all members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
     /// The parameters of the cost model.
-    pub costs: Costs,
+    pub costs: CostParameters,
     /// Algorithms that are used wherever they support the shape, whatever they cost.
     pub forced: Forced,
     /// Number of ranks of the job that share a processor; 1 if each rank has its own.
@@ -43,7 +43,7 @@ impl Default for Selection {
     /// One processor for each rank; helpers may run plans.
     fn default() -> Selection {
         Selection {
-            costs: Costs::default(),
+            costs: CostParameters::default(),
             forced: Forced::default(),
             per_processor: 1,
             has_no_helper: false,
@@ -55,11 +55,11 @@ impl Selection {
     /// Selects the algorithm for a shape. The time is negligible, however many ranks there are.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
         if let Some(chunks) = self.inline_chunks(shape, false) {
-            return inline_calls::algorithm(&chunks.shape);
+            return calling_thread::algorithm(&chunks.shape);
         }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
         forced.unwrap_or_else(|| match self.is_combined_in_place(shape) {
-            true => inline_calls::named(shape.operation, "direct"),
+            true => calling_thread::named(shape.operation, "direct"),
             false => self.quickest(shape),
         })
     }

@@ -171,7 +171,8 @@ fn every_shape_has_an_algorithm_with_a_finite_estimate() {
 
 #[test]
 fn higher_costs_give_longer_estimates() {
-    let dear = |name| Selection { costs: Costs::default().with(name, 1).unwrap(), ..two_processors(8) };
+    let dear =
+        |name| Selection { costs: CostParameters::default().with(name, 1).unwrap(), ..two_processors(8) };
     let shape = Shape::new(Allreduce, 8, 0, 1 << 16);
     for algorithm in Allreduce.algorithms().filter(|algorithm| algorithm.work(&shape).is_some()) {
         let time = |selection: Selection| selection.estimate(algorithm, &shape).unwrap();

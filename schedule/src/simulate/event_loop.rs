@@ -124,7 +124,7 @@ impl EventLoop<'_> {
 
     /// Checks that the ranks and own signals that a part names exist.
     fn look_at(&self, part: &RankPart) -> Result<(), SimulationError> {
-        let (ranks, signals) = (self.schedule.ranks(), part.counters().len());
+        let (ranks, signals) = (self.schedule.ranks(), part.signal_decls().len());
         let is_there = |step: &Step| {
             let places = match step.action {
                 StepKind::Nothing => true,
@@ -137,7 +137,7 @@ impl EventLoop<'_> {
                 && step.effects().all(|effect| (effect.rank as usize) < ranks)
         };
         let wrong = part.steps().iter().position(|step| !is_there(step));
-        let wrong_end = part.finished().iter().any(|trigger| trigger.signal.index() >= signals);
+        let wrong_end = part.finish_conditions().iter().any(|trigger| trigger.signal.index() >= signals);
         if wrong.is_none() && !wrong_end {
             return Ok(());
         }
@@ -379,7 +379,7 @@ impl EventLoop<'_> {
         let named = |unmet: BlockedTrigger| {
             let step = unmet.step.and_then(numbered);
             let at = FaultSite { rank, start: unmet.start as usize, step, is_end: step.is_none() };
-            let signal = part.counters()[unmet.signal.index()].name.clone();
+            let signal = part.signal_decls()[unmet.signal.index()].name.clone();
             BlockedStep { at, signal, reached: unmet.reached, wanted: unmet.wanted }
         };
         live.unmet(self.starts).into_iter().map(named).collect()

@@ -68,8 +68,8 @@ pub(super) fn bytes(part: &RankPart) -> u64 {
     queues.dedup();
     let kept = size_of_val(part.steps())
         + queues.len() * size_of::<LiveQueue>()
-        + part.counters().len() * size_of::<(u64, u64)>()
-        + size_of_val(part.finished());
+        + part.signal_decls().len() * size_of::<(u64, u64)>()
+        + size_of_val(part.finish_conditions());
     RANK_BYTES + kept as u64 + effects as u64 * EFFECT_BYTES
 }
 
@@ -92,8 +92,8 @@ impl LiveRank {
         LiveRank {
             steps: steps.into(),
             lanes: lanes.into(),
-            counts: part.counters().iter().map(|counter| (0, counter.per_start)).collect(),
-            finish: part.finished().into(),
+            counts: part.signal_decls().iter().map(|counter| (0, counter.per_start)).collect(),
+            finish: part.finish_conditions().into(),
             begun: 0,
             ended: 0,
             computes: Time::ZERO,

@@ -40,12 +40,12 @@ pub(super) const SIGNAL_BYTES: u64 = 8;
 /// copies of the scratch buffers. Buffers of the program are not counted, because it would have
 /// them anyway.
 pub(super) fn memory_bytes(part: &RankPart) -> u64 {
-    let scratch = part.rooms().iter().map(|room| match room.used {
+    let scratch = part.buffer_decls().iter().map(|decl| match decl.kind {
         BufferKind::User => 0,
-        used => room.bytes * used.times(),
+        kind => decl.bytes * kind.times(),
     });
     part.steps().len() as u64 * STEP_BYTES
-        + part.counters().len() as u64 * SIGNAL_BYTES
+        + part.signal_decls().len() as u64 * SIGNAL_BYTES
         + scratch.sum::<u64>()
 }
 

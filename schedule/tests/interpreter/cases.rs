@@ -1,6 +1,6 @@
 //! Small schedules of all algorithms.
 
-use crate::plan::Plan;
+use crate::json_plan::Plan;
 use std::sync::Arc;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};

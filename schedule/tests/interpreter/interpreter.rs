@@ -8,7 +8,7 @@
 //! Some priorities change during a run. So in some runs a rank is as far ahead as triggers allow;
 //! in others a copy or an effect comes as late as possible.
 
-use crate::plan::{Act, Place, Plan, When};
+use crate::json_plan::{Act, Place, Plan, When};
 use crate::random::{Random, mixed};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

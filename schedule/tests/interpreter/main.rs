@@ -4,14 +4,14 @@
 
 mod cases;
 mod interpreter;
+mod json_plan;
 mod mutants;
-mod plan;
 mod random;
 
 use cases::{Case, cases, proven};
 use interpreter::{Finding, run};
+use json_plan::Plan;
 use mutants::{MUTATIONS, is_flow_control};
-use plan::Plan;
 use random::Random;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Mutations of a plan, each at a place that is drawn.
 
-use crate::plan::{Act, Effect, Plan, Step, When};
+use crate::json_plan::{Act, Effect, Plan, Step, When};
 use crate::random::Random;
 
 /// A mutation: its name and its function, which returns `None` if the plan has no place for it.
@@ -346,7 +346,7 @@ fn rank(plan: &Plan, random: &mut Random) -> usize {
 
 /// Draws a step for which `is_it` holds. Returns its rank and number.
 fn any(plan: &Plan, random: &mut Random, is_it: impl Fn(&Step) -> bool) -> Option<(usize, usize)> {
-    let of_rank = |(rank, part): (usize, &crate::plan::Part)| {
+    let of_rank = |(rank, part): (usize, &crate::json_plan::Part)| {
         let steps = part.steps.iter().enumerate().filter(|(_, step)| is_it(step));
         steps.map(|(number, _)| (rank, number)).collect::<Vec<_>>()
     };

@@ -7,7 +7,7 @@
 //! access, and takes its result from the others' places. These schedules take up to about 64 MiB for each member and
 //! communicator; [`Communicator::quiesce`] frees them.
 
-use crate::reduction::reduce_op::{Combined, ReduceOp};
+use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
 use tasuki_core::segment::check_available;
 
@@ -94,7 +94,7 @@ impl Communicator {
         root: Rank,
     ) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
-            return self.inner().reduce_to(values, &Combined(&operation), root).map(|()| None);
+            return self.inner().reduce_to(values, &ReduceOpRef(&operation), root).map(|()| None);
         }
         let mut result = values.to_vec();
         self.reduce_in_place(&mut result, operation, root)?;
@@ -110,8 +110,8 @@ impl Communicator {
         root: Rank,
     ) -> Result<()> {
         match self.rank() == root {
-            true => self.inner().reduce_here(values, &Combined(&operation)),
-            false => self.inner().reduce_to(values, &Combined(&operation), root),
+            true => self.inner().reduce_here(values, &ReduceOpRef(&operation)),
+            false => self.inner().reduce_to(values, &ReduceOpRef(&operation), root),
         }
     }
 
@@ -141,7 +141,7 @@ impl Communicator {
     /// Reduces like [`Communicator::allreduce`], in place: on all members, `values` become the
     /// result.
     pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl ReduceOp<T>) -> Result<()> {
-        self.inner().allreduce(values, &Combined(&operation))
+        self.inner().allreduce(values, &ReduceOpRef(&operation))
     }
 
     /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
@@ -258,7 +258,7 @@ impl Communicator {
     /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and two copies of
     /// `values` on the heap.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
-        self.inner().reduce_scatter(values, &Combined(&operation))
+        self.inner().reduce_scatter(values, &ReduceOpRef(&operation))
     }
 
     /// Combines the values of the members from the first to this one, in their order.
@@ -279,7 +279,7 @@ impl Communicator {
     /// ceil(log2 P) rounds of one message in each direction.
     pub fn scan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         let mut result = values.to_vec();
-        self.inner().scan(&mut result, &Combined(&operation))?;
+        self.inner().scan(&mut result, &ReduceOpRef(&operation))?;
         Ok(result)
     }
 
@@ -287,7 +287,7 @@ impl Communicator {
     /// first member. Cost: one more round.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
-        self.inner().exscan(&mut result, &Combined(&operation))?;
+        self.inner().exscan(&mut result, &ReduceOpRef(&operation))?;
         Ok((self.rank() != Rank(0)).then_some(result))
     }
 

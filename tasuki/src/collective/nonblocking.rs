@@ -9,7 +9,7 @@ use crate::{Communicator, Pod, Rank, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{self, Poll};
-use tasuki_collective::{Combiner, StartedCollective};
+use tasuki_collective::{BoxedCombiner, StartedCollective};
 
 /// A collective call that was begun. [`CollectiveRequest::wait`] or `.await` returns its result. Dropping the request
 /// does not cancel the call: this member's part goes on in later waiting calls of the rank, so that the other members
@@ -41,7 +41,7 @@ impl<R> Future for CollectiveRequest<R> {
 }
 
 /// The operation, in a form that any thread of the rank may call.
-fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> Combiner<T> {
+fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedCombiner<T> {
     Box::new(move |left, right| operation.combine(left, right))
 }
 

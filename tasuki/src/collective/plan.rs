@@ -1,10 +1,10 @@
 //! Plans: collectives that are prepared once and started many times.
 
-use crate::reduction::reduce_op::{self, OnBytes};
+use crate::reduction::reduce_op::{self, ReduceOpOnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_collective::{ChunkShape, Combining};
+use tasuki_collective::{ChunkShape, PlanCombining};
 use tasuki_core::segment::layout::RANGE_BYTES;
 use tasuki_schedule::{BufferId, Schedule, StepKind};
 use tasuki_schedule::{CollectiveKind, Shape};
@@ -148,12 +148,12 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
 }
 
 /// The form in which a plan stores an operation.
-fn combining<T: Pod>(operation: impl PlanReduceOp<T>) -> Combining {
+fn combining<T: Pod>(operation: impl PlanReduceOp<T>) -> PlanCombining {
     match operation.known() {
-        Some(how) => Combining::Known(how),
+        Some(how) => PlanCombining::Known(how),
         None => {
-            let operator = std::sync::Arc::new(OnBytes::<T, _>::new(operation));
-            Combining::Own(operator, size_of::<T>() as u32)
+            let operator = std::sync::Arc::new(ReduceOpOnBytes::<T, _>::new(operation));
+            PlanCombining::Own(operator, size_of::<T>() as u32)
         }
     }
 }
@@ -238,7 +238,7 @@ impl Communicator {
     /// Prepares a schedule like [`plan`](Communicator::plan), without the proof. A plan of an
     /// incorrect schedule may never complete, or leave any bytes in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
+        let inner = self.inner().plan(schedule, PlanCombining::Nothing, &|| self.start_helper())?;
         Ok(Plan {
             inner,
             input: tasuki_schedule::DATA,
@@ -250,12 +250,12 @@ impl Communicator {
 
     /// Prepares a barrier: a start is complete when all members have started.
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
-        self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), Combining::Nothing)
+        self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), PlanCombining::Nothing)
     }
 
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
     pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), Combining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), PlanCombining::Nothing)
     }
 
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
@@ -319,30 +319,30 @@ impl Communicator {
     /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
     /// on and reads those of all members in their order; other members write theirs at the beginning.
     pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), Combining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), PlanCombining::Nothing)
     }
 
     /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
     /// Members read their blocks at the beginning, the root reads its own where it wrote it.
     pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), Combining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), PlanCombining::Nothing)
     }
 
     /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *
     /// count` on. All members read all values in the order of the members.
     pub fn allgather_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), Combining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), PlanCombining::Nothing)
     }
 
     /// Prepares an exchange of `count` values between each two members: a member writes the values for member `r`
     /// from value `r * count` on, and reads the values of member `r` there.
     pub fn alltoall_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), Combining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), PlanCombining::Nothing)
     }
 
-    pub(crate) fn shape<T>(&self, operation: CollectiveKind, root: Rank, count: usize) -> Shape {
+    pub(crate) fn shape<T>(&self, collective: CollectiveKind, root: Rank, count: usize) -> Shape {
         let value_bytes = size_of::<T>().max(1) as u64;
-        let shape = Shape::new(operation, self.size(), root.index(), offset_of::<T>(count));
+        let shape = Shape::new(collective, self.size(), root.index(), offset_of::<T>(count));
         Shape { value_bytes, ..shape }
     }
 
@@ -351,7 +351,7 @@ impl Communicator {
         self.prepare(&shape, combining(operation))
     }
 
-    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
+    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.operation).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };

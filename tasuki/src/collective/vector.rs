@@ -3,7 +3,7 @@
 
 use crate::collective::plan::offset_of;
 use crate::{CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
-use tasuki_collective::Combining;
+use tasuki_collective::PlanCombining;
 use tasuki_schedule::{CollectiveKind, Counts, Shape};
 
 impl Communicator {
@@ -243,16 +243,16 @@ impl Communicator {
 
     fn prepare_blocks<T: Pod>(
         &self,
-        operation: CollectiveKind,
+        collective: CollectiveKind,
         count: usize,
         known: Option<&[usize]>,
         root: Option<Rank>,
     ) -> Result<Plan<T>> {
         let bytes = |&count: &usize| offset_of::<T>(count);
         let known: Option<Vec<u64>> = known.map(|known| known.iter().map(bytes).collect());
-        let blocks = self.inner().agree_on_blocks(operation, bytes(&count), known.as_deref(), root)?;
-        let shape = self.shape::<T>(operation, root.unwrap_or(Rank(0)), 0);
-        self.prepare(&Shape { counts: Counts::Each(blocks), ..shape }, Combining::Nothing)
+        let blocks = self.inner().agree_on_blocks(collective, bytes(&count), known.as_deref(), root)?;
+        let shape = self.shape::<T>(collective, root.unwrap_or(Rank(0)), 0);
+        self.prepare(&Shape { counts: Counts::Each(blocks), ..shape }, PlanCombining::Nothing)
     }
 }
 

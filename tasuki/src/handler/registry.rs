@@ -341,7 +341,7 @@ impl HandlerCx<'_> {
     pub fn post(&self, command: &Command) -> Result<()> {
         let worker = self.context.worker();
         let posted = command.check(worker.serial());
-        let posted = posted.and_then(|()| self.context.post(command.lines()));
+        let posted = posted.and_then(|()| self.context.post(command.encoded()));
         posted.map_err(|cause| worker.fault(cause, || format!("post({command})")))
     }
 

@@ -86,7 +86,7 @@ impl<T: Pod> SendRequest<T> {
         let values = Values::new(values);
         let request = match sent {
             Some(sent) => sent,
-            None => context.begin_send(MessageBuffer::Own(values.lend(false)), to, slot.0)?,
+            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.0)?,
         };
         Ok(SendRequest { request: Some(request), values })
     }
@@ -142,7 +142,8 @@ impl<T: Pod> RecvRequest<T> {
     ) -> Result<RecvRequest<T>> {
         let room = size_of_val(&values[..]);
         let values = Values::new(values);
-        let request = context.begin_recv(room, || MessageBuffer::Own(values.lend(true)), from, slot.0)?;
+        let request =
+            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.0)?;
         Ok(RecvRequest { request: Some(request), values })
     }
 

@@ -63,7 +63,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let buffer =
             unsafe { RevocableBuffer::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_send(MessageBuffer::Own(buffer), to, slot.0)?;
+        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.0)?;
         self.list.request(ScopeRequest::Send(request, guard.keep()));
         Ok(())
     }
@@ -99,7 +99,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_recv(buffer.len(), || MessageBuffer::Own(buffer), from, slot.0)?;
+        let request =
+            self.context.begin_recv(buffer.len(), || MessageBuffer::Unregistered(buffer), from, slot.0)?;
         self.list.request(ScopeRequest::Receive(request, guard.keep()));
         Ok(())
     }

@@ -5,7 +5,7 @@
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
-use tasuki_collective::Combines;
+use tasuki_collective::ValueCombiner;
 use tasuki_core::os::simd::vectorized;
 use tasuki_core::queue::reduction::{Combine, ElementType, Operator, Reduction};
 
@@ -54,9 +54,9 @@ numbered! {
 }
 
 /// An operation in the form that collective calls take.
-pub(crate) struct Combined<'o, O>(pub(crate) &'o O);
+pub(crate) struct ReduceOpRef<'o, O>(pub(crate) &'o O);
 
-impl<T, O: ReduceOp<T>> Combines<T> for Combined<'_, O> {
+impl<T, O: ReduceOp<T>> ValueCombiner<T> for ReduceOpRef<'_, O> {
     fn combine(&self, left: &mut [T], right: &[T]) {
         self.0.combine(left, right);
     }
@@ -67,15 +67,15 @@ impl<T, O: ReduceOp<T>> Combines<T> for Combined<'_, O> {
 }
 
 /// An operation on values, applied to their bytes.
-pub(crate) struct OnBytes<T, O>(O, PhantomData<fn(T)>);
+pub(crate) struct ReduceOpOnBytes<T, O>(O, PhantomData<fn(T)>);
 
-impl<T, O> OnBytes<T, O> {
-    pub(crate) fn new(operation: O) -> OnBytes<T, O> {
-        OnBytes(operation, PhantomData)
+impl<T, O> ReduceOpOnBytes<T, O> {
+    pub(crate) fn new(operation: O) -> ReduceOpOnBytes<T, O> {
+        ReduceOpOnBytes(operation, PhantomData)
     }
 }
 
-impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for OnBytes<T, O> {
+impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for ReduceOpOnBytes<T, O> {
     fn combine(&self, left: &mut [u8], right: &[u8]) {
         if let (Ok(left), Ok(right)) = (bytemuck::try_cast_slice_mut(left), bytemuck::try_cast_slice(right)) {
             return self.0.combine(left, right);

@@ -1,13 +1,13 @@
 //! Starts a program as one rank or several: as a process of a job, as threads, or in the simulator.
 
-mod helper;
+mod helper_thread;
 mod local;
 mod process;
 mod rank;
 mod rank_options;
 mod simulated;
 
-pub(crate) use helper::Helper;
+pub(crate) use helper_thread::Helper;
 pub use local::{local, local_with};
 pub use process::{main, main_with};
 pub(crate) use rank_options::RankOptions;

@@ -5,7 +5,7 @@ use crate::expected_error::{ended, misused};
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// The size of bootstrap memory, as documented.
-const STARTER_BYTES: usize = 64 * 1024;
+const BOOTSTRAP_MEMORY_BYTES: usize = 64 * 1024;
 
 /// A1: the memory of every rank has an address of its own. The address is not null, gives the rank
 /// back, and is the same on all ranks.
@@ -30,7 +30,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
 /// A2: bootstrap memory is zero at the start. Allocated memory is zero, too, even where other
 /// memory was freed.
 pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
-    let mut found = vec![1_u8; STARTER_BYTES];
+    let mut found = vec![1_u8; BOOTSTRAP_MEMORY_BYTES];
     for rank in job.ranks() {
         job.get(job.bootstrap_memory(rank)?, &mut found)?;
         assert!(found.iter().all(|&byte| byte == 0), "bootstrap memory of rank {rank} is not zero");
@@ -48,16 +48,20 @@ pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
 }
 
 /// A3: every rank can access bootstrap memory up to its last byte, and no further.
-pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
+pub fn a3_bootstrap_memory_ends(job: &Job) -> Result<()> {
     let peer = next(job);
     let start = job.bootstrap_memory(peer)?;
-    job.put(start.at(STARTER_BYTES - 1), &[job.rank().0 as u8 + 1])?;
+    job.put(start.at(BOOTSTRAP_MEMORY_BYTES - 1), &[job.rank().0 as u8 + 1])?;
     job.barrier()?;
     let mut last = [0];
-    job.get(job.bootstrap_memory(job.rank())?.at(STARTER_BYTES - 1), &mut last)?;
+    job.get(job.bootstrap_memory(job.rank())?.at(BOOTSTRAP_MEMORY_BYTES - 1), &mut last)?;
     assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
-    misused(job, job.put(start.at(STARTER_BYTES), &[1]), &["are not inside one registration", "hint:"]);
-    misused(job, job.put(start.at(STARTER_BYTES - 1), &[1, 2]), &["2 bytes", "hint:"]);
+    misused(
+        job,
+        job.put(start.at(BOOTSTRAP_MEMORY_BYTES), &[1]),
+        &["are not inside one registration", "hint:"],
+    );
+    misused(job, job.put(start.at(BOOTSTRAP_MEMORY_BYTES - 1), &[1, 2]), &["2 bytes", "hint:"]);
     Ok(())
 }
 

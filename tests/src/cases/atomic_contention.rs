@@ -11,7 +11,7 @@ use tasuki::{After, AtomicOp, GlobalPtr, Handle, Job, Rank, Result};
 pub fn c7_fetch_adds_are_exact(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     for kind in KINDS {
-        let each = if kind == Kind::Shared { effort(job, 100_000, 300) } else { effort(job, 2_000, 100) };
+        let each = if kind == Kind::Job { effort(job, 100_000, 300) } else { effort(job, 2_000, 100) };
         let results = job.alloc::<u64>(each)?;
         let word: GlobalPtr<u64> = areas.on(kind, last(job)).cast();
         job.barrier()?;
@@ -70,7 +70,7 @@ pub fn c7_nonblocking_adds_are_exact(job: &Job) -> Result<()> {
 pub fn c7_bits_of_one_word(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
     for kind in KINDS {
-        let rounds = if kind == Kind::Shared { effort(job, 20_000, 60) } else { effort(job, 300, 20) };
+        let rounds = if kind == Kind::Job { effort(job, 20_000, 60) } else { effort(job, 300, 20) };
         let word: GlobalPtr<u64> = areas.on(kind, Rank(0)).cast();
         let bit = 1_u64 << (job.rank().0 * 3);
         for _ in 0..rounds {

@@ -178,9 +178,9 @@ pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
             far(world, [1_u8, 2, 3], count)?;
         }
         calls(world, 100, round)?;
-        let walks =
+        let cached_executions =
             !is_simulated(job) && job.size() > 1 && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none();
-        assert_eq!(job.memory().plans > before, walks);
+        assert_eq!(job.memory().plans > before, cached_executions);
         assert!(job.memory().plans < 130 << 20, "{:?}", job.memory());
         world.quiesce()?;
         other.quiesce()?;
@@ -254,7 +254,7 @@ pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
 /// Long broadcasts between two members, repeated until the library has tried its variants and
 /// chosen one. They are also long enough for pieces. The root changes in some and stays in others,
 /// and other calls come between them.
-pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
+pub fn j_long_calls_of_two_try_other_variants(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let calls = if is_simulated(job) { 2 } else { 200 };
     for (bytes, changes) in [(150_001, true), (150_001, false), (700_000, true)] {

@@ -22,7 +22,7 @@ pub(super) struct Desk {
 /// A copy that the handler `deliver` should make, and the signal to raise when it is done.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Order {
+struct Delivery {
     from: GlobalPtr<u64>,
     to: GlobalPtr<u64>,
     done: RemoteSignal,
@@ -95,7 +95,7 @@ pub(crate) fn handlers() -> Handlers {
         .follow_ups(1, 2)
         .add("panics", |cx: &HandlerCx<'_>, ()| assert!(cx.size() == 0, "there are ranks"))
         .add("comes apart", |_: &HandlerCx<'_>, ()| -> () { std::panic::panic_any(ComesApart) })
-        .add_fallible("deliver", |cx: &HandlerCx<'_>, order: Order| {
+        .add_fallible("deliver", |cx: &HandlerCx<'_>, order: Delivery| {
             cx.post(&Command::copy(order.from, order.to, order.count as usize).then(order.done.add(1)))
         })
         .follow_ups(0, 1)
@@ -307,7 +307,7 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
         there.fill(round * 1000 + u64::from(me.0))?;
         job.barrier()?;
         let done = arrived.on(me);
-        let order = Order { from: there.on(to), to: here.on(me), done, count: COUNT as u64 };
+        let order = Delivery { from: there.on(to), to: here.on(me), done, count: COUNT as u64 };
         let () = job.call_with_reply(to, "deliver", &order)?.wait()?;
         arrived.wait_at_least(round)?;
         assert_eq!(here.to_vec()?, vec![round * 1000 + u64::from(to.0); COUNT]);

@@ -36,8 +36,8 @@ const OWNER: Rank = Rank(1);
 /// exists.
 fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
     let owner = job.rank() == OWNER;
-    let local = (owner && kind == Kind::Shared).then(|| job.alloc_local::<u8>(size)).transpose()?;
-    let own = (owner && kind == Kind::Own).then(|| job.register(vec![0_u8; size])).transpose()?;
+    let local = (owner && kind == Kind::Job).then(|| job.alloc_local::<u8>(size)).transpose()?;
+    let own = (owner && kind == Kind::Program).then(|| job.register(vec![0_u8; size])).transpose()?;
     let place = local.as_ref().map(Array::pointer).or(own.as_ref().map(Registered::pointer));
     let far = tell_all(job, place.unwrap_or(GlobalPtr::NULL))?[OWNER.index()];
     let seen = |seed: u8, what: &str| -> Result<()> {

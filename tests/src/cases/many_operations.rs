@@ -21,17 +21,17 @@ fn word(index: usize) -> u64 {
 /// 10^6 copies of one word each; the rank completes none before all are issued. All must arrive.
 pub fn b9_a_million_copies(job: &Job) -> Result<()> {
     let count = effort(job, 1_000_000, 5_000);
-    flood(job, Kind::Shared, count, &|_| After::Nothing)
+    flood(job, Kind::Job, count, &|_| After::Nothing)
 }
 
 /// As above, into registered memory of the owner, where copies may be requests.
 pub fn b9_copies_to_own_memory(job: &Job) -> Result<()> {
-    flood(job, Kind::Own, effort(job, 100_000, 3_000), &|_| After::Nothing)
+    flood(job, Kind::Program, effort(job, 100_000, 3_000), &|_| After::Nothing)
 }
 
 /// As above, in one long chain, each copy after the one before.
 pub fn b9_a_chain_of_copies(job: &Job) -> Result<()> {
-    let counts = [(Kind::Shared, effort(job, 20_000, 3_000)), (Kind::Own, effort(job, 5_000, 1_000))];
+    let counts = [(Kind::Job, effort(job, 20_000, 3_000)), (Kind::Program, effort(job, 5_000, 1_000))];
     counts.into_iter().try_for_each(|(kind, count)| flood(job, kind, count, &After::Exact))
 }
 

@@ -7,12 +7,12 @@ use tasuki::{Array, GlobalPtr, Job, Rank, Registered, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Job memory, allocated on all ranks.
-    Shared,
+    Job,
     /// Memory of the program that it registered.
-    Own,
+    Program,
 }
 
-pub(crate) const KINDS: [Kind; 2] = [Kind::Shared, Kind::Own];
+pub(crate) const KINDS: [Kind; 2] = [Kind::Job, Kind::Program];
 
 /// One area of bytes in each kind of memory on every rank.
 #[derive(Debug)]
@@ -34,24 +34,24 @@ impl Areas {
     /// The start of the area of `kind` on `rank`.
     pub(crate) fn on(&self, kind: Kind, rank: Rank) -> GlobalPtr<u8> {
         match kind {
-            Kind::Shared => self.shared.on(rank),
-            Kind::Own => self.owns[rank.index()],
+            Kind::Job => self.shared.on(rank),
+            Kind::Program => self.owns[rank.index()],
         }
     }
 
     /// The present bytes of this rank's area, read without the fabric.
     pub(crate) fn image(&self, kind: Kind) -> Result<Vec<u8>> {
         match kind {
-            Kind::Shared => self.shared.to_vec(),
-            Kind::Own => Ok(self.own.to_vec()),
+            Kind::Job => self.shared.to_vec(),
+            Kind::Program => Ok(self.own.to_vec()),
         }
     }
 
     /// Writes this rank's area before other ranks access it.
     pub(crate) fn set(&self, job: &Job, kind: Kind, image: &[u8]) -> Result<()> {
         match kind {
-            Kind::Shared => self.shared.write(0, image),
-            Kind::Own => job.put(self.owns[job.rank().index()], image),
+            Kind::Job => self.shared.write(0, image),
+            Kind::Program => job.put(self.owns[job.rank().index()], image),
         }
     }
 

@@ -62,7 +62,7 @@ pub fn b4_chain_by_handles(job: &Job) -> Result<()> {
             if job.rank() == ISSUER {
                 areas.fill(job, 0)?;
                 let a = areas.on(hop, ISSUER);
-                let (b, c) = (areas.on(Kind::Shared, KEEPER), areas.on(hop, ISSUER).at(2 * len));
+                let (b, c) = (areas.on(Kind::Job, KEEPER), areas.on(hop, ISSUER).at(2 * len));
                 let first = job.copy(areas.on(remote, last(job)), a, len, After::Nothing)?;
                 let second = job.copy(a, b, len, After::Exact(first))?;
                 let third = job.copy(b, c, len, After::Exact(second))?;
@@ -160,11 +160,11 @@ pub fn b7_cont_on_one_path(job: &Job) -> Result<()> {
         let gate = Gate::new(job)?;
         if job.rank() == ISSUER {
             for round in 1..20 {
-                job.put(areas.on(Kind::Shared, ISSUER).at(round * len), &pattern::bytes(round as u64, len))?;
+                job.put(areas.on(Kind::Job, ISSUER).at(round * len), &pattern::bytes(round as u64, len))?;
             }
             let mut end = gate.close(job)?;
             for round in 1..20 {
-                let from = areas.on(Kind::Shared, ISSUER).at(round * len);
+                let from = areas.on(Kind::Job, ISSUER).at(round * len);
                 end = job.copy(from, areas.on(kind, KEEPER), len, After::Cont)?;
             }
             gate.open(job)?;
@@ -212,7 +212,7 @@ pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
         let words = words(job)?;
         // More operations than the keeper has room for while it makes no call.
         let held = (0..effort(job, 200, 20)).try_fold(Handle::NULL, |_, _| gate.close(job))?;
-        let elsewhere = areas.on(Kind::Own, last(job)).cast::<u64>();
+        let elsewhere = areas.on(Kind::Program, last(job)).cast::<u64>();
         let other = job.iatomic(elsewhere, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
         let after = copy_word(job, &words, 1, After::Exact(other))?;
         arrival(job, &words, 1, after)?;

@@ -128,7 +128,7 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
 
 /// An operation panics in a plan that other ranks may execute. The start ends with an error on all
 /// members, and so does the next `quiesce`, once.
-pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
+pub fn j_queue_plans_whose_operation_panics(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
     let flat = flat.expect("there is an algorithm flat");
@@ -157,7 +157,7 @@ pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
 
 /// As above, where each member executes its own steps, and others still wait for the steps of the
 /// member whose operation panicked.
-pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
+pub fn j_executions_whose_operation_panics_among_others(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there other ranks may execute a plan
     }

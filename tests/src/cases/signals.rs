@@ -195,7 +195,7 @@ pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let word = tasuki::GlobalPtr::<u64>::new(tasuki::GlobalAddress::from_bits(bits));
     let areas = Areas::new(job, 8)?;
     let texts = ["is in signal memory", "hint: raise signals"];
-    for kind in [Kind::Shared, Kind::Own] {
+    for kind in [Kind::Job, Kind::Program] {
         let own = areas.on(kind, job.rank()).cast();
         crate::expected_error::misused(
             job,

@@ -1,7 +1,7 @@
 //! Messages from the ranks of the demonstration to the command that started them: one line of JSON
 //! each, on standard output.
 
-use super::report::Report;
+use super::report::DemoReport;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
@@ -15,7 +15,7 @@ pub(super) enum News {
     /// This many iterations of the serial run are done.
     Compared(usize),
     /// The demonstration is done.
-    Done(Report),
+    Done(DemoReport),
 }
 
 impl News {

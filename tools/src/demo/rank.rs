@@ -1,7 +1,7 @@
 //! One rank of the demonstration: a process that the command started.
 
 use super::news::News;
-use super::report::{Report, Row};
+use super::report::{DemoReport, RankRow};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
@@ -59,13 +59,13 @@ fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
     let rows: Vec<usize> = solution.parts.iter().map(|part| part.rows as usize).collect();
     let picture = Picture::draw_field(field, &rows);
     picture.save(&args.output).map_err(|error| unwritable(args, &error))?;
-    News::Done(Report {
+    News::Done(DemoReport {
         iterations: args.iterations,
         residual: solution.residual,
         difference: difference.map(|difference| difference.max),
         pixels: (picture.width(), picture.height()),
         gathered: solution.gathered.into(),
-        rows: solution.parts.iter().map(Row::from).collect(),
+        rows: solution.parts.iter().map(RankRow::from).collect(),
     })
     .tell();
     match difference {

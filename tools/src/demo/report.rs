@@ -11,7 +11,7 @@ const WIDTH: u16 = 100;
 
 /// What rank 0 reports at the end.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     pub(super) iterations: usize,
     /// The largest difference between a cell and the mean of its neighbours.
     pub(super) residual: f64,
@@ -22,7 +22,7 @@ pub(super) struct Report {
     /// What rank 0 got from the other ranks at the end.
     pub(super) gathered: Transfers,
     /// One row for each rank.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RankRow>,
 }
 
 /// Transfers of one kind.
@@ -35,7 +35,7 @@ pub(super) struct Transfers {
 
 /// A rank's row of the table.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct RankRow {
     rows: u64,
     put: Transfers,
     seconds: f64,
@@ -53,10 +53,10 @@ impl From<TransferCount> for Transfers {
     }
 }
 
-impl From<&RankReport> for Row {
-    fn from(part: &RankReport) -> Row {
+impl From<&RankReport> for RankRow {
+    fn from(part: &RankReport) -> RankRow {
         let share = |moved: &TransferCount| moved.nanoseconds as f64 / part.nanoseconds.max(1) as f64;
-        Row {
+        RankRow {
             rows: part.rows,
             put: part.put.into(),
             seconds: part.nanoseconds as f64 / 1e9,
@@ -66,10 +66,10 @@ impl From<&RankReport> for Row {
     }
 }
 
-impl Report {
+impl DemoReport {
     /// The whole report as text.
     pub(super) fn text(&self, picture: &Path) -> String {
-        let Report { iterations, residual, pixels: (width, height), .. } = self;
+        let DemoReport { iterations, residual, pixels: (width, height), .. } = self;
         let seconds = self.rows.iter().map(|row| row.seconds).fold(0.0, f64::max);
         let difference = match self.difference {
             None => "none, every bit is the same".to_string(),

@@ -2,7 +2,7 @@
 //! plain lines if standard error is no terminal.
 
 use super::news::News;
-use super::report::Report;
+use super::report::DemoReport;
 use crate::run::Stream;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
@@ -25,7 +25,7 @@ pub(super) struct Screen {
     pids: Vec<Option<u32>>,
     /// The current stage, one of the constants above.
     stage: &'static str,
-    report: Option<Report>,
+    report: Option<DemoReport>,
 }
 
 impl Screen {
@@ -49,7 +49,7 @@ impl Screen {
     }
 
     /// Removes the bar. Returns the report if it has come.
-    pub(super) fn close(&mut self) -> Option<Report> {
+    pub(super) fn close(&mut self) -> Option<DemoReport> {
         if self.report.is_some() {
             self.bar.finish_and_clear();
         }

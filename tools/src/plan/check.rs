@@ -19,12 +19,12 @@ const STEPS_MAX: usize = 12;
 const WRONG: u8 = 1;
 
 #[derive(Serialize)]
-struct Report {
-    plans: Vec<Row>,
+struct JsonReport {
+    plans: Vec<CheckRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CheckRow {
     name: String,
     title: String,
     proven: bool,
@@ -63,8 +63,9 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
     let limit = proof::limit();
     let outcomes: Vec<Outcome> = plans.iter().map(|plan| prove(&plan.schedule, limit)).collect();
     if json {
-        let rows: Vec<Row> = plans.iter().zip(&outcomes).map(|(plan, outcome)| row(plan, outcome)).collect();
-        print(&format!("{}\n", serde_json::to_string_pretty(&Report { plans: rows })?))?;
+        let rows: Vec<CheckRow> =
+            plans.iter().zip(&outcomes).map(|(plan, outcome)| row(plan, outcome)).collect();
+        print(&format!("{}\n", serde_json::to_string_pretty(&JsonReport { plans: rows })?))?;
     } else if let [(plan, outcome)] = &plans.iter().zip(&outcomes).collect::<Vec<_>>()[..] {
         print(&one(plan, outcome)?)?;
     } else {
@@ -105,7 +106,7 @@ fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
     Ok(if measured.is_ok() { 0 } else { WRONG })
 }
 
-fn row(plan: &Plan, outcome: &Outcome) -> Row {
+fn row(plan: &Plan, outcome: &Outcome) -> CheckRow {
     let (mut fault, mut large, mut numbers) = (None, None, None);
     match outcome {
         Outcome::Right(CheckReport { ranks, steps, depth, busiest_bytes, queue_steps_max }) => {
@@ -118,7 +119,7 @@ fn row(plan: &Plan, outcome: &Outcome) -> Row {
     }
     let proven = matches!(outcome, Outcome::Right(_));
     let (name, title) = (plan.schedule.name().to_string(), plan.title.clone());
-    Row { name, title, proven, fault, too_large: large, numbers }
+    CheckRow { name, title, proven, fault, too_large: large, numbers }
 }
 
 /// The text about one plan.
@@ -201,7 +202,7 @@ fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
 /// Steps that raise the signals on which a rank's start ends.
 fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
     let part = schedule.part(rank);
-    let waited: BTreeSet<_> = part.finished().iter().map(|trigger| trigger.signal).collect();
+    let waited: BTreeSet<_> = part.finish_conditions().iter().map(|trigger| trigger.signal).collect();
     let raises = |step: &Step| {
         step.effects().any(|effect| effect.rank as usize == rank && waited.contains(&effect.signal))
     };
@@ -211,7 +212,7 @@ fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
 /// Steps that raise the signal `name` of rank `whose`.
 fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, usize)> {
     let owner = schedule.part(whose);
-    let is_it = |signal: usize| owner.counters().get(signal).is_some_and(|counter| counter.name == name);
+    let is_it = |signal: usize| owner.signal_decls().get(signal).is_some_and(|counter| counter.name == name);
     let raises = move |step: &Step| {
         step.effects().any(|effect| effect.rank as usize == whose && is_it(effect.signal.index()))
     };
@@ -222,7 +223,7 @@ fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, us
 fn waiting(schedule: &Schedule, rank: usize, name: &str) -> BTreeSet<(usize, usize)> {
     let part = schedule.part(rank);
     let is_it = |step: &Step| {
-        part.counters().get(step.trigger.signal.index()).is_some_and(|counter| counter.name == name)
+        part.signal_decls().get(step.trigger.signal.index()).is_some_and(|counter| counter.name == name)
     };
     let steps = part.steps().iter().enumerate().filter(|(_, step)| is_it(step));
     steps.map(|(number, _)| (rank, number)).collect()

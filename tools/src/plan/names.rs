@@ -35,8 +35,8 @@ pub(super) struct Names<'s> {
 impl Own {
     fn of(part: &RankPart) -> Own {
         Own {
-            buffers: told_apart(part.rooms().iter().map(|room| &room.name)),
-            signals: told_apart(part.counters().iter().map(|counter| &counter.name)),
+            buffers: told_apart(part.buffer_decls().iter().map(|room| &room.name)),
+            signals: told_apart(part.signal_decls().iter().map(|counter| &counter.name)),
         }
     }
 

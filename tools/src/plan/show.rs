@@ -61,18 +61,18 @@ fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
         let pieces: Vec<_> = steps.map(|(number, step)| names.step(number, step)).collect();
         text += &names::lines(&pieces);
     }
-    let ends: Vec<String> = part.finished().iter().map(|trigger| names.trigger(trigger)).collect();
+    let ends: Vec<String> = part.finish_conditions().iter().map(|trigger| names.trigger(trigger)).collect();
     let ends = if ends.is_empty() { "at once".into() } else { format!("when {}", ends.join(" and ")) };
     let _ = writeln!(text, "{}", wrap("  is over  ", &ends, " and ", NAME));
     text
 }
 
 fn buffers(part: &RankPart, names: &Names<'_>) -> Vec<String> {
-    let rooms = part.rooms().iter().enumerate();
+    let rooms = part.buffer_decls().iter().enumerate();
     let one = |(number, room): (usize, &tasuki_schedule::BufferDecl)| {
         let name =
             tasuki_schedule::BufferId::numbered(number).map_or_else(String::new, |it| names.buffer(it));
-        match room.used {
+        match room.kind {
             BufferKind::User => format!("{name} {} B", room.bytes),
             BufferKind::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
             BufferKind::Swapped(both) => {
@@ -86,7 +86,7 @@ fn buffers(part: &RankPart, names: &Names<'_>) -> Vec<String> {
 
 /// The signals, with the amount that each grows in a start.
 fn signals(part: &RankPart, names: &Names<'_>) -> Vec<String> {
-    let counters = part.counters().iter().enumerate().skip(1);
+    let counters = part.signal_decls().iter().enumerate().skip(1);
     let one = |(number, counter): (usize, &tasuki_schedule::SignalDecl)| {
         let signal = tasuki_schedule::SignalId::numbered(number);
         format!("{} {}", signal.map_or_else(String::new, |it| names.signal(it)), counter.per_start)

@@ -70,16 +70,16 @@ pub(super) struct Job {
 }
 
 /// What is determined before any process is started.
-struct Plan {
+struct LaunchPlan {
     program: PathBuf,
     processors: Vec<usize>,
 }
 
-impl Plan {
-    fn new(options: &Options, environment: &ForRanks) -> anyhow::Result<Plan> {
+impl LaunchPlan {
+    fn new(options: &Options, environment: &ForRanks) -> anyhow::Result<LaunchPlan> {
         let allowed = affinity::allowed();
         let processors = binding::place(options.bind.as_ref(), options.ranks, options.way, &allowed)?;
-        Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
+        Ok(LaunchPlan { program: program::find(&options.program, environment.path())?, processors })
     }
 
     /// A program that the system refuses to start is misuse; a system that cannot start more
@@ -102,7 +102,7 @@ impl Job {
     pub(super) fn start(mut options: Options) -> anyhow::Result<Job> {
         let started = Instant::now();
         let environment = ForRanks::new(&options.env)?;
-        let mut plan = Plan::new(&options, &environment)?;
+        let mut plan = LaunchPlan::new(&options, &environment)?;
         let count = options.processes();
         let trace = environment.settings.trace.as_ref();
         let trace = trace.map(|to| Trace::begin(&to.file, options.ranks)).transpose()?;
@@ -163,7 +163,12 @@ impl Job {
         Ok(job)
     }
 
-    fn start_processes(&mut self, plan: &Plan, environment: &ForRanks, files: Rlimit) -> anyhow::Result<()> {
+    fn start_processes(
+        &mut self,
+        plan: &LaunchPlan,
+        environment: &ForRanks,
+        files: Rlimit,
+    ) -> anyhow::Result<()> {
         for index in 0..self.options.processes() {
             let carried = index == 0 && self.options.input && StdinForwarder::is_needed();
             let input = match (carried, index == 0 && self.options.input) {

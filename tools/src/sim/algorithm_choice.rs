@@ -11,7 +11,7 @@ use tasuki_schedule::network::{Network, Time};
 use tasuki_schedule::shape::{Counts, Placement, Shape};
 
 /// What the user asks for.
-pub(super) struct Wanted<'w> {
+pub(super) struct ChoiceWanted<'w> {
     pub(super) shape: &'w Shape,
     pub(super) network: &'w Network,
     pub(super) algorithm: Option<&'w str>,
@@ -52,8 +52,8 @@ struct Needs {
 
 impl Choice {
     /// Chooses the algorithm.
-    pub(super) fn make(wanted: &Wanted<'_>) -> anyhow::Result<Choice> {
-        let Wanted { shape, segments, .. } = *wanted;
+    pub(super) fn make(wanted: &ChoiceWanted<'_>) -> anyhow::Result<Choice> {
+        let ChoiceWanted { shape, segments, .. } = *wanted;
         if let Some(name) = wanted.algorithm {
             let algorithm = named(shape, name)?;
             return Choice::of(algorithm, needs(algorithm, wanted), wanted, "as asked for".into());
@@ -92,7 +92,7 @@ impl Choice {
     fn of(
         algorithm: &Algorithm,
         needs: Needs,
-        wanted: &Wanted<'_>,
+        wanted: &ChoiceWanted<'_>,
         reason: String,
     ) -> anyhow::Result<Choice> {
         if needs.bytes > wanted.memory {
@@ -104,14 +104,14 @@ impl Choice {
 }
 
 /// All algorithms that fit, each with what it needs.
-fn fitting(wanted: &Wanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
+fn fitting(wanted: &ChoiceWanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
     let fits = |algorithm: &&Algorithm| (algorithm.fits)(wanted.shape);
     let all = wanted.shape.operation.algorithms().filter(fits);
     all.map(|algorithm| (algorithm, needs(algorithm, wanted))).collect()
 }
 
 /// Explains why an algorithm is not simulated, and names an alternative.
-fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
+fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> String {
     let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
     let Needs { commands, bytes } = needs;
     let (bytes, there) = (units::show(bytes), units::show(wanted.memory));
@@ -130,7 +130,7 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
     let mut fewer = if matches!(wanted.shape.counts, Counts::Equal(_)) { ranks / 2 } else { 0 };
     while fewer > 1 {
         let shape = Shape { ranks: fewer, root: wanted.shape.root.min(fewer - 1), ..wanted.shape.clone() };
-        if let Some((other, _)) = least(&Wanted { shape: &shape, ..*wanted }) {
+        if let Some((other, _)) = least(&ChoiceWanted { shape: &shape, ..*wanted }) {
             return format!(
                 "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
                  among {fewer}, --algorithm {} would do",
@@ -143,13 +143,16 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
 }
 
 /// The algorithm that needs least memory, if there is enough for it.
-fn least(wanted: &Wanted<'_>) -> Option<(&'static Algorithm, Needs)> {
+fn least(wanted: &ChoiceWanted<'_>) -> Option<(&'static Algorithm, Needs)> {
     let there_is = |(_, needs): &(&Algorithm, Needs)| needs.bytes <= wanted.memory;
     fitting(wanted).into_iter().filter(there_is).min_by_key(|(_, needs)| needs.bytes)
 }
 
 /// The fastest of the fitting algorithms and its time, if all of them have few commands.
-fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, Needs)]) -> Option<(&'a Algorithm, Time)> {
+fn quickest<'a>(
+    wanted: &ChoiceWanted<'_>,
+    fitting: &[(&'a Algorithm, Needs)],
+) -> Option<(&'a Algorithm, Time)> {
     if fitting.iter().any(|(_, needs)| needs.commands > TRIED_COMMANDS) {
         return None;
     }
@@ -190,7 +193,7 @@ const STEPS_LOOKED_AT: u64 = 4_000_000;
 /// Estimates what a simulation needs. It inspects some ranks as representatives, and those that may
 /// have more to do. If parts already grow with the number of ranks on few ranks, it extrapolates
 /// from there, since making the large parts would take long.
-fn needs(algorithm: &Algorithm, wanted: &Wanted<'_>) -> Needs {
+fn needs(algorithm: &Algorithm, wanted: &ChoiceWanted<'_>) -> Needs {
     const FEW: usize = 512;
     let (shape, ranks) = (wanted.shape, wanted.shape.ranks);
     let of_few = |ranks: usize| {
@@ -268,7 +271,7 @@ mod tests {
     ) -> Result<String, String> {
         let shape = Shape::new(operation, ranks, 0, 8192);
         let network = Network::new(Topology::Crossbar(ranks as u64), 1);
-        let wanted = Wanted { shape: &shape, network: &network, algorithm, segments: 1, memory };
+        let wanted = ChoiceWanted { shape: &shape, network: &network, algorithm, segments: 1, memory };
         Choice::make(&wanted).map(|choice| choice.name).map_err(|error| error.to_string())
     }
 
@@ -302,7 +305,8 @@ mod tests {
     fn what_one_rank_alone_has_to_do_counts_once() {
         let shape = Shape::new(CollectiveKind::Gather, 100_000, 7, 8);
         let network = Network::new(Topology::Crossbar(100_000), 1);
-        let wanted = Wanted { shape: &shape, network: &network, algorithm: None, segments: 1, memory: 0 };
+        let wanted =
+            ChoiceWanted { shape: &shape, network: &network, algorithm: None, segments: 1, memory: 0 };
         let flat = shape.operation.algorithms().find(|one| one.name == "flat").unwrap();
         let found = needs(flat, &wanted).commands;
         let schedule = flat.schedule(&shape, 1);

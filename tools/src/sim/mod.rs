@@ -19,7 +19,7 @@ mod workload;
 
 use crate::arguments::proof::warn_of_unproven;
 use crate::arguments::{CollectiveArgs, is_file, read, segments_to_simulate, text};
-use algorithm_choice::{Choice, Wanted};
+use algorithm_choice::{Choice, ChoiceWanted};
 use anyhow::Context;
 use network_costs::Costs;
 use std::path::PathBuf;
@@ -140,10 +140,10 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
     let Choice { name, reason, segments, .. } = &choice;
     let (workload, network, segments) = (&workload, &network, *segments);
-    tell(&report::Report { workload, network, name, reason, segments, args, simulated }, json)
+    tell(&report::SimReport { workload, network, name, reason, segments, args, simulated }, json)
 }
 
-fn tell(report: &report::Report<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
+fn tell(report: &report::SimReport<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
     if let Some(sink) = json {
         sink.replace(&report.line()?)?;
     }
@@ -172,7 +172,10 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
     memory_for(goal.simulation_bytes())?;
     let simulated = goal.simulate(&network).with_context(|| format!("{file} cannot be simulated"))?;
     let (workload, network, reason) = (&workload, &network, "as the file says");
-    tell(&report::Report { workload, network, name: "goal", reason, segments: None, args, simulated }, json)
+    tell(
+        &report::SimReport { workload, network, name: "goal", reason, segments: None, args, simulated },
+        json,
+    )
 }
 
 /// Refuses a simulation that needs more memory than is available.
@@ -210,7 +213,7 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     let mut shape = args.asked.shape("tasuki sim", what)?;
     let network = network(args, shape.ranks, shape.placement.per_node)?;
     shape.placement.torus = torus(&shape, &network);
-    let wanted = Wanted {
+    let wanted = ChoiceWanted {
         shape: &shape,
         network: &network,
         algorithm: args.algorithm.as_deref(),

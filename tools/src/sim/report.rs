@@ -9,7 +9,7 @@ use tasuki_schedule::SimulationReport;
 use tasuki_schedule::network::{Network, Time};
 
 /// What the report contains.
-pub(super) struct Report<'r> {
+pub(super) struct SimReport<'r> {
     pub(super) workload: &'r Workload,
     pub(super) network: &'r Network,
     /// The algorithm, the reason for it, and the number of segments unless the schedule is from a
@@ -63,7 +63,7 @@ struct Line<'l> {
 /// The width of the table, in columns.
 const WIDTH: u16 = 100;
 
-impl Report<'_> {
+impl SimReport<'_> {
     /// Time of one start, in seconds.
     fn each(&self) -> f64 {
         self.simulated.time.as_seconds() / f64::from(self.args.starts)
@@ -80,7 +80,7 @@ impl Report<'_> {
 
     /// The table.
     pub(super) fn table(&self) -> String {
-        let Report { workload, network, name, reason, segments, args, simulated } = self;
+        let SimReport { workload, network, name, reason, segments, args, simulated } = self;
         let ranks = workload.ranks;
         let from = workload.root.map(|root| format!(", from rank {root}")).unwrap_or_default();
         let cut = segments.map_or("as the file says".into(), |count| format!("{count}, where it cuts"));
@@ -146,7 +146,7 @@ impl Report<'_> {
 
     /// The line of JSON.
     pub(super) fn line(&self) -> anyhow::Result<String> {
-        let Report { workload, network, name, segments, args, simulated, .. } = self;
+        let SimReport { workload, network, name, segments, args, simulated, .. } = self;
         let costs = &network.parameters;
         let link = self.link();
         let line = Line {

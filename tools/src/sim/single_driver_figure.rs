@@ -74,11 +74,11 @@ struct Point {
 struct Both {
     what: &'static str,
     spread: Vec<Point>,
-    rooted: Vec<Point>,
+    driven: Vec<Point>,
 }
 
 /// A panel: curves of values over ranks. Curves of a single driver are dashed.
-struct Panel<'p> {
+struct DriverPanel<'p> {
     caption: &'static str,
     curves: Vec<(&'p Both, RGBColor)>,
     value: fn(&Point) -> f64,
@@ -95,19 +95,19 @@ pub(super) fn svg(ranks_max: usize) -> anyhow::Result<String> {
     let memory = [&bcast, &allgathers[0], &allgathers[1]];
     // The allgather has the same colour in both panels.
     let panels = [
-        Panel {
+        DriverPanel {
             caption: "Broadcast down a binary tree: time",
             curves: bcasts.iter().zip(COLORS).collect(),
             value: seconds,
             label: time,
         },
-        Panel {
+        DriverPanel {
             caption: "Allgather of 8 B: time",
             curves: allgathers.iter().zip(COLORS[1..].iter().copied()).collect(),
             value: seconds,
             label: time,
         },
-        Panel {
+        DriverPanel {
             caption: "Lists of the rank that has most",
             curves: memory.into_iter().zip(COLORS).collect(),
             value: |point| point.bytes as f64,
@@ -126,7 +126,7 @@ impl Case {
             let ranks = self.ranks.iter().filter(|ranks| **ranks <= ranks_max);
             ranks.map(|&ranks| self.point(ranks, by)).collect::<anyhow::Result<Vec<_>>>()
         };
-        Ok(Both { what: self.what, spread: points(None)?, rooted: points(Some(0))? })
+        Ok(Both { what: self.what, spread: points(None)?, driven: points(Some(0))? })
     }
 
     fn point(&self, ranks: usize, by: Option<usize>) -> anyhow::Result<Point> {
@@ -162,7 +162,7 @@ fn bytes(bytes: f64) -> String {
     format!("{:.0} {name}", bytes / unit)
 }
 
-fn compose(root: &Area<'_>, panels: &[Panel<'_>; 3]) -> Drawn {
+fn compose(root: &Area<'_>, panels: &[DriverPanel<'_>; 3]) -> Drawn {
     root.fill(&WHITE)?;
     let (title, rest) = root.split_vertically(TITLE_HEIGHT);
     let line = "Lists of all ranks, and one list that one rank runs: simulated on a torus";
@@ -174,12 +174,12 @@ fn compose(root: &Area<'_>, panels: &[Panel<'_>; 3]) -> Drawn {
     Ok(())
 }
 
-impl Panel<'_> {
+impl DriverPanel<'_> {
     fn draw(&self, area: &Area<'_>) -> Drawn {
         let (head, body) = area.split_vertically(LEGEND_HEIGHT);
         head.draw_text(self.caption, &text(16), (24, 6))?;
         self.explain(&head)?;
-        let points = || self.curves.iter().flat_map(|(both, _)| both.spread.iter().chain(&both.rooted));
+        let points = || self.curves.iter().flat_map(|(both, _)| both.spread.iter().chain(&both.driven));
         let values = || points().map(self.value);
         let most = points().map(|point| point.ranks).max().unwrap_or(1) as f64;
         let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN_POSITIVE, f64::max));
@@ -203,9 +203,9 @@ impl Panel<'_> {
         for &(both, color) in &self.curves {
             let at = |point: &Point| ((point.ranks as f64).log10(), (self.value)(point).log10());
             chart.draw_series(LineSeries::new(both.spread.iter().map(at), color.stroke_width(2)))?;
-            let dashed = both.rooted.iter().map(at);
+            let dashed = both.driven.iter().map(at);
             chart.draw_series(DashedLineSeries::new(dashed, 6, 4, color.stroke_width(2)))?;
-            let dots = both.spread.iter().chain(&both.rooted).map(at);
+            let dots = both.spread.iter().chain(&both.driven).map(at);
             chart.draw_series(dots.map(|point| Circle::new(point, 3, color.filled())))?;
         }
         Ok(())

@@ -27,7 +27,7 @@ impl Workload {
             Counts::Equal(bytes) => *bytes,
             Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),
             Counts::Graph(neighbours) => {
-                let edges = (0..shape.ranks).flat_map(|rank| neighbours.given(rank));
+                let edges = (0..shape.ranks).flat_map(|rank| neighbours.sent_blocks(rank));
                 edges.map(|(edge, _)| edge.bytes).max().unwrap_or(0)
             }
         };

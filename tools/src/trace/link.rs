@@ -456,7 +456,7 @@ mod tests {
         let plain = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
         let mut command = Command::new(Action::Nothing);
         command.trigger = Some(Trigger { signal: 3, threshold: 2 });
-        let brief = CommandSummary::of(&command.lines());
+        let brief = CommandSummary::of(&command.encode());
         for value in [Some(1), None] {
             let second = value.map(|value| value + 1);
             let sheet = link(&[part(

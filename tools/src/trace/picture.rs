@@ -3,7 +3,7 @@
 
 use super::colours::{BAND, CAUSE, COURSE, DATA, FAILED, FAINT, INK, kind, meaning, of};
 use super::lanes::{Kind, UNDER_WAY};
-use super::reading::{Arrow, Box, Lane, Mark, Run};
+use super::reading::{Lane, PictureArrow, PictureBox, PictureMark, Run};
 use super::scale::{label, ticks, unit};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -37,7 +37,7 @@ const MARKS_MAX: usize = 300;
 const ARROW_MIN: i32 = 3;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), std::boxed::Box<dyn std::error::Error>>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Draws what happened between two times, given in us.
 pub(super) fn draw(run: &Run, name: &str, range: Range<f64>) -> anyhow::Result<String> {
@@ -190,7 +190,7 @@ impl<'r> Picture<'r> {
         Ok(())
     }
 
-    fn place(&self, one: &Box) -> Option<(i32, i32)> {
+    fn place(&self, one: &PictureBox) -> Option<(i32, i32)> {
         let &(y, _) = self.lanes.get(&one.lane)?;
         let top = y + one.depth.min(DEPTH_MAX - 1) as i32 * ROW;
         Some((top + 1, top + ROW - 1))
@@ -221,7 +221,7 @@ impl<'r> Picture<'r> {
     }
 
     /// Draws a line through the lane, with the name beside it.
-    fn draw_mark(&self, root: &Area<'_>, mark: &Mark) -> Drawn {
+    fn draw_mark(&self, root: &Area<'_>, mark: &PictureMark) -> Drawn {
         let Some(&(top, rows)) = self.lanes.get(&mark.lane) else { return Ok(()) };
         let (x, bottom) = (self.x(mark.at), top + rows as i32 * ROW);
         root.draw(&PathElement::new([(x, top - 4), (x, bottom)], INK.stroke_width(2)))?;
@@ -234,7 +234,7 @@ impl<'r> Picture<'r> {
     }
 
     /// The arrows that have an end in the picture and are long enough to be seen.
-    fn arrows(&self) -> impl Iterator<Item = &'r Arrow> {
+    fn arrows(&self) -> impl Iterator<Item = &'r PictureArrow> {
         self.run.arrows.iter().filter(|arrow| {
             let inside = |us: f64| self.range.contains(&us);
             let width = self.x(arrow.to.1) - self.x(arrow.from.1);
@@ -282,7 +282,7 @@ fn head(from: (i32, i32), to: (i32, i32)) -> [(i32, i32); 3] {
     [to, point(-7.0, 3.0), point(-7.0, -3.0)]
 }
 
-fn overlap(one: &Box, range: &Range<f64>) -> bool {
+fn overlap(one: &PictureBox, range: &Range<f64>) -> bool {
     one.end >= range.start && one.begin <= range.end
 }
 

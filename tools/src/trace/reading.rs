@@ -16,7 +16,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) type Lane = (u32, u32);
 
 /// Something that took some time, in us from the first event.
-pub(super) struct Box {
+pub(super) struct PictureBox {
     pub(super) lane: Lane,
     pub(super) kind: String,
     pub(super) name: String,
@@ -28,14 +28,14 @@ pub(super) struct Box {
 }
 
 /// A moment that the program marked, in us from the first event.
-pub(super) struct Mark {
+pub(super) struct PictureMark {
     pub(super) lane: Lane,
     pub(super) name: String,
     pub(super) at: f64,
 }
 
 /// An arrow between two points, each a lane and a time.
-pub(super) struct Arrow {
+pub(super) struct PictureArrow {
     pub(super) kind: String,
     pub(super) from: (Lane, f64),
     pub(super) to: (Lane, f64),
@@ -44,9 +44,9 @@ pub(super) struct Arrow {
 /// The content of a trace file.
 #[derive(Default)]
 pub(super) struct Run {
-    pub(super) boxes: Vec<Box>,
-    pub(super) arrows: Vec<Arrow>,
-    pub(super) marks: Vec<Mark>,
+    pub(super) boxes: Vec<PictureBox>,
+    pub(super) arrows: Vec<PictureArrow>,
+    pub(super) marks: Vec<PictureMark>,
     /// Names of lanes, by process and thread.
     pub(super) lanes: BTreeMap<Lane, String>,
     /// Names of processes.
@@ -120,7 +120,7 @@ pub(super) fn read(json: &str) -> Result<Run, String> {
                 let (begin, end) = (event.ts, event.ts + event.dur);
                 let name = shown(event.name, &event.args);
                 let kind = event.cat;
-                run.boxes.push(Box { lane, kind, name, begin, end, depth: 0, failed });
+                run.boxes.push(PictureBox { lane, kind, name, begin, end, depth: 0, failed });
             }
             "M" if event.name == "thread_name" => drop(run.lanes.insert(lane, text(&event.args, "name"))),
             "M" if event.name == "process_name" => {
@@ -128,13 +128,13 @@ pub(super) fn read(json: &str) -> Result<Run, String> {
             }
             "i" if event.cat == "mark" => {
                 lanes.insert(lane);
-                run.marks.push(Mark { lane, name: event.name, at: event.ts });
+                run.marks.push(PictureMark { lane, name: event.name, at: event.ts });
             }
             "s" => drop(starts.insert(event.id, (lane, event.ts))),
             "f" => {
                 let kind = event.name;
                 let from = starts.remove(&event.id);
-                run.arrows.extend(from.map(|from| Arrow { kind, from, to: (lane, event.ts) }));
+                run.arrows.extend(from.map(|from| PictureArrow { kind, from, to: (lane, event.ts) }));
             }
             _ => {}
         }
@@ -179,7 +179,8 @@ impl Run {
         });
         let mut around: Vec<(Lane, f64)> = Vec::new();
         // Times are rounded to the nanosecond.
-        let is_over = |(lane, end): &(Lane, f64), one: &Box| *lane != one.lane || *end < one.begin + 1e-4;
+        let is_over =
+            |(lane, end): &(Lane, f64), one: &PictureBox| *lane != one.lane || *end < one.begin + 1e-4;
         for one in &mut self.boxes {
             while around.last().is_some_and(|last| is_over(last, one)) {
                 around.pop();

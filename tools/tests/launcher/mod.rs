@@ -32,9 +32,9 @@ pub(crate) fn rank_program() -> &'static str {
 }
 
 /// The program whose ranks exchange messages for ever: one of the conformance suite's.
-pub(crate) fn exchanging_program() -> &'static str {
+pub(crate) fn ranks_that_exchange_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "exchanging"], "exchanging"))
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "ranks_that_exchange"], "ranks_that_exchange"))
 }
 
 /// The program that runs a case of the conformance suite, by name.
@@ -44,34 +44,38 @@ pub(crate) fn conformance_program() -> &'static str {
 }
 
 /// The program whose ranks have something in their command queues: one of the conformance suite's.
-pub(crate) fn queueing_program() -> &'static str {
+pub(crate) fn ranks_with_queued_commands_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "queueing"], "queueing"))
+    PATH.get_or_init(|| {
+        built(&["--workspace", "--bin", "ranks_with_queued_commands"], "ranks_with_queued_commands")
+    })
 }
 
 /// The program whose ranks wait in each kind of call: one of the conformance suite's.
-pub(crate) fn stuck_program() -> &'static str {
+pub(crate) fn ranks_that_block_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "stuck"], "stuck"))
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "ranks_that_block"], "ranks_that_block"))
 }
 
 /// The program in which one rank is killed at work: one of the conformance suite's.
-pub(crate) fn dying_program() -> &'static str {
+pub(crate) fn ranks_that_die_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "dying"], "dying"))
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "ranks_that_die"], "ranks_that_die"))
 }
 
 /// The program whose ranks end in ways in which no rank should: one of the conformance suite's.
-pub(crate) fn ending_program() -> &'static str {
+pub(crate) fn ranks_that_exit_wrongly_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "ending"], "ending"))
+    PATH.get_or_init(|| {
+        built(&["--workspace", "--bin", "ranks_that_exit_wrongly"], "ranks_that_exit_wrongly")
+    })
 }
 
 /// The program in which one rank fails in the way that its argument names: one of the conformance
 /// suite's.
-pub(crate) fn failing_program() -> &'static str {
+pub(crate) fn ranks_that_fail_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| built(&["--workspace", "--bin", "failing"], "failing"))
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "ranks_that_fail"], "ranks_that_fail"))
 }
 
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.

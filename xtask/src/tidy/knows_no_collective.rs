@@ -12,7 +12,7 @@ const BLIND: &[&str] =
 /// Files to which the rule applies.
 const BLIND_FILES: &[&str] = &[
     "schedule/src/contract.rs",
-    "schedule/src/explicit_parts.rs",
+    "schedule/src/user_defined_schedule.rs",
     "schedule/src/rank_part.rs",
     "schedule/src/step.rs",
 ];

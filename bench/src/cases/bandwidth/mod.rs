@@ -17,7 +17,7 @@ mod shared_copy;
 mod windows;
 
 pub(crate) use buffers::{Areas, Arena};
-pub(crate) use windows::{Stream, WINDOW};
+pub(crate) use windows::{MessageStream, WINDOW};
 
 use crate::case::Case;
 use crate::cases::buffer_state::State;
@@ -82,9 +82,9 @@ impl<'a> Bandwidth<'a> {
     pub(crate) fn new(arena: &'a Arena<'a>, case: Case, shape: Shape, blocks: u64) -> Bandwidth<'a> {
         let carrier: Box<dyn Carrier + 'a> = match case {
             Case::BandwidthJob => Box::new(job_memory::Job(arena)),
-            Case::SharedCopy => Box::new(shared_copy::Shared(arena)),
+            Case::SharedCopy => Box::new(shared_copy::SharedCopyCarrier(arena)),
             Case::BandwidthOwn => Box::new(own_memory::Own(arena)),
-            _ => Box::new(put::Put(arena)),
+            _ => Box::new(put::PutCarrier(arena)),
         };
         Bandwidth { arena, carrier, shape, blocks }
     }

@@ -5,16 +5,16 @@ use super::{Block, Carrier, pages};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::Side;
 
-pub(super) struct Put<'a>(pub(super) &'a Arena<'a>);
+pub(super) struct PutCarrier<'a>(pub(super) &'a Arena<'a>);
 
-impl Put<'_> {
+impl PutCarrier<'_> {
     fn send(&self, block: Block, values: &[u64]) -> tasuki::Result<()> {
         let to = self.0.job_target()?.on(self.0.peer).at(block.first);
         self.0.job.put_signal(to, values, self.0.arrived.on(self.0.peer), 1)
     }
 }
 
-impl Carrier for Put<'_> {
+impl Carrier for PutCarrier<'_> {
     fn write(&self, block: Block) -> tasuki::Result<()> {
         self.0.own_source()?.write(block);
         Ok(())

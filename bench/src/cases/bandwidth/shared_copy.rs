@@ -27,9 +27,9 @@ impl<'j> Commands<'j> {
     }
 }
 
-pub(super) struct Shared<'a>(pub(super) &'a Arena<'a>);
+pub(super) struct SharedCopyCarrier<'a>(pub(super) &'a Arena<'a>);
 
-impl Shared<'_> {
+impl SharedCopyCarrier<'_> {
     /// A copy from this rank to the other.
     fn post(&self, block: Block) -> tasuki::Result<()> {
         let (arena, commands) = (self.0, self.0.commands()?);
@@ -42,7 +42,7 @@ impl Shared<'_> {
     }
 }
 
-impl Carrier for Shared<'_> {
+impl Carrier for SharedCopyCarrier<'_> {
     fn write(&self, block: Block) -> tasuki::Result<()> {
         pages::write(self.0.job_source()?, block)
     }

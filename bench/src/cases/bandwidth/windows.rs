@@ -16,16 +16,16 @@ pub(crate) const WINDOW: u64 = message_rate::WINDOW as u64;
 const ANSWER: Slot = Slot(2);
 
 /// Windows of one shape.
-pub(crate) struct Stream<'a> {
+pub(crate) struct MessageStream<'a> {
     arena: &'a Arena<'a>,
     shape: Shape,
     windows: u64,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> MessageStream<'a> {
     /// `windows` windows from lead to follower.
-    pub(crate) fn new(arena: &'a Arena<'a>, shape: Shape, windows: u64) -> Stream<'a> {
-        Stream { arena, shape, windows }
+    pub(crate) fn new(arena: &'a Arena<'a>, shape: Shape, windows: u64) -> MessageStream<'a> {
+        MessageStream { arena, shape, windows }
     }
 
     /// Buffers that a window uses.
@@ -99,7 +99,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Measure for Stream<'_> {
+impl Measure for MessageStream<'_> {
     fn measure(&mut self) -> tasuki::Result<f64> {
         self.run(1)?;
         let took = self.run(self.windows)?;

@@ -1,8 +1,8 @@
-//! memory: bytes of a rank that exchanges messages, with one peer and with all, against the formula of docs/guide/memory.md.
-//! Ranks are processes, or, where there are to be very many, simulated.
+//! memory: bytes of a rank that exchanges messages, with one peer and with all, against the formula of
+//! docs/guide/memory.md. Ranks are processes, or, where there are to be very many, simulated.
 
 use crate::cases::memory::rank_memory::{self, PAGE};
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::result::figure::Event;
 use anyhow::Context;
 use tasuki::{Job, Rank, RecvRequest, SendRequest, Slot};
@@ -22,28 +22,28 @@ const SLOTS: [Slot; 3] = [Slot(0), Slot(32), Slot(63)];
 
 /// What the first rank of `ranks` takes, by its peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Told {
+pub(crate) struct MessageMemory {
     /// Having exchanged messages, both ways, with one.
     pub(crate) one: u64,
     /// With all.
     pub(crate) all: u64,
 }
 
-impl Told {
+impl MessageMemory {
     /// What each peer beyond the first takes.
     pub(crate) fn each(self, ranks: u64) -> f64 {
         (self.all - self.one) as f64 / (ranks - 2) as f64
     }
 
     /// What the formula gives.
-    pub(crate) fn formula(ranks: u64) -> Told {
+    pub(crate) fn formula(ranks: u64) -> MessageMemory {
         let fixed = rank_memory::fixed(ranks, is_simulated(ranks as usize));
         let of = |peers: u64| {
             let bytes = [1, HEAD * (1 + peers), ENTRY * peers, UNIT * peers]; // the first counts what is taken
             let pages: u64 = bytes.iter().map(|bytes| bytes.div_ceil(PAGE)).sum();
             fixed(peers) + PAGE * pages + PRIVATE * peers
         };
-        Told { one: of(1), all: of(ranks - 1) }
+        MessageMemory { one: of(1), all: of(ranks - 1) }
     }
 }
 
@@ -92,15 +92,18 @@ fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
 }
 
 /// What the first of `ranks` ranks told.
-pub(crate) fn look(ranks: usize) -> anyhow::Result<Told> {
-    let command =
-        if is_simulated(ranks) { Part::Talking.simulated(ranks)? } else { Part::Talking.job(ranks, &[])? };
+pub(crate) fn look(ranks: usize) -> anyhow::Result<MessageMemory> {
+    let command = if is_simulated(ranks) {
+        ProcessRole::MessageMemory.simulated(ranks)?
+    } else {
+        ProcessRole::MessageMemory.job(ranks, &[])?
+    };
     let told = rank_memory::reports(command, ranks)?;
     let of = |name: &str| {
         let found = told.iter().find(|(what, _)| what == name);
         found.map(|&(_, bytes)| bytes).with_context(|| format!("{name}: not told"))
     };
-    Ok(Told { one: of("one")?, all: of("all")? })
+    Ok(MessageMemory { one: of("one")?, all: of("all")? })
 }
 
 #[cfg(test)]
@@ -113,7 +116,7 @@ mod tests {
         for ranks in [3, 12, 64] {
             let told = Mutex::new(Vec::new());
             tasuki::local(ranks, |job| app(job, &|event| told.lock().unwrap().push(event))).unwrap();
-            let Told { one, all } = Told::formula(ranks as u64);
+            let MessageMemory { one, all } = MessageMemory::formula(ranks as u64);
             let report = |what: &str, bytes| Event::Report(what.into(), bytes);
             assert_eq!(told.into_inner().unwrap(), [report("one", one), report("all", all)], "{ranks} ranks");
         }

@@ -1,9 +1,9 @@
 //! memory: bytes of a prepared plan, by lists of all ranks and by one list of the first rank, against the formula of
 //! docs/guide/memory.md; and what is left when all ranks have dropped it.
 
-use crate::cases::collective::driven_by_one::{Form, named};
+use crate::cases::collective::single_driver::{Form, named};
 use crate::cases::memory::rank_memory;
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::result::figure::Event;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const QUEUE: u64 = 17_024;
 const PLACE: u64 = 216;
 
 /// What the ranks of a job told of one plan.
-pub(crate) struct Told {
+pub(crate) struct PlanMemory {
     /// The variant of the row.
     pub(crate) variant: String,
     /// Bytes of each rank.
@@ -45,8 +45,8 @@ fn schedule(
 ) -> tasuki::Result<(String, Schedule)> {
     let (what, operation, name) = of;
     let spread = named(operation, name)?.schedule(&Shape::new(operation, ranks, 0, BYTES), 1);
-    let ending = if form == Form::Rooted { "rooted" } else { "spread" };
-    let schedule = if form == Form::Rooted { spread.driven_by(0) } else { spread };
+    let ending = if form == Form::SingleDriver { "driven" } else { "spread" };
+    let schedule = if form == Form::SingleDriver { spread.driven_by(0) } else { spread };
     Ok((format!("{what}_{ending}"), schedule))
 }
 
@@ -58,20 +58,21 @@ fn all() -> impl Iterator<Item = ((&'static str, CollectiveKind, &'static str), 
 /// often as starts take turns, and its queues, of commands for so many starts; one that raises two signals has two
 /// places.
 fn formula(part: &OfRank) -> u64 {
-    let rooms = part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times());
-    let starts = part.rooms().iter().map(|room| room.used.times()).max().unwrap_or(1);
+    let rooms =
+        part.buffer_decls().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.kind.times());
+    let starts = part.buffer_decls().iter().map(|room| room.kind.times()).max().unwrap_or(1);
     let mut queues: BTreeMap<u16, u64> = BTreeMap::new();
     for step in part.steps() {
         let lines = if step.effects().count() > 1 { 2 } else { 1 };
         *queues.entry(step.queue.0).or_default() += starts * lines;
     }
     let queues = queues.values().map(|places| QUEUE + PLACE * places.next_power_of_two());
-    SIGNAL * (part.counters().len() as u64 + 1) + rooms.sum::<u64>() + queues.sum::<u64>()
+    SIGNAL * (part.signal_decls().len() as u64 + 1) + rooms.sum::<u64>() + queues.sum::<u64>()
 }
 
 /// Bytes of buffers alone.
 fn buffers(part: &OfRank) -> u64 {
-    part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times()).sum()
+    part.buffer_decls().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.kind.times()).sum()
 }
 
 /// Each rank prepares the plans, one after the other, starts each, and tells its bytes before that and after.
@@ -98,13 +99,13 @@ pub(crate) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
 }
 
 /// What the ranks of such a job tell.
-pub(crate) fn look(ranks: usize) -> anyhow::Result<Vec<Told>> {
-    let told = rank_memory::reports(Part::Planned.job(ranks, &[])?, ranks)?;
+pub(crate) fn look(ranks: usize) -> anyhow::Result<Vec<PlanMemory>> {
+    let told = rank_memory::reports(ProcessRole::PlanMemory.job(ranks, &[])?, ranks)?;
     let of = |variant: String, formula: &dyn Fn(usize) -> u64| {
         let bytes: Vec<f64> =
             told.iter().filter(|(what, _)| *what == variant).map(|&(_, bytes)| bytes as f64).collect();
         ensure!(bytes.len() == ranks, "{} of {ranks} ranks told of {variant}", bytes.len());
-        Ok(Told { variant, bytes, formula: (0..ranks).map(|rank| formula(rank) as f64).collect() })
+        Ok(PlanMemory { variant, bytes, formula: (0..ranks).map(|rank| formula(rank) as f64).collect() })
     };
     let mut rows = Vec::new();
     for (plan, form) in all() {

@@ -1,6 +1,6 @@
 //! memory: bytes that a rank takes, against the formula of docs/guide/memory.md.
 
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::result::figure::Event;
 use anyhow::{Context, ensure};
 use std::fmt;
@@ -122,7 +122,7 @@ pub(crate) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
 
 /// The bytes that the ranks of a job told after each step.
 pub(crate) fn look(ranks: usize) -> anyhow::Result<Vec<(Step, Vec<f64>)>> {
-    let told = reports(Part::Memory.job(ranks, &[])?, ranks)?;
+    let told = reports(ProcessRole::RankMemory.job(ranks, &[])?, ranks)?;
     let of = |step: Step| {
         let name = step.to_string();
         told.iter().filter(|(what, _)| *what == name).map(|&(_, bytes)| bytes as f64).collect()

@@ -7,7 +7,7 @@ use crate::cases::collective::persistent::Plans;
 use crate::cases::memory::rank_memory;
 use crate::cases::overlap::stencil::{IN_L1, Stencil};
 use crate::harness::measure::Measure;
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::harness::repetition::Summary;
 use crate::result::figure::Event;
 use anyhow::{Context, ensure};
@@ -27,7 +27,7 @@ const LOOKS: u64 = 1000;
 
 /// How much is done for a figure.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Effort {
+pub(crate) struct OverlapEffort {
     /// Starts beside work.
     pub(crate) rounds: u64,
     /// Values that are worked out in each: longer than the kernel lets one rank have the processor.
@@ -36,13 +36,13 @@ pub(crate) struct Effort {
     pub(crate) calls: u64,
 }
 
-impl Effort {
+impl OverlapEffort {
     /// What figures for people are made with.
-    pub(crate) const FULL: Effort = Effort { rounds: 8, points: 48 << 20, calls: 200 };
+    pub(crate) const FULL: OverlapEffort = OverlapEffort { rounds: 8, points: 48 << 20, calls: 200 };
 }
 
 /// A figure of one job.
-pub(crate) struct Told {
+pub(crate) struct OverlapFigure {
     /// Its row's variant,
     pub(crate) variant: String,
     /// bytes of a block,
@@ -72,7 +72,7 @@ fn look_ns() -> f64 {
 }
 
 /// Both ranks run this; the first one tells.
-pub(crate) fn app(job: &Job, effort: Effort, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
+pub(crate) fn app(job: &Job, effort: OverlapEffort, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
     for operation in OPERATIONS {
         for bytes in SIZES {
             let plans = Plans::new(job, operation, bytes)?;
@@ -90,7 +90,7 @@ pub(crate) fn app(job: &Job, effort: Effort, tell: &dyn Fn(Event)) -> tasuki::Re
 
 /// The processor time of start and wait beside work, in the middle of so many rounds, on the rank that needs more. The
 /// clock's own is taken off: after work not even that is in the caches, and a look takes longer than one of many.
-fn beside(job: &Job, operation: Case, bytes: u64, effort: Effort) -> tasuki::Result<f64> {
+fn beside(job: &Job, operation: Case, bytes: u64, effort: OverlapEffort) -> tasuki::Result<f64> {
     let (mut plans, mut work) = (Plans::new(job, operation, bytes)?, Stencil::new(IN_L1));
     let (mut round, look) = (Round::new(job, bytes), look_ns());
     let (mut took, mut clock) = (Vec::new(), Vec::new());
@@ -118,12 +118,12 @@ pub(crate) fn options(processors: &[usize]) -> anyhow::Result<[String; 4]> {
 }
 
 /// Runs such a job on two of these processors once.
-pub(crate) fn take(processors: &[usize], effort: Effort) -> anyhow::Result<Vec<Told>> {
+pub(crate) fn take(processors: &[usize], effort: OverlapEffort) -> anyhow::Result<Vec<OverlapFigure>> {
     let options = options(processors)?;
-    let command = Part::OverlapColl(effort).run(RANKS, &options.each_ref().map(String::as_str))?;
+    let command = ProcessRole::OverlapColl(effort).run(RANKS, &options.each_ref().map(String::as_str))?;
     let of = |(what, ns): (String, u64)| {
         let (variant, bytes) = what.split_once(' ').with_context(|| format!("a rank told {what}"))?;
-        Ok(Told { variant: variant.into(), bytes: bytes.parse()?, ns: ns as f64 })
+        Ok(OverlapFigure { variant: variant.into(), bytes: bytes.parse()?, ns: ns as f64 })
     };
     rank_memory::reports(command, RANKS)?.into_iter().map(of).collect()
 }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn both_plans_are_measured_alone_and_beside_work() {
         let told = Mutex::new(Vec::new());
-        let effort = Effort { rounds: 2, points: 1000, calls: 3 };
+        let effort = OverlapEffort { rounds: 2, points: 1000, calls: 3 };
         tasuki::local(RANKS, |job| app(job, effort, &|event| told.lock().unwrap().push(event))).unwrap();
         let names: Vec<String> = told
             .into_inner()

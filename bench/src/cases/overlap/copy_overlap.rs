@@ -47,7 +47,7 @@ enum Work {
 
 /// A figure: what happens, and what of it is timed.
 #[derive(Clone, Copy)]
-struct Scene {
+struct OverlapScene {
     variant: &'static str,
     work: Work,
     copies: bool,
@@ -55,13 +55,13 @@ struct Scene {
 }
 
 /// In turns: each of what is beside the other, and the same alone.
-const SCENES: [Scene; 6] = [
-    Scene { variant: "work_alone", work: Work::InL1, copies: false, result: WORK_NS },
-    Scene { variant: "work_beside", work: Work::InL1, copies: true, result: WORK_NS },
-    Scene { variant: "copy_alone", work: Work::Away, copies: true, result: COPY_RATE },
-    Scene { variant: "copy_beside", work: Work::InL1, copies: true, result: COPY_RATE },
-    Scene { variant: "stencil_alone", work: Work::InL2, copies: false, result: WORK_NS },
-    Scene { variant: "stencil_beside", work: Work::InL2, copies: true, result: WORK_NS },
+const SCENES: [OverlapScene; 6] = [
+    OverlapScene { variant: "work_alone", work: Work::InL1, copies: false, result: WORK_NS },
+    OverlapScene { variant: "work_beside", work: Work::InL1, copies: true, result: WORK_NS },
+    OverlapScene { variant: "copy_alone", work: Work::Away, copies: true, result: COPY_RATE },
+    OverlapScene { variant: "copy_beside", work: Work::InL1, copies: true, result: COPY_RATE },
+    OverlapScene { variant: "stencil_alone", work: Work::InL2, copies: false, result: WORK_NS },
+    OverlapScene { variant: "stencil_beside", work: Work::InL2, copies: true, result: WORK_NS },
 ];
 
 /// Memory and signals of all figures of a case.
@@ -86,7 +86,7 @@ struct Stage<'j> {
 /// One figure of a case.
 pub(crate) struct Overlap<'j> {
     stage: Rc<RefCell<Stage<'j>>>,
-    scene: Scene,
+    scene: OverlapScene,
     rounds: u64,
 }
 
@@ -98,7 +98,7 @@ impl<'j> Overlap<'j> {
         effort: &Effort,
     ) -> tasuki::Result<impl Iterator<Item = (Key, Overlap<'j>)> + use<'j>> {
         let (stage, rounds) = (Rc::new(RefCell::new(Stage::new(job, case, effort.points)?)), effort.overlaps);
-        let of = move |scene: Scene| {
+        let of = move |scene: OverlapScene| {
             (Key::ours(case, scene.variant, BYTES), Overlap { stage: stage.clone(), scene, rounds })
         };
         Ok(SCENES.into_iter().map(of))
@@ -131,7 +131,7 @@ impl<'j> Stage<'j> {
     }
 
     /// One round of a scene; its result on the lead. Between `begun` and `ended` rank 1 makes no call.
-    fn round(&mut self, scene: Scene) -> tasuki::Result<u64> {
+    fn round(&mut self, scene: OverlapScene) -> tasuki::Result<u64> {
         self.round += 1;
         let me = self.job.rank();
         if me == FROM {
@@ -191,7 +191,7 @@ impl<'j> Stage<'j> {
     }
 
     /// That what was copied at least has arrived, every word of it.
-    fn check(&self, scene: Scene) -> tasuki::Result<()> {
+    fn check(&self, scene: OverlapScene) -> tasuki::Result<()> {
         let mut values = vec![0; if scene.copies { COPIES_MIN * VALUES } else { 0 }];
         self.target.read(0, &mut values)?;
         if values.iter().all(|&value| value == self.round) { Ok(()) } else { Err(wrong("overlap")) }

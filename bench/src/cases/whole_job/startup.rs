@@ -1,7 +1,7 @@
 //! startup: from exec of `tasuki run` to its exit, of ranks that meet and leave.
 
 use crate::harness::measure::wrong;
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use anyhow::{Context, ensure};
 use std::process::Stdio;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(crate) fn app(job: &Job) -> tasuki::Result<()> {
 
 /// Runs such a job once; its time in ns.
 pub(crate) fn time(ranks: usize) -> anyhow::Result<f64> {
-    let mut command = Part::Startup.job(ranks, &[])?;
+    let mut command = ProcessRole::Startup.job(ranks, &[])?;
     command.stdin(Stdio::null());
     let start = Instant::now();
     let status = command.status().context("tasuki run could not be started")?;

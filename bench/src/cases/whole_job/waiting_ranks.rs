@@ -1,6 +1,6 @@
 //! A job of ranks that all wait for a signal, as cases idle and death need it: started, known by its processes, ended.
 
-use crate::harness::process_role::Part;
+use crate::harness::process_role::ProcessRole;
 use crate::harness::processes::{self, Process};
 use crate::result::figure::Event;
 use anyhow::{Context, bail};
@@ -43,7 +43,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Starts a job and returns when all its ranks wait.
     pub(crate) fn start(ranks: usize) -> anyhow::Result<Waiting> {
-        let mut command = Part::Waiting.job(ranks, &[])?;
+        let mut command = ProcessRole::Waiting.job(ranks, &[])?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut launcher = command.spawn().context("tasuki run could not be started")?;
         let said = launcher.stderr.take().map(|mut stream| {

@@ -15,7 +15,7 @@ use tasuki_schedule::{Location, RankPart, START, Step, StepKind, StepTrigger};
 
 /// The commands of one queue.
 #[derive(Debug)]
-pub(crate) struct CommandProgram {
+pub(crate) struct QueueCommands {
     /// Of all starts that are written out.
     pub(crate) commands: Vec<EncodedCommand>,
     /// Of each of them.
@@ -47,22 +47,22 @@ pub(crate) struct PlanCompiler<'l> {
 
 impl PlanCompiler<'_> {
     /// The programs of that part, one for each of its queues.
-    pub(crate) fn programs(&self, part: &RankPart) -> Result<Vec<CommandProgram>, Cause> {
+    pub(crate) fn compile_queues(&self, part: &RankPart) -> Result<Vec<QueueCommands>, Cause> {
         let mut queues: BTreeMap<u16, Vec<&Step>> = BTreeMap::new();
         for step in part.steps() {
             queues.entry(step.queue.0).or_default().push(step);
         }
-        queues.values().map(|steps| self.program(part, steps)).collect()
+        queues.values().map(|steps| self.compile_queue(part, steps)).collect()
     }
 
     /// What the end of a start waits for.
     pub(crate) fn start_thresholds(&self, part: &RankPart) -> Vec<StartThreshold> {
         let mut all: Vec<StartThreshold> = Vec::new();
-        for &StepTrigger { signal, count, lag } in part.finished() {
+        for &StepTrigger { signal, count, lag } in part.finish_conditions() {
             if signal == START && count <= 1 {
                 continue; // who waits for it has done that
             }
-            let per_start = part.counters()[signal.index()].per_start;
+            let per_start = part.signal_decls()[signal.index()].per_start;
             let first = self.stood[signal.index()].wrapping_add(count);
             let first = first.wrapping_sub(u64::from(lag).wrapping_mul(per_start));
             all.push(StartThreshold { signal: self.own.number(signal), first, per_start });
@@ -70,22 +70,22 @@ impl PlanCompiler<'_> {
         all
     }
 
-    fn program(&self, part: &RankPart, steps: &[&Step]) -> Result<CommandProgram, Cause> {
+    fn compile_queue(&self, part: &RankPart, steps: &[&Step]) -> Result<QueueCommands, Cause> {
         let everybody = self.others.values();
         let turns = everybody.map(|placed| placed.layout.turns).fold(1, common_multiple);
         let mut commands = Vec::new();
-        let leaves = self.leaves(part, steps);
+        let left_to_owner = self.left_to_owner(part, steps);
         for start in 0..turns {
-            for (step, &is_leaf) in steps.iter().zip(&leaves) {
+            for (step, &is_left) in steps.iter().zip(&left_to_owner) {
                 let first = commands.len();
                 self.step(part, step, (start, turns), &mut commands)?;
-                if is_leaf {
+                if is_left {
                     commands[first..].iter_mut().for_each(EncodedCommand::leave_to_owner);
                 }
             }
         }
         let per_start = (commands.len() as u64 / turns) as u32;
-        Ok(CommandProgram { commands, per_start })
+        Ok(QueueCommands { commands, per_start })
     }
 
     /// The commands of a step in one of the starts that are written out: one, unless its values are too many for one.
@@ -98,23 +98,23 @@ impl PlanCompiler<'_> {
     ) -> Result<(), Cause> {
         let mut actions = self.actions(step.action, start)?;
         let last = actions.pop();
-        let wait = |lines: &mut EncodedCommand| self.wait(part, step.trigger, (start, turns), lines);
+        let wait = |encoded: &mut EncodedCommand| self.wait(part, step.trigger, (start, turns), encoded);
         for (at, action) in actions.iter().enumerate() {
-            let mut lines = self.lines(action)?;
+            let mut encoded = self.encode(action)?;
             if at == 0 {
-                wait(&mut lines)?;
+                wait(&mut encoded)?;
             }
-            commands.push(lines);
+            commands.push(encoded);
         }
-        let mut lines = self.lines(&last.unwrap_or(command::Action::Nothing))?;
+        let mut encoded = self.encode(&last.unwrap_or(command::Action::Nothing))?;
         if actions.is_empty() {
-            wait(&mut lines)?;
+            wait(&mut encoded)?;
         }
         for effect in step.effects() {
             let signal = self.placed(effect.rank)?.signal(effect.signal);
-            lines.then(Effect { signal, amount: narrow(effect.amount)? })?;
+            encoded.then(Effect { signal, amount: narrow(effect.amount)? })?;
         }
-        commands.push(lines);
+        commands.push(encoded);
         Ok(())
     }
 
@@ -124,22 +124,22 @@ impl PlanCompiler<'_> {
         part: &RankPart,
         trigger: StepTrigger,
         (start, turns): (u64, u64),
-        lines: &mut EncodedCommand,
+        encoded: &mut EncodedCommand,
     ) -> Result<(), Cause> {
         let StepTrigger { signal, count, lag } = trigger;
         if signal == START && count <= 1 {
             return Ok(()); // nothing begins sooner
         }
-        let per_start = part.counters()[signal.index()].per_start;
+        let per_start = part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
         let threshold = self.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
         let first = command::Trigger { signal: self.own.number(signal), threshold };
-        lines.when_each(first, narrow(turns * per_start)?)
+        encoded.when_each(first, narrow(turns * per_start)?)
     }
 
     /// An action as a line of a command, with who may run it.
-    fn lines(&self, action: &command::Action) -> Result<EncodedCommand, Cause> {
-        let mut lines = EncodedCommand::of(action);
+    fn encode(&self, action: &command::Action) -> Result<EncodedCommand, Cause> {
+        let mut encoded = EncodedCommand::of(action);
         if let command::Action::Reduce { to, how, .. } = action
             && how.operator().is_some()
         {
@@ -147,9 +147,9 @@ impl PlanCompiler<'_> {
                 let text = "an operator of one's own combines values in one's own memory only";
                 return Err(Cause::Argument(text.into()));
             }
-            lines.bind(Class::Destination);
+            encoded.bind(Class::Destination);
         }
-        Ok(lines)
+        Ok(encoded)
     }
 
     fn actions(&self, action: StepKind, start: u64) -> Result<Vec<command::Action>, Cause> {
@@ -205,8 +205,8 @@ pub(crate) fn named(part: &RankPart) -> Vec<u32> {
 
 /// Who may have that place: two ranks in turn, if they swap it.
 fn homes(part: &RankPart, place: &Location) -> [u32; 2] {
-    let room = part.rooms().get(place.buffer.index());
-    [0, 1].map(|start| room.map_or(place.rank, |room| room.used.home(place.rank, start).0))
+    let room = part.buffer_decls().get(place.buffer.index());
+    [0, 1].map(|start| room.map_or(place.rank, |room| room.kind.home(place.rank, start).0))
 }
 
 fn narrow(amount: u64) -> Result<u32, Cause> {

@@ -2,5 +2,5 @@
 
 pub(crate) mod commands;
 pub(crate) mod inline_flag;
-pub(crate) mod owner_steps;
+pub(crate) mod owner_only_steps;
 pub(crate) mod steps;

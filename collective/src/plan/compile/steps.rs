@@ -18,35 +18,35 @@ use tasuki_schedule::{
 };
 
 /// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
-pub(crate) fn lower(
+pub(crate) fn compile_steps(
     compiler: &PlanCompiler<'_>,
     schedules: &[Schedule],
     worker: &Worker,
     (me, data): (usize, DataPlacement),
 ) -> Result<Execution, Cause> {
     let turns = compiler.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
-    let lowered = |schedule| way(compiler, schedule, (&schedule.part(me), data), turns);
-    let mut ways = schedules.iter().map(lowered).collect::<Result<Vec<_>, Cause>>()?;
-    let most = ways.iter().flatten().map(Vec::len).max().unwrap_or(0);
-    let paces: Vec<Vec<StepSpec>> = ways.drain(..).map(|way| in_step(way, most)).collect();
-    let shows = match data {
+    let compiled = |schedule| variant_steps(compiler, schedule, (&schedule.part(me), data), turns);
+    let mut variants = schedules.iter().map(compiled).collect::<Result<Vec<_>, Cause>>()?;
+    let most = variants.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let specs: Vec<Vec<StepSpec>> = variants.drain(..).map(|variant| pad_calls(variant, most)).collect();
+    let exposes = match data {
         DataPlacement::ExposedBuffer => {
-            Some((shown(compiler, me as u32)?, compiler.placed(1 - me as u32)?.rank))
+            Some((exposed_at(compiler, me as u32)?, compiler.placed(1 - me as u32)?.rank))
         }
         DataPlacement::OfPlan | DataPlacement::CallBuffers => None,
     };
-    let made = worker.make_execution(&paces, turns as usize, shows)?;
+    let made = worker.make_execution(&specs, turns as usize, exposes)?;
     made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
 }
 
 /// Where a rank shows its data.
-fn shown(compiler: &PlanCompiler<'_>, rank: u32) -> Result<GlobalAddress, Cause> {
+fn exposed_at(compiler: &PlanCompiler<'_>, rank: u32) -> Result<GlobalAddress, Cause> {
     compiler.byte(DATA.on(rank as usize, 0), 0)
 }
 
 /// The calls of a way, one behind the other, of as many steps each.
-fn in_step(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
-    let nothing = StepSpec { until: None, act: StepAction::Nothing, seal: None, raises: Vec::new() };
+fn pad_calls(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
+    let nothing = StepSpec { wait: None, action: StepAction::Nothing, flag: None, raises: Vec::new() };
     let padded = |mut call: Vec<StepSpec>| {
         call.resize(most, nothing.clone());
         call
@@ -55,21 +55,23 @@ fn in_step(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
 }
 
 /// The steps of each of so many calls.
-fn way(
+fn variant_steps(
     compiler: &PlanCompiler<'_>,
     schedule: &Schedule,
     (part, data): (&RankPart, DataPlacement),
     turns: u64,
 ) -> Result<Vec<Vec<StepSpec>>, Cause> {
     let parts = AllParts::new(schedule)?;
-    let seals =
+    let flagged_buffers =
         compiler.others.keys().filter_map(|&rank| Some((rank, FlaggedBuffer::of(&parts, rank)?))).collect();
-    let (raised, paces) = (BTreeMap::new(), Vec::new());
-    let mut walk = StepCompiler { compiler, data, part, parts: &parts, seals, turns, raised, paces };
-    let calls = (0..turns).map(|start| walk.start(start).map(|()| std::mem::take(&mut walk.paces)));
+    let (raised, specs) = (BTreeMap::new(), Vec::new());
+    let mut step_compiler =
+        StepCompiler { compiler, data, part, parts: &parts, flagged_buffers, turns, raised, specs };
+    let calls =
+        (0..turns).map(|start| step_compiler.start(start).map(|()| std::mem::take(&mut step_compiler.specs)));
     let mut calls = calls.collect::<Result<Vec<_>, Cause>>()?;
-    let raised = walk.raised;
-    for (signal, count) in calls.iter_mut().flatten().flat_map(|pace| &mut pace.raises) {
+    let raised = step_compiler.raised;
+    for (signal, count) in calls.iter_mut().flatten().flat_map(|spec| &mut spec.raises) {
         count.more = raised.get(signal).copied().unwrap_or(0);
     }
     Ok(calls)
@@ -84,7 +86,7 @@ pub(crate) struct AllParts {
 impl AllParts {
     pub(crate) fn new(schedule: &Schedule) -> Result<AllParts, Cause> {
         let parts: Vec<RankPart> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
-        let mut raisers: Vec<_> = parts.iter().map(|part| vec![None; part.counters().len()]).collect();
+        let mut raisers: Vec<_> = parts.iter().map(|part| vec![None; part.signal_decls().len()]).collect();
         for (by, part) in (0..).zip(&parts) {
             for effect in part.steps().iter().flat_map(Step::effects) {
                 let raiser = &mut raisers[effect.rank as usize][effect.signal.index()];
@@ -112,12 +114,12 @@ struct StepCompiler<'l> {
     part: &'l RankPart,
     parts: &'l AllParts,
     /// What ranks seal that this one has to do with, and this one itself.
-    seals: BTreeMap<u32, FlaggedBuffer>,
+    flagged_buffers: BTreeMap<u32, FlaggedBuffer>,
     turns: u64,
     /// How often each signal has been raised so far.
     raised: BTreeMap<GlobalAddress, u64>,
     /// Those of the start under way.
-    paces: Vec<StepSpec>,
+    specs: Vec<StepSpec>,
 }
 
 impl StepCompiler<'_> {
@@ -125,55 +127,63 @@ impl StepCompiler<'_> {
     fn start(&mut self, start: u64) -> Result<(), Cause> {
         let own = self.part.rank() as u32;
         for (number, step) in self.part.steps().iter().enumerate() {
-            let sealed = self.seals.get(&own).filter(|sealed| sealed.step == number);
-            let pace = StepSpec {
-                until: self.until(step.trigger, step.action, start)?,
-                act: self.act(step.action, start)?,
-                seal: sealed.map(|sealed| self.seal(own, sealed, start)).transpose()?,
+            let flagged = self.flagged_buffers.get(&own).filter(|flagged| flagged.step == number);
+            let spec = StepSpec {
+                wait: self.wait_spec(step.trigger, step.action, start)?,
+                action: self.step_action(step.action, start)?,
+                flag: flagged.map(|flagged| self.flag_spec(own, flagged, start)).transpose()?,
                 raises: self.raises(step)?,
             };
-            self.add(pace);
+            self.add(spec);
         }
-        for &trigger in self.part.finished() {
-            let until = self.until(trigger, StepKind::Nothing, start)?;
-            self.add(StepSpec { until, act: StepAction::Nothing, seal: None, raises: Vec::new() });
+        for &trigger in self.part.finish_conditions() {
+            let wait = self.wait_spec(trigger, StepKind::Nothing, start)?;
+            self.add(StepSpec { wait, action: StepAction::Nothing, flag: None, raises: Vec::new() });
         }
         Ok(())
     }
 
     /// A step that only raises something is done with the one before it.
-    fn add(&mut self, pace: StepSpec) {
-        match self.paces.last_mut() {
-            Some(last) if pace.until.is_none() && pace.act == StepAction::Nothing => {
-                last.raises.extend(pace.raises);
+    fn add(&mut self, spec: StepSpec) {
+        match self.specs.last_mut() {
+            Some(last) if spec.wait.is_none() && spec.action == StepAction::Nothing => {
+                last.raises.extend(spec.raises);
             }
-            _ => self.paces.push(pace),
+            _ => self.specs.push(spec),
         }
     }
 
-    fn until(&self, trigger: StepTrigger, action: StepKind, start: u64) -> Result<Option<WaitSpec>, Cause> {
+    fn wait_spec(
+        &self,
+        trigger: StepTrigger,
+        action: StepKind,
+        start: u64,
+    ) -> Result<Option<WaitSpec>, Cause> {
         let StepTrigger { signal, count, lag } = trigger;
         let own = self.part.rank() as u32;
         let by = self.parts.raiser(own, signal);
         let Some(by) = by.filter(|&by| by != own && signal != START) else { return Ok(None) };
-        let per_start = self.part.counters()[signal.index()].per_start;
+        let per_start = self.part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
         let first = self.compiler.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
         let count = PerStart { first, more: self.turns * per_start };
-        let seal = match action {
+        let flag = match action {
             StepKind::Copy { from, .. } | StepKind::Reduce { from, .. } if from.rank == by => {
-                let sealed = self.seals.get(&by).filter(|sealed| sealed.says(own, trigger, from.buffer));
-                sealed.map(|sealed| self.seal(by, sealed, start)).transpose()?
+                let flagged = self
+                    .flagged_buffers
+                    .get(&by)
+                    .filter(|flagged| flagged.replaces_wait(own, trigger, from.buffer));
+                flagged.map(|flagged| self.flag_spec(by, flagged, start)).transpose()?
             }
             _ => None,
         };
         let signal = self.compiler.own.number(signal);
-        Ok(Some(WaitSpec { signal, count, by: self.rank(by)?, seal }))
+        Ok(Some(WaitSpec { signal, count, by: self.rank(by)?, flag }))
     }
 
     /// The seal of a start.
-    fn seal(&self, rank: u32, sealed: &FlaggedBuffer, start: u64) -> Result<FlagSpec, Cause> {
-        let at = self.compiler.byte(Location { rank, buffer: sealed.buffer, offset: FLAG_OFFSET }, start)?;
+    fn flag_spec(&self, rank: u32, flagged: &FlaggedBuffer, start: u64) -> Result<FlagSpec, Cause> {
+        let at = self.compiler.byte(Location { rank, buffer: flagged.buffer, offset: FLAG_OFFSET }, start)?;
         Ok(FlagSpec { at, number: PerStart { first: start + 1, more: self.turns } })
     }
 
@@ -189,27 +199,27 @@ impl StepCompiler<'_> {
         Ok(raises)
     }
 
-    fn act(&self, action: StepKind, start: u64) -> Result<StepAction, Cause> {
+    fn step_action(&self, action: StepKind, start: u64) -> Result<StepAction, Cause> {
         Ok(match action {
             StepKind::Nothing => StepAction::Nothing,
             StepKind::Copy { from, to, bytes } => {
-                StepAction::Copy(self.spot(from, start)?, self.spot(to, start)?, bytes)
+                StepAction::Copy(self.operand(from, start)?, self.operand(to, start)?, bytes)
             }
             StepKind::Reduce { from, to, bytes, in_front } => {
-                StepAction::Combine(self.spot(from, start)?, self.spot(to, start)?, bytes, in_front)
+                StepAction::Combine(self.operand(from, start)?, self.operand(to, start)?, bytes, in_front)
             }
         })
     }
 
-    fn spot(&self, place: Location, start: u64) -> Result<Operand, Cause> {
-        let room = self.part.rooms().get(place.buffer.index());
-        if room.is_none_or(|room| room.used != BufferKind::User) {
+    fn operand(&self, place: Location, start: u64) -> Result<Operand, Cause> {
+        let room = self.part.buffer_decls().get(place.buffer.index());
+        if room.is_none_or(|room| room.kind != BufferKind::User) {
             return Ok(Operand::At(self.compiler.byte(place, start)?));
         }
         if place.rank as usize != self.part.rank() {
             return match self.data {
                 DataPlacement::ExposedBuffer => {
-                    Ok(Operand::ExposedBuffer(shown(self.compiler, place.rank)?, place.offset))
+                    Ok(Operand::ExposedBuffer(exposed_at(self.compiler, place.rank)?, place.offset))
                 }
                 DataPlacement::OfPlan | DataPlacement::CallBuffers => {
                     Err(Cause::Bug("the data of another rank, in a call".into()))

@@ -75,7 +75,7 @@ impl DeferredFree {
     /// What this member has done with.
     pub(crate) fn word(&self) -> u64 {
         let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
-        let done = window.filter(|(_, entry)| entry.is_dropped && entry.plan.is_through());
+        let done = window.filter(|(_, entry)| entry.is_dropped && entry.plan.has_run_all());
         done.fold(0, |word, (number, _)| word | 1 << (number - self.base))
     }
 

@@ -61,35 +61,36 @@ fn said(raised: u64) -> Option<u64> {
 impl DepartedMembers {
     /// Of a member that makes a plan, which all have those cards of. None has left: they make it, too.
     pub(crate) fn new(
-        members: &Communicator,
+        communicator: &Communicator,
         made: Arc<AtomicU64>,
-        card_of: impl Fn(Rank) -> PlanAddress,
+        address_of: impl Fn(Rank) -> PlanAddress,
     ) -> Result<DepartedMembers, Cause> {
-        let (worker, me, size) = (members.worker(), members.rank(), members.size());
+        let (worker, me, size) = (communicator.worker(), communicator.rank(), communicator.size());
         let fabric = worker.shared_fabric().clone();
-        let rank_of =
-            |member: Rank| members.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size });
+        let rank_of = |member: Rank| {
+            communicator.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size })
+        };
         let place =
-            |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(card_of(member).starts)));
+            |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(address_of(member).starts)));
         let heard = |member: Rank, cell: SignalCell| {
             Ok(DepartureSignal {
                 stood: cell.read(&*fabric),
                 cell,
-                by: rank_of(members.after(member, size - 1))?,
+                by: rank_of(communicator.after(member, size - 1))?,
             })
         };
-        let mut all = vec![heard(me, fabric.own_signal(card_of(me).starts)?)?];
+        let mut all = vec![heard(me, fabric.own_signal(address_of(me).starts)?)?];
         let are_in_reach = size <= MEMBERS_MAX && worker.reaches_words();
         for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
             if let SignalLine::Direct(line) = fabric.line(place(member)?)? {
                 all.push(heard(member, SignalCell::Direct(line.cell()))?);
             }
         }
-        Ok(DepartedMembers { made, next: place(members.after(me, 1))?, heard: all.into(), fabric })
+        Ok(DepartedMembers { made, next: place(communicator.after(me, 1))?, heard: all.into(), fabric })
     }
 
     /// This member leaves, after so many starts.
-    pub(crate) fn say(&self, worker: &Worker, starts: u64) -> Result<()> {
+    pub(crate) fn publish(&self, worker: &Worker, starts: u64) -> Result<()> {
         worker.raise(self.next, raised_by(starts))
     }
 

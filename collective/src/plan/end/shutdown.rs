@@ -4,7 +4,8 @@
 //! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
 //! all that it has started has been run, says so, and is gone when all have said so: one round of a dissemination
 //! barrier after the other, whenever the one before was heard. A member that is gone without a word, or has died, ends
-//! that. Before it waits, it says what it has started ([starts](crate::plan::end::departed)): others may be waiting for more.
+//! that. Before it waits, it says what it has started ([starts](crate::plan::end::departed)): others may be waiting for
+//! more.
 
 use crate::dissemination::Dissemination;
 use crate::plan::{PlanState, Plans};
@@ -52,7 +53,7 @@ impl PlanShutdown {
     }
 
     /// The rounds that may be told are told. Whether all are, and all were heard.
-    fn say(&self, worker: &Worker) -> Result<bool> {
+    fn tell_rounds(&self, worker: &Worker) -> Result<bool> {
         loop {
             let told = self.told.load(Ordering::Relaxed);
             if told == self.stages.len() {
@@ -91,7 +92,7 @@ impl WaitEvent for ShutdownRound {
 
 impl FinalizeHook for PlanShutdown {
     /// Never before the end: all members leave together, also one that has freed its plans.
-    fn is_finalized(&self, _machine: &Worker) -> bool {
+    fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }
 
@@ -100,7 +101,7 @@ impl FinalizeHook for PlanShutdown {
             self.is_quiescent.store(true, Ordering::Relaxed);
             self.settle()?;
         }
-        self.say(worker)
+        self.tell_rounds(worker)
     }
 
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {
@@ -108,7 +109,7 @@ impl FinalizeHook for PlanShutdown {
         Some(Arc::new(ShutdownRound { stages, fabric, told }))
     }
 
-    fn finalize(&self, _machine: &Worker) -> Result<()> {
+    fn finalize(&self, _worker: &Worker) -> Result<()> {
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ impl ChunkShape {
         }
         let blocks = |offset: u64, len: u64| (offset / bytes) as usize..((offset + len) / bytes) as usize;
         let contract = shape.contract(member);
-        let [own, apart] = shape.rooms(member).map(|all| blocks(0, all).len());
+        let [own, apart] = shape.buffer_bytes(member).map(|all| blocks(0, all).len());
         let result = contract.outputs.iter().map(|(span, _)| span.buffer).find(|&buffer| buffer != DATA);
         Some(ChunkShape {
             room,
@@ -76,14 +76,14 @@ impl ChunkShape {
 pub struct ChunkedRun<T: Pod + Send>(Arc<ChunkedState<T>>);
 
 struct ChunkedState<T> {
-    held: Arc<PlanState>,
+    plan_state: Arc<PlanState>,
     messages: Arc<Context>,
     state: Mutex<ChunkProgress<T>>,
 }
 
 struct ChunkProgress<T> {
     plan: Plan,
-    passed: ChunkShape,
+    chunks: ChunkShape,
     /// The start that is under way.
     pieces: Option<Pieces>,
     /// Its values.
@@ -111,17 +111,17 @@ impl<T: Pod + Send> fmt::Debug for ChunkedRun<T> {
 
 impl<T> fmt::Debug for ChunkedState<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChunkedRun").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("ChunkedRun").field("plan_state", &self.plan_state).finish_non_exhaustive()
     }
 }
 
 impl<T: Pod + Send> ChunkedRun<T> {
     /// Through the buffers of a plan that is not under way.
-    pub fn new(plan: Plan, passed: ChunkShape) -> ChunkedRun<T> {
-        let (held, messages) = (plan.held.clone(), plan.messages.clone());
+    pub fn new(plan: Plan, chunks: ChunkShape) -> ChunkedRun<T> {
+        let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
-        let state = Mutex::new(ChunkProgress { plan, passed, pieces: None, values, made, failed: None });
-        ChunkedRun(Arc::new(ChunkedState { held, messages, state }))
+        let state = Mutex::new(ChunkProgress { plan, chunks, pieces: None, values, made, failed: None });
+        ChunkedRun(Arc::new(ChunkedState { plan_state, messages, state }))
     }
 
     /// Starts it with those values.
@@ -160,7 +160,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
         outcome?;
         state.pieces = None;
         let mut values = std::mem::take(&mut state.values);
-        values.truncate(len * state.passed.count[1]);
+        values.truncate(len * state.chunks.count[1]);
         Ok(Some(values))
     }
 }
@@ -184,7 +184,7 @@ impl<T> ChunkedState<T> {
             match self.state.try_lock() {
                 Ok(state) => return state,
                 Err(TryLockError::Poisoned(state)) => return state.into_inner(),
-                Err(TryLockError::WouldBlock) => self.held.worker.pause(),
+                Err(TryLockError::WouldBlock) => self.plan_state.worker.pause(),
             }
         }
     }
@@ -194,7 +194,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
     fn can_resume(&self) -> bool {
         // Not while a thread is at it, which may wait for its own copies.
         let is_free = self.state.try_lock().is_ok();
-        is_free && self.held.is_over()
+        is_free && self.plan_state.is_over()
     }
 
     fn is_under_way(&self) -> bool {
@@ -210,7 +210,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
         }
         state.failed = outcome.err();
         drop(state);
-        self.held.worker.wake_own_threads();
+        self.plan_state.worker.wake_own_threads();
     }
 }
 
@@ -230,21 +230,21 @@ impl<T: Pod> ChunkProgress<T> {
             let text = "it was started and has not ended: wait for it before it is started again";
             return Err(self.plan.refused("start", text));
         }
-        let Some(len) = self.passed.len(values.len()) else {
-            let text = format!("{} values cannot be {} blocks", values.len(), self.passed.most());
+        let Some(len) = self.chunks.len(values.len()) else {
+            let text = format!("{} values cannot be {} blocks", values.len(), self.chunks.most());
             return Err(self.plan.refused("start", &text));
         };
         self.values = values;
         let pieces = Pieces { len, at: 0 };
-        self.plan.held.let_pass(len.div_ceil(self.passed.room) as u64);
-        self.give(pieces).inspect_err(|_| self.plan.held.let_pass(0))?;
+        self.plan.plan_state.let_pass(len.div_ceil(self.chunks.room) as u64);
+        self.give(pieces).inspect_err(|_| self.plan.plan_state.let_pass(0))?;
         self.pieces = Some(pieces);
         Ok(())
     }
 
     /// Whether pieces are on their way or to come.
     fn passes(&self) -> bool {
-        self.plan.held.passes() && !self.plan.is_broken()
+        self.plan.plan_state.passes() && !self.plan.is_broken()
     }
 
     /// Goes on with the start: whether all pieces have passed. `waits`: until they have. Error: no more will.
@@ -254,7 +254,7 @@ impl<T: Pod> ChunkProgress<T> {
         }
         let outcome = self.pass_on(waits);
         if !matches!(outcome, Ok(false)) {
-            self.plan.held.let_pass(0);
+            self.plan.plan_state.let_pass(0);
         }
         outcome
     }
@@ -270,7 +270,7 @@ impl<T: Pod> ChunkProgress<T> {
                 return Ok(false);
             }
             self.take(pieces)?;
-            let next = Pieces { at: pieces.at + self.passed.room, ..pieces };
+            let next = Pieces { at: pieces.at + self.chunks.room, ..pieces };
             self.pieces = Some(next);
             self.give(next)?;
         }
@@ -279,13 +279,13 @@ impl<T: Pod> ChunkProgress<T> {
 
     /// Puts a piece into the plan's buffer, and starts it. Nothing goes where nothing is left.
     fn give(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
+        let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
         if piece.is_empty() {
             return Ok(());
         }
-        for &block in &self.passed.given {
+        for &block in &self.chunks.given {
             let mut values = &self.values[block * pieces.len..][piece.clone()];
-            if self.passed.combines && values.len() < room {
+            if self.chunks.combines && values.len() < room {
                 // What is behind them is combined, too: of anything but a program's values its operation may panic.
                 self.made.clear();
                 self.made.extend_from_slice(values);
@@ -300,11 +300,11 @@ impl<T: Pod> ChunkProgress<T> {
 
     /// Takes a piece out.
     fn take(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
-        for &block in &self.passed.gotten {
+        let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
+        for &block in &self.chunks.gotten {
             let into = &mut self.values[block * pieces.len..][piece.clone()];
             let at = block * room * size_of::<T>();
-            self.plan.read(self.passed.result, at as u64, bytemuck::cast_slice_mut(into))?;
+            self.plan.read(self.chunks.result, at as u64, bytemuck::cast_slice_mut(into))?;
         }
         Ok(())
     }

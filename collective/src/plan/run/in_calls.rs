@@ -6,7 +6,7 @@
 //!
 //! Long values pass in pieces, one walk after the other, and the last piece is filled up with the last value.
 
-use crate::plan::Combining;
+use crate::plan::PlanCombining;
 use bytemuck::{Pod, Zeroable};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -29,11 +29,11 @@ pub(crate) struct CallData {
     /// Bytes of a piece, where there are several.
     piece: u64,
     value_bytes: u64,
-    how: Combining,
+    how: PlanCombining,
 }
 
 /// How values are combined.
-enum PlanReduction {
+enum PieceCombining {
     Not,
     Known(Reduction),
     Own(Arc<dyn Operator>),
@@ -43,7 +43,7 @@ enum PlanReduction {
 #[derive(Debug)]
 pub(crate) struct InCalls {
     worker: Arc<Worker>,
-    hand: Borrower<CallState>,
+    borrower: Borrower<CallState>,
 }
 
 /// The same for the plan: between starts its buffers are the program's.
@@ -51,9 +51,9 @@ pub(crate) type InCallsState = Owner<CallState>;
 
 /// How far a start has come.
 pub(crate) struct CallState {
-    walk: Execution,
+    execution: Execution,
     buffers: [CallBuffer; 2],
-    how: PlanReduction,
+    how: PieceCombining,
     value_bytes: usize,
     pieces: usize,
     piece: usize,
@@ -109,7 +109,7 @@ impl CallBuffer {
 }
 
 impl CallData {
-    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: Combining) -> CallData {
+    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: PlanCombining) -> CallData {
         let Chunks { count, shape } = chunks;
         CallData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
     }
@@ -120,7 +120,7 @@ impl CallData {
     }
 
     /// How its values are combined.
-    pub(crate) fn how(&self) -> &Combining {
+    pub(crate) fn how(&self) -> &PlanCombining {
         &self.how
     }
 
@@ -137,7 +137,7 @@ impl CallData {
         [(data, filled), (result, result)]
     }
 
-    fn rooms(&self) -> Result<[CallBuffer; 2], Cause> {
+    fn make_buffers(&self) -> Result<[CallBuffer; 2], Cause> {
         let [data, result] = self.sizes().map(|(bytes, filled)| CallBuffer::new(bytes, filled));
         Ok([data?, result?])
     }
@@ -147,56 +147,58 @@ impl InCalls {
     /// Error: there is no room for its buffers.
     pub(crate) fn new(
         worker: Arc<Worker>,
-        walk: Execution,
-        content: CallData,
+        execution: Execution,
+        call_data: CallData,
     ) -> Result<(InCalls, InCallsState), Cause> {
-        let buffers = content.rooms()?;
-        let CallData { pieces, piece, value_bytes, how, .. } = content;
+        let buffers = call_data.make_buffers()?;
+        let CallData { pieces, piece, value_bytes, how, .. } = call_data;
         let how = match how {
-            Combining::Nothing => PlanReduction::Not,
-            Combining::Known(how) => PlanReduction::Known(how),
-            Combining::Own(operator, _) => PlanReduction::Own(operator),
+            PlanCombining::Nothing => PieceCombining::Not,
+            PlanCombining::Known(how) => PieceCombining::Known(how),
+            PlanCombining::Own(operator, _) => PieceCombining::Own(operator),
         };
         let (pieces, piece, value_bytes) = (pieces as usize, piece as usize, value_bytes as usize);
-        let (owner, hand) =
-            owner_lock(CallState { walk, buffers, how, value_bytes, pieces, piece, passed: pieces });
-        Ok((InCalls { worker, hand }, owner))
+        let (owner, borrower) =
+            owner_lock(CallState { execution, buffers, how, value_bytes, pieces, piece, passed: pieces });
+        Ok((InCalls { worker, borrower }, owner))
     }
 
     /// Starts it, and runs what need not wait. The start before is over.
     #[inline]
-    pub(crate) fn start(&self, walker: &mut InCallsState) -> Result<(), Cause> {
-        let state = walker.owned_mut().filter(|state| state.passed == state.pieces).ok_or_else(broken)?;
+    pub(crate) fn start(&self, call_state: &mut InCallsState) -> Result<(), Cause> {
+        let state = call_state.owned_mut().filter(|state| state.passed == state.pieces).ok_or_else(broken)?;
         state.begin();
-        if !self.stride(state) {
-            walker.release();
+        if !self.run_until_blocked(state) {
+            call_state.release();
         }
         Ok(())
     }
 
     #[inline]
     fn is_over(&self) -> bool {
-        self.hand.is_owned()
+        self.borrower.is_owned()
     }
 
     /// Whether nothing of it goes on any more: it is over, or was left in its midst.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.is_over() || self.hand.is_poisoned()
+        self.is_over() || self.borrower.is_poisoned()
     }
 
     /// Whether its steps were left in their midst, by a panic.
     pub(crate) fn is_broken(&self) -> bool {
-        self.hand.is_poisoned()
+        self.borrower.is_poisoned()
     }
 
     /// Returns when the start is over.
     #[inline]
     pub(crate) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
         while !self.is_over() {
-            match self.hand.try_lock() {
-                Ok(mut grip) => {
-                    grip.value().pass(|walk, lent| self.worker.execute(walk, lent, call).map(|()| true))?;
-                    grip.give_back();
+            match self.borrower.try_lock() {
+                Ok(mut guard) => {
+                    guard
+                        .value()
+                        .pass(|execution, lent| self.worker.execute(execution, lent, call).map(|()| true))?;
+                    guard.give_back();
                 }
                 Err(Unavailable::Owned) => {}
                 Err(Unavailable::Locked) => self.worker.pause(), // another thread goes on with it for a moment
@@ -208,10 +210,10 @@ impl InCalls {
 
     /// Whether the start is over. Moves it on.
     pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        match self.hand.try_lock() {
-            Ok(mut grip) => {
-                self.worker.test_execution(&grip.value().walk, call)?;
-                Ok(self.go_on_with(grip))
+        match self.borrower.try_lock() {
+            Ok(mut guard) => {
+                self.worker.test_execution(&guard.value().execution, call)?;
+                Ok(self.resume_locked(guard))
             }
             Err(Unavailable::Owned) => Ok(true),
             Err(Unavailable::Locked) => Ok(false),
@@ -221,17 +223,17 @@ impl InCalls {
 
     /// Runs what need not wait. Whether that was all.
     #[inline]
-    fn stride(&self, state: &mut CallState) -> bool {
+    fn run_until_blocked(&self, state: &mut CallState) -> bool {
         let Ok(is_over) =
-            state.pass(|walk, lent| Ok::<_, Infallible>(self.worker.run_until_blocked(walk, lent)));
+            state.pass(|execution, lent| Ok::<_, Infallible>(self.worker.run_until_blocked(execution, lent)));
         is_over
     }
 
     /// The same of a start that was let go: whether it is over.
-    fn go_on_with(&self, mut grip: OwnerLockGuard<'_, CallState>) -> bool {
-        let is_over = self.stride(grip.value());
+    fn resume_locked(&self, mut guard: OwnerLockGuard<'_, CallState>) -> bool {
+        let is_over = self.run_until_blocked(guard.value());
         if is_over {
-            grip.give_back();
+            guard.give_back();
         }
         is_over
     }
@@ -239,8 +241,8 @@ impl InCalls {
 
 /// Whether what the program's rank ran of a start was left in its midst, by a panic of its operation.
 #[inline]
-pub(crate) fn is_broken(walker: &InCallsState) -> bool {
-    walker.owned().is_some_and(|state| state.passed < state.pieces)
+pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
+    call_state.owned().is_some_and(|state| state.passed < state.pieces)
 }
 
 #[cold]
@@ -251,16 +253,16 @@ pub(crate) fn broken() -> Cause {
 impl Continuation for InCalls {
     fn can_resume(&self) -> bool {
         // Not while a thread is at it.
-        self.hand.try_lock().is_ok_and(|mut grip| grip.value().walk.may_go_on())
+        self.borrower.try_lock().is_ok_and(|mut guard| guard.value().execution.can_continue())
     }
 
     fn is_under_way(&self) -> bool {
-        self.hand.try_lock().is_ok()
+        self.borrower.try_lock().is_ok()
     }
 
     fn resume(&self) {
-        if let Ok(grip) = self.hand.try_lock() {
-            self.go_on_with(grip);
+        if let Ok(guard) = self.borrower.try_lock() {
+            self.resume_locked(guard);
             self.worker.wake_own_threads();
         }
     }
@@ -290,14 +292,14 @@ impl CallState {
     #[inline]
     fn pass<E>(
         &mut self,
-        mut walk: impl FnMut(&mut Execution, &CallBuffers<'_>) -> std::result::Result<bool, E>,
+        mut run: impl FnMut(&mut Execution, &CallBuffers<'_>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
         let CallState { buffers: [data, result], how, value_bytes, pieces, piece, .. } = self;
         let by_operator;
         let how = match &*how {
-            PlanReduction::Not => executor::CombineWith::Not,
-            PlanReduction::Known(how) => executor::CombineWith::Known(*how),
-            PlanReduction::Own(operator) => {
+            PieceCombining::Not => executor::CombineWith::Not,
+            PieceCombining::Known(how) => executor::CombineWith::Known(*how),
+            PieceCombining::Own(operator) => {
                 by_operator = |left: &mut [u8], right: &[u8]| operator.combine(left, right);
                 executor::CombineWith::By(&by_operator)
             }
@@ -308,7 +310,7 @@ impl CallState {
             let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
             let lent =
                 CallBuffers { buffers: [BufferView::of_mut(data), result], how, value_bytes: *value_bytes };
-            if !walk(&mut self.walk, &lent)? {
+            if !run(&mut self.execution, &lent)? {
                 return Ok(false);
             }
             self.passed += 1;

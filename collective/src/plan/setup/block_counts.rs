@@ -2,7 +2,7 @@
 //! others its own, and all draw the same conclusion from the same words.
 
 use crate::communicator::Communicator;
-use crate::naming::size;
+use crate::current_call::size;
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ struct MemberCounts {
     /// What it knows of all, as a number; 0: nothing, or what cannot be.
     all: u64,
     /// Which plan it is, as a number, and of whom.
-    operation: u64,
+    collective: u64,
     root: u64,
 }
 
@@ -32,7 +32,7 @@ fn number(what: &impl Hash) -> u64 {
 /// What is wrong with what all have told, if anything: who has to know all blocks, and does not know what they are.
 fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
     let first = words[0];
-    let differs = |word: &MemberCounts| (word.operation, word.root) != (first.operation, first.root);
+    let differs = |word: &MemberCounts| (word.collective, word.root) != (first.collective, first.root);
     if let Some(other) = words.iter().position(differs) {
         return Some(format!("member {other} prepares something else than member 0, or of another root"));
     }
@@ -55,16 +55,16 @@ impl Communicator {
     /// none, all. Collective. Error, on all members: they do not agree.
     pub fn agree_on_blocks(
         &self,
-        operation: CollectiveKind,
+        collective: CollectiveKind,
         own: u64,
         known: Option<&[u64]>,
         root: Option<Rank>,
     ) -> Result<Arc<[u64]>> {
-        let call = || self.call_on(&format!("{}_v_init({})", operation.name(), size(own)));
-        let _held = self.begin(None, &call)?;
+        let call = || self.call_on(&format!("{}_v_init({})", collective.name(), size(own)));
+        let _guard = self.begin(None, &call)?;
         let root_of = root.map_or(EVERYBODY, |root| root.0.into());
         let all = known.map_or(0, |known| number(&known));
-        let word = MemberCounts { own, all, operation: number(&operation), root: root_of };
+        let word = MemberCounts { own, all, collective: number(&collective), root: root_of };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
         let blocks: Vec<u64> = words.iter().map(|word| word.own).collect();
         let refuse = |cause| self.worker().fault(cause, call);
@@ -96,7 +96,7 @@ mod tests {
 
     fn word(own: u64, known: Option<&[u64]>, root: u64) -> MemberCounts {
         let all = known.map_or(0, |known| number(&known));
-        MemberCounts { own, all, operation: 7, root }
+        MemberCounts { own, all, collective: 7, root }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where the buffers and signals of a rank's part lie: buffers one behind the other in a block of its memory, signals
 //! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
 
-use crate::plan::compile::owner_steps::late_signals;
+use crate::plan::compile::owner_only_steps::late_signals;
 use bytemuck::{Pod, Zeroable};
 use tasuki_core::base::Rank;
 use tasuki_core::engine::executor::EXPOSED_BYTES;
@@ -51,23 +51,23 @@ struct BufferOffset {
     /// Bytes from one turn to the next.
     stride: u64,
     turns: u64,
-    used: BufferKind,
+    kind: BufferKind,
 }
 
 impl Layout {
     pub(crate) fn of(part: &RankPart, data: DataPlacement) -> Layout {
         let (mut bytes, mut all) = (0, 1);
-        let rooms = part.rooms().iter().map(|room| {
-            let turns = room.used.times();
+        let rooms = part.buffer_decls().iter().map(|room| {
+            let turns = room.kind.times();
             let bytes_here = match data {
-                DataPlacement::CallBuffers if room.used == BufferKind::User => 0,
-                DataPlacement::ExposedBuffer if room.used == BufferKind::User => EXPOSED_BYTES,
+                DataPlacement::CallBuffers if room.kind == BufferKind::User => 0,
+                DataPlacement::ExposedBuffer if room.kind == BufferKind::User => EXPOSED_BYTES,
                 _ => room.bytes,
             };
             let stride = bytes_here.next_multiple_of(ALIGN);
-            let place = BufferOffset { offset: bytes, stride, turns, used: room.used };
+            let place = BufferOffset { offset: bytes, stride, turns, kind: room.kind };
             bytes += place.stride * turns;
-            all = common_multiple(all, room.used.period());
+            all = common_multiple(all, room.kind.period());
             place
         });
         let rooms = rooms.collect();
@@ -76,7 +76,7 @@ impl Layout {
 
     /// Who has the place that is a rank's in that start.
     pub(crate) fn home(&self, buffer: BufferId, rank: u32, start: u64) -> u32 {
-        self.rooms[buffer.index()].used.home(rank, start).0
+        self.rooms[buffer.index()].kind.home(rank, start).0
     }
 
     /// Where that byte of a buffer lies in the block in that start.

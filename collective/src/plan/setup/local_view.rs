@@ -5,10 +5,10 @@
 use crate::communicator::Communicator;
 use crate::exchange_blocks::{Partner, ranges};
 use crate::neighbourhood::{Neighbourhood, Round};
-use crate::plan::{Combining, Plan};
+use crate::plan::{Plan, PlanCombining};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_schedule::algorithm::{GivenBlock, put_all, put_blocks};
+use tasuki_schedule::algorithm::{BlockToSend, put_all, put_blocks};
 use tasuki_schedule::{Contract, RankPart, Schedule};
 
 /// What one member knows of an exchange.
@@ -18,7 +18,7 @@ struct LocalView {
     rooms: [u64; 2],
     /// Bytes of what each partner gives: what it gets lies behind that.
     given_by: BTreeMap<usize, u64>,
-    gives: Vec<GivenBlock>,
+    gives: Vec<BlockToSend>,
     /// From whom each block comes, and which of those it gives it is.
     gets: Vec<(usize, usize)>,
     /// Everybody is everybody's partner, once.
@@ -47,31 +47,31 @@ impl OwnBlocks<'_> {
     }
 
     /// Takes up what a partner has told. The error: bytes of a block, as it tells them and as this member knows them.
-    fn learn(&self, partner: &Partner, lengths: &[u64], seen: &mut LocalView) -> Result<(), (u64, u64)> {
+    fn learn(&self, partner: &Partner, lengths: &[u64], view: &mut LocalView) -> Result<(), (u64, u64)> {
         let (&given, pairs) = lengths.split_first().unwrap_or((&0, &[]));
         let (theirs, wanted) = pairs.split_at(2 * partner.gets.len());
-        seen.given_by.insert(partner.member, given);
+        view.given_by.insert(partner.member, given);
         for (&slot, pair) in partner.gets.iter().zip(theirs.chunks_exact(2)) {
             agree(pair[0], self.gets[slot].len())?;
-            seen.gets[slot] = (partner.member, pair[1] as usize);
+            view.gets[slot] = (partner.member, pair[1] as usize);
         }
         for (&number, pair) in partner.gives.iter().zip(wanted.chunks_exact(2)) {
             agree(pair[0], self.gives[number].len())?;
             let (from, bytes) = (self.gives[number].start as u64, pair[0]);
-            seen.gives[number] = GivenBlock { to: partner.member, from, into: pair[1], bytes };
+            view.gives[number] = BlockToSend { to: partner.member, from, into: pair[1], bytes };
         }
         Ok(())
     }
 }
 
-fn agree(lengths: u64, known: usize) -> Result<(), (u64, u64)> {
-    if lengths == known as u64 { Ok(()) } else { Err((lengths, known as u64)) }
+fn agree(told: u64, known: usize) -> Result<(), (u64, u64)> {
+    if told == known as u64 { Ok(()) } else { Err((told, known as u64)) }
 }
 
 impl LocalView {
     /// One that has learned nothing yet.
     fn new(own: &OwnBlocks<'_>, is_dense: bool) -> LocalView {
-        let none = GivenBlock { to: 0, from: 0, into: 0, bytes: 0 };
+        let none = BlockToSend { to: 0, from: 0, into: 0, bytes: 0 };
         LocalView {
             rooms: own.rooms(),
             given_by: BTreeMap::new(),
@@ -133,14 +133,14 @@ impl Communicator {
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
-        let held = self.begin(None, &call)?;
+        let guard = self.begin(None, &call)?;
         self.check_all(self.check_bytes(with, (gives, gets), &call), &call)?;
         let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };
-        let mut seen = LocalView::new(&own, is_dense);
-        let agreed = self.exchange_lengths(&own, &mut seen, &call)?;
+        let mut view = LocalView::new(&own, is_dense);
+        let agreed = self.exchange_lengths(&own, &mut view, &call)?;
         self.check_all(agreed, &call)?;
-        drop(held);
-        self.plan(&seen.schedule(name, self.rank().index(), self.size()), Combining::Nothing, prepare)
+        drop(guard);
+        self.plan(&view.schedule(name, self.rank().index(), self.size()), PlanCombining::Nothing, prepare)
     }
 
     /// That there are bytes for each block, and not more than there can be; and that this member agrees with itself.
@@ -164,13 +164,13 @@ impl Communicator {
     fn exchange_lengths(
         &self,
         own: &OwnBlocks<'_>,
-        seen: &mut LocalView,
+        view: &mut LocalView,
         call: &dyn Fn() -> String,
     ) -> Result<Result<()>> {
         let (me, partners) = (self.rank().index(), own.with.partners());
         let mut agreed = Ok(());
         let mut learn = |partner: &Partner, lengths: &[u64]| {
-            let learned = own.learn(partner, lengths, seen);
+            let learned = own.learn(partner, lengths, view);
             if let Err((one, other)) = learned
                 && agreed.is_ok()
             {
@@ -216,7 +216,7 @@ mod tests {
     use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
     /// What members know once each has told its partners.
-    fn all_seen(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<LocalView> {
+    fn all_views(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<LocalView> {
         let own = |(with, [gives, gets]): (_, &[Vec<usize>; 2])| OwnBlocks {
             with,
             gives: ranges(gives),
@@ -224,21 +224,21 @@ mod tests {
         };
         let all: Vec<OwnBlocks<'_>> = with.iter().zip(counts).map(own).collect();
         let learned = |(me, own): (usize, &OwnBlocks<'_>)| {
-            let mut seen = LocalView::new(own, is_dense);
+            let mut view = LocalView::new(own, is_dense);
             for partner in own.with.partners() {
                 let theirs = &all[partner.member];
                 let back = theirs.with.partners().iter().find(|back| back.member == me).expect("both know");
-                own.learn(partner, &theirs.lengths(back), &mut seen).expect("they agree");
+                own.learn(partner, &theirs.lengths(back), &mut view).expect("they agree");
             }
-            seen
+            view
         };
         all.iter().enumerate().map(learned).collect()
     }
 
     /// The parts that each member makes of its own are right together.
-    fn prove(shape: Shape, seen: Vec<LocalView>) {
+    fn prove(shape: Shape, view: Vec<LocalView>) {
         let ranks = shape.ranks;
-        let part = move |part: &mut RankPart| seen[part.rank()].own_part(ranks, part);
+        let part = move |part: &mut RankPart| view[part.rank()].own_part(ranks, part);
         let whole = Schedule::new("seen", ranks, part, move |rank| shape.contract(rank));
         whole.check().unwrap_or_else(|fault| panic!("{ranks} ranks: {fault}"));
     }
@@ -254,8 +254,8 @@ mod tests {
             let matrix = (0..ranks * ranks).map(|at| bytes(at / ranks, at % ranks) as u64).collect();
             let shape = Shape::new(CollectiveKind::Alltoall, ranks, 0, 8);
             let shape = Shape { counts: Counts::Matrix(matrix), ..shape };
-            prove(shape.clone(), all_seen(&with, &counts, true));
-            prove(shape, all_seen(&with, &counts, false));
+            prove(shape.clone(), all_views(&with, &counts, true));
+            prove(shape, all_views(&with, &counts, false));
         }
     }
 
@@ -277,7 +277,10 @@ mod tests {
             };
             let counts: Vec<_> = with.iter().map(each).collect();
             let shape = Shape::new(CollectiveKind::Neighbours, ranks, 0, 8);
-            prove(Shape { counts: Counts::Graph(Arc::new(whole)), ..shape }, all_seen(&with, &counts, false));
+            prove(
+                Shape { counts: Counts::Graph(Arc::new(whole)), ..shape },
+                all_views(&with, &counts, false),
+            );
         }
     }
 

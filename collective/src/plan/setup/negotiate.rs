@@ -9,7 +9,7 @@ use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
 use crate::plan::run::in_calls::{CallData, InCalls, InCallsState};
 use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
-use crate::plan::{Combining, Form, PlanState, compile::inline_flag, compile::steps};
+use crate::plan::{Form, PlanCombining, PlanState, compile::inline_flag, compile::steps};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,7 +27,7 @@ use tasuki_schedule::{RankPart, START, Schedule};
 /// What is made of a schedule.
 pub(crate) enum PlanKind {
     /// Programs that go on by what arrives.
-    Programs(Combining),
+    Queues(PlanCombining),
     /// Steps of a plan, through which that passes, that this rank runs in its calls.
     Execution(CallData),
     /// Steps of calls that lend what they move. There may be other ways for the same calls, as for other roots: by
@@ -57,40 +57,40 @@ const _: () = assert!(size_of::<MemberSetup>() <= SHORT_MAX);
 
 /// What all members have.
 pub(crate) struct PreparedPlan {
-    pub(crate) held: Arc<PlanState>,
+    pub(crate) plan_state: Arc<PlanState>,
     /// By which it is given up.
     pub(crate) number: u64,
     /// The steps of calls.
-    pub(crate) walk: Option<Execution>,
+    pub(crate) execution: Option<Execution>,
     /// Those of a plan.
-    pub(crate) walker: Option<InCallsState>,
+    pub(crate) call_state: Option<InCallsState>,
 }
 
 impl Communicator {
     /// Makes something of a schedule, together with all members, within a collective call. The inner error: nobody has
     /// it.
-    pub(crate) fn arrange(
+    pub(crate) fn negotiate(
         &self,
         schedule: &Schedule,
         part: &RankPart,
-        made: PlanKind,
+        kind: PlanKind,
         call: &dyn Fn() -> String,
     ) -> Result<Result<PreparedPlan, Cause>> {
         let fault = |cause| self.worker().fault(cause, call);
-        let data = match made {
-            PlanKind::Programs(_) => DataPlacement::OfPlan,
+        let data = match kind {
+            PlanKind::Queues(_) => DataPlacement::OfPlan,
             PlanKind::Execution(_) | PlanKind::Calls(_, false) => DataPlacement::CallBuffers,
             PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
         };
-        let nonblocking = PlanDraft::new(self, part, data);
-        let fingerprint = fingerprint(schedule, &made);
-        let base = nonblocking.as_ref().map_or(PlanAddress::zeroed(), |nonblocking| nonblocking.own.base);
+        let draft = PlanDraft::new(self, part, data);
+        let fingerprint = fingerprint(schedule, &kind);
+        let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
         let done = self.lock_plans().word();
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;
         let call_log = self.name_call_log().map_err(fault)?;
         let word = MemberSetup {
             base,
-            found_room: nonblocking.is_ok().into(),
+            found_room: draft.is_ok().into(),
             fingerprint,
             done,
             plan_shutdown,
@@ -105,30 +105,30 @@ impl Communicator {
                 words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.call_log)));
             self.open_call_log(&firsts.collect::<Vec<_>>()).map_err(fault)?;
         }
-        let held = nonblocking.and_then(|nonblocking| match self.agree_on(&words, fingerprint) {
-            Ok(()) => Ok(nonblocking.finish(self, (schedule, part), &words, made)),
+        let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint) {
+            Ok(()) => Ok(draft.finish(self, (schedule, part), &words, kind)),
             Err(cause) => {
-                nonblocking.own.give_back(&nonblocking.worker, nonblocking.signals, &nonblocking.counted);
+                draft.own.give_back(&draft.worker, draft.signals, &draft.counted);
                 Err(cause)
             }
         });
         // Nobody is to wait for one who could not; and until now others look for what that one has.
-        let is_made = matches!(held, Ok((_, Ok(_))));
+        let is_made = matches!(plan_state, Ok((_, Ok(_))));
         let all = self.allgather_steps(&[u64::from(is_made)]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
-        let (held, steps) = match held {
-            Ok((held, Ok(steps))) if !all.contains(&0) => (held, steps),
-            Ok((held, steps)) => {
-                held.free();
+        let (plan_state, steps) = match plan_state {
+            Ok((plan_state, Ok(steps))) if !all.contains(&0) => (plan_state, steps),
+            Ok((plan_state, steps)) => {
+                plan_state.free();
                 let text = "another member found no room for its part, or came with another schedule";
                 return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
             }
             Err(cause) => return Ok(Err(cause)),
         };
-        let held = Arc::new(held);
-        let number = self.lock_plans().enter(held.clone());
-        let CompiledSteps { walk, walker } = steps;
-        Ok(Ok(PreparedPlan { held, number, walk, walker }))
+        let plan_state = Arc::new(plan_state);
+        let number = self.lock_plans().enter(plan_state.clone());
+        let CompiledSteps { execution, call_state } = steps;
+        Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
     }
 
     /// The signals by which members leave, made with the first plan.
@@ -188,12 +188,12 @@ impl Communicator {
 }
 
 /// Something that all members must have in common, as a number.
-fn fingerprint(schedule: &Schedule, made: &PlanKind) -> u64 {
+fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
-    match made {
-        PlanKind::Execution(content) => (content.pieces(), content.how().name()).hash(&mut hasher),
-        PlanKind::Programs(how) => how.name().hash(&mut hasher),
+    match kind {
+        PlanKind::Execution(call_data) => (call_data.pieces(), call_data.how().name()).hash(&mut hasher),
+        PlanKind::Queues(how) => how.name().hash(&mut hasher),
         PlanKind::Calls(..) => {} // each call says how
     }
     let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
@@ -215,13 +215,13 @@ struct PlanDraft {
 }
 
 impl PlanDraft {
-    fn new(members: &Communicator, part: &RankPart, data: DataPlacement) -> Result<PlanDraft, Cause> {
-        let worker = members.messages().worker().clone();
+    fn new(communicator: &Communicator, part: &RankPart, data: DataPlacement) -> Result<PlanDraft, Cause> {
+        let worker = communicator.messages().worker().clone();
         let layout = Layout::of(part, data);
-        let count = part.counters().len() as u32;
+        let count = part.signal_decls().len() as u32;
         let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
-        let is_program = data == DataPlacement::OfPlan;
-        let all = count + u32::from(is_program);
+        let has_queues = data == DataPlacement::OfPlan;
+        let all = count + u32::from(has_queues);
         let signals = worker.registry().private_signals(all).map_err(own_cause)?;
         let block = match layout.bytes {
             0 => 0,
@@ -234,12 +234,12 @@ impl PlanDraft {
             },
         };
         let stood = (signals..signals + count).map(|signal| worker.count_of_own(signal)).collect();
-        let base = PlanAddress { block, signals, starts: if is_program { signals + count } else { 0 } };
+        let base = PlanAddress { block, signals, starts: if has_queues { signals + count } else { 0 } };
         let (own, counted) =
-            (PlacedPart::new(worker.rank(), base, part, data), members.plan_bytes_counted().clone());
+            (PlacedPart::new(worker.rank(), base, part, data), communicator.plan_bytes_counted().clone());
         counted.fetch_add(own.bytes(all), Ordering::Relaxed);
         match data {
-            DataPlacement::CallBuffers => inline_flag::open(&worker, &own, part),
+            DataPlacement::CallBuffers => inline_flag::clear(&worker, &own, part),
             DataPlacement::ExposedBuffer => {
                 let nothing = [0; EXPOSED_BYTES as usize];
                 worker.copy_out(
@@ -258,22 +258,22 @@ impl PlanDraft {
     /// What is made of it, now that it is known where the others have their parts; if it can be.
     fn finish(
         self,
-        members: &Communicator,
+        communicator: &Communicator,
         (schedule, part): (&Schedule, &RankPart),
         words: &[MemberSetup],
-        made: PlanKind,
+        kind: PlanKind,
     ) -> (PlanState, Result<CompiledSteps, Cause>) {
-        let (how, operator) = match &made {
-            PlanKind::Execution(_) | PlanKind::Calls(..) | PlanKind::Programs(Combining::Nothing) => {
+        let (how, operator) = match &kind {
+            PlanKind::Execution(_) | PlanKind::Calls(..) | PlanKind::Queues(PlanCombining::Nothing) => {
                 (None, None)
             }
-            PlanKind::Programs(Combining::Known(how)) => (Some(*how), None),
-            PlanKind::Programs(Combining::Own(operator, bytes)) => {
+            PlanKind::Queues(PlanCombining::Known(how)) => (Some(*how), None),
+            PlanKind::Queues(PlanCombining::Own(operator, bytes)) => {
                 let number = self.worker.add_operator(operator.clone());
                 (Some(Reduction::user_defined(number, *bytes)), Some(number))
             }
         };
-        let mut held = PlanState {
+        let mut plan_state = PlanState {
             worker: self.worker,
             own: self.own,
             signals: self.signals,
@@ -286,51 +286,57 @@ impl PlanDraft {
             operator,
             counted: self.counted,
         };
-        let others = held.others(members, schedule, part, words, self.data);
+        let others = plan_state.others(communicator, schedule, part, words, self.data);
         let steps = others.and_then(|others| {
-            let compiler = PlanCompiler { own: &held.own, stood: &self.stood, how, others: &others };
-            match made {
-                PlanKind::Execution(content) => {
+            let compiler = PlanCompiler { own: &plan_state.own, stood: &self.stood, how, others: &others };
+            match kind {
+                PlanKind::Execution(call_data) => {
                     let one = slice::from_ref(schedule);
-                    let walk = steps::lower(&compiler, one, &held.worker, (part.rank(), self.data))?;
-                    held.walk(walk, content)
+                    let execution =
+                        steps::compile_steps(&compiler, one, &plan_state.worker, (part.rank(), self.data))?;
+                    plan_state.set_execution(execution, call_data)
                 }
                 PlanKind::Calls(others, _) => {
-                    let ways = [slice::from_ref(schedule), &others].concat();
-                    let walk = steps::lower(&compiler, &ways, &held.worker, (part.rank(), self.data))?;
-                    Ok(CompiledSteps { walk: Some(walk), walker: None })
+                    let schedules = [slice::from_ref(schedule), &others].concat();
+                    let execution = steps::compile_steps(
+                        &compiler,
+                        &schedules,
+                        &plan_state.worker,
+                        (part.rank(), self.data),
+                    )?;
+                    Ok(CompiledSteps { execution: Some(execution), call_state: None })
                 }
-                PlanKind::Programs(_) => {
-                    let (programs, start_thresholds) =
-                        (compiler.programs(part)?, compiler.start_thresholds(part));
-                    held.prepare(programs, start_thresholds)?;
-                    held.listen(members, words).map(|()| CompiledSteps::default())
+                PlanKind::Queues(_) => {
+                    let (queues, start_thresholds) =
+                        (compiler.compile_queues(part)?, compiler.start_thresholds(part));
+                    plan_state.make_queues(queues, start_thresholds)?;
+                    plan_state.watch_departures(communicator, words).map(|()| CompiledSteps::default())
                 }
             }
         });
-        (held, steps)
+        (plan_state, steps)
     }
 }
 
 /// Steps that this rank runs itself, if any: those of calls, or those of a plan.
 #[derive(Default)]
 struct CompiledSteps {
-    walk: Option<Execution>,
-    walker: Option<InCallsState>,
+    execution: Option<Execution>,
+    call_state: Option<InCallsState>,
 }
 
 impl PlanState {
     /// Where the parts lie that the own one names.
     fn others(
         &self,
-        members: &Communicator,
+        communicator: &Communicator,
         schedule: &Schedule,
         part: &RankPart,
         words: &[MemberSetup],
         data: DataPlacement,
     ) -> Result<BTreeMap<u32, PlacedPart>, Cause> {
         let place = |member: u32| {
-            let known = members.messages().rank_of(Rank(member));
+            let known = communicator.messages().rank_of(Rank(member));
             let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
             let part = schedule.part(member as usize);
             Ok((member, PlacedPart::new(rank, words[member as usize].base, &part, data)))
@@ -338,34 +344,34 @@ impl PlanState {
         commands::named(part).into_iter().map(place).collect()
     }
 
-    fn walk(&mut self, walk: Execution, content: CallData) -> Result<CompiledSteps, Cause> {
-        let memory = content.memory();
-        let (walking, walker) = InCalls::new(self.worker.clone(), walk, content)?;
+    fn set_execution(&mut self, execution: Execution, call_data: CallData) -> Result<CompiledSteps, Cause> {
+        let memory = call_data.memory();
+        let (in_calls, call_state) = InCalls::new(self.worker.clone(), execution, call_data)?;
         self.own.beside = memory;
         self.counted.fetch_add(memory, Ordering::Relaxed);
-        self.form = Form::Execution(Arc::new(walking));
-        Ok(CompiledSteps { walk: None, walker: Some(walker) })
+        self.form = Form::Execution(Arc::new(in_calls));
+        Ok(CompiledSteps { execution: None, call_state: Some(call_state) })
     }
 
     /// From now on it finds out who leaves without a start.
-    fn listen(&mut self, members: &Communicator, words: &[MemberSetup]) -> Result<(), Cause> {
-        let card_of = |member: Rank| words[member.index()].base;
-        let starts = Arc::new(DepartedMembers::new(members, self.started.clone(), card_of)?);
-        let watch = self.worker.add_wait_probe(starts.clone());
-        self.starts = Some((starts, watch));
+    fn watch_departures(&mut self, communicator: &Communicator, words: &[MemberSetup]) -> Result<(), Cause> {
+        let address_of = |member: Rank| words[member.index()].base;
+        let starts = Arc::new(DepartedMembers::new(communicator, self.started.clone(), address_of)?);
+        let wait_probe = self.worker.add_wait_probe(starts.clone());
+        self.starts = Some((starts, wait_probe));
         Ok(())
     }
 
-    fn prepare(
+    fn make_queues(
         &mut self,
-        programs: Vec<commands::CommandProgram>,
+        queues: Vec<commands::QueueCommands>,
         start_thresholds: Vec<StartThreshold>,
     ) -> Result<(), Cause> {
         let start = self.own.number(START);
         let mut made = Vec::new();
         let mut made_all = Ok(());
-        for program in programs {
-            match self.worker.make_repeating_queue(&program.commands, start, program.per_start) {
+        for queue in queues {
+            match self.worker.make_repeating_queue(&queue.commands, start, queue.per_start) {
                 Ok(own) => made.push(own),
                 Err(cause) => {
                     made_all = Err(cause);
@@ -378,7 +384,7 @@ impl PlanState {
         };
         let cells = start_thresholds.into_iter().map(cell).collect::<Result<_, Cause>>();
         let (cells, found) = cells.map_or_else(|cause| (Box::default(), Err(cause)), |cells| (cells, Ok(())));
-        self.form = Form::Programs(made.into(), cells); // which are given back if not all are there
+        self.form = Form::Queues(made.into(), cells); // which are given back if not all are there
         made_all.and(found)
     }
 }

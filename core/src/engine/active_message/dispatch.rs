@@ -111,7 +111,7 @@ impl Worker {
         if !calls.have_arrived() && calls.has_nothing_deferred() {
             return false;
         }
-        let Some(_guard) = calls.running.take() else { return false };
+        let Some(_guard) = calls.running.try_lock() else { return false };
         let mut progressed = !calls.has_nothing_deferred() && self.post_deferred(calls);
         for _ in 0..RUNS_MAX {
             let ran = calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level));
@@ -131,9 +131,9 @@ impl Worker {
             return false;
         }
         let resolved = self.resolved(&level.queue);
-        let Some(lines) = self.lines_at(&resolved, position) else { return false };
-        let Some(call) = lines.call() else {
-            queue.reader().set_read(position + lines.count().max(1));
+        let Some(encoded) = self.encoded_at(&resolved, position) else { return false };
+        let Some(call) = encoded.call() else {
+            queue.reader().set_read(position + encoded.line_count().max(1));
             return true; // no poster writes such a line: it is skipped
         };
         self.fetch_reply_line(call.reply);
@@ -145,7 +145,7 @@ impl Worker {
             return false;
         }
         let begin = self.recorder().map_or(0, |_| self.platform().observer_now_ns());
-        let done = || queue.reader().set_read(position + lines.count());
+        let done = || queue.reader().set_read(position + encoded.line_count());
         let context =
             CallContext { worker: self, calls, from: call.peer, level: at, left: Cell::new(posts_max) };
         let mut reply = Inline::EMPTY;
@@ -153,7 +153,7 @@ impl Worker {
             (Err(cause), _) => Err(cause),
             (Ok(entry), None) => {
                 done();
-                run(entry, &context, lines.inline_bytes(), &mut reply)
+                run(entry, &context, encoded.inline_bytes(), &mut reply)
             }
             (Ok(entry), Some(from)) => {
                 let run = |bytes: &[u8]| run(entry, &context, bytes, &mut reply);
@@ -168,7 +168,7 @@ impl Worker {
             let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
             self.record_handled(recorder, begin, &resolved, position, (name, outcome.is_err()));
         }
-        self.report_outcome(calls, &resolved, &call, &lines.effects(), outcome.map(|()| &reply));
+        self.report_outcome(calls, &resolved, &call, &encoded.effects(), outcome.map(|()| &reply));
         true
     }
 
@@ -315,7 +315,7 @@ impl Worker {
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
             fence(Ordering::Acquire); // SYNC ring-read
             // In this order: the posts of a call are deferred before the thread that read the call releases `running`.
-            all_ran && !calls.running.is_taken() && calls.has_nothing_deferred() && self.has_forwarded()
+            all_ran && !calls.running.is_locked() && calls.has_nothing_deferred() && self.has_forwarded()
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();

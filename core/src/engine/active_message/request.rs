@@ -178,9 +178,9 @@ impl Worker {
 pub(super) fn encode_call(call: Call, effects: &[Option<Effect>; 2]) -> Result<EncodedCommand, Cause> {
     let action = Action::Call(call);
     action.check()?;
-    let mut lines = EncodedCommand::of(&action);
-    effects.iter().flatten().try_for_each(|effect| lines.then(*effect))?;
-    Ok(lines)
+    let mut encoded = EncodedCommand::of(&action);
+    effects.iter().flatten().try_for_each(|effect| encoded.then(*effect))?;
+    Ok(encoded)
 }
 
 /// The error message of a handler, with "..." if it may have been cut.

@@ -182,8 +182,8 @@ impl Worker {
             return None;
         }
         self.fail_bound_to_departed(resolved);
-        let (deferred, _) = self.run_under_lease(resolved, &mut ready);
-        let is_idle = deferred.is_none() && resolved.queue.in_flight().is_empty();
+        let (taken_command, _) = self.run_under_lease(resolved, &mut ready);
+        let is_idle = taken_command.is_none() && resolved.queue.in_flight().is_empty();
         if is_idle || std::thread::panicking() {
             self.abandon_commands(resolved, &mut ready); // a panicking thread does not wait for the in-flight commands
         }
@@ -196,7 +196,7 @@ impl Worker {
             self.head_signals(resolved).for_each(|signal| self.disarm(resolved, signal));
             resolved.queue.end();
         }
-        self.release(resolved, deferred, &mut ready);
+        self.release(resolved, taken_command, &mut ready);
         self.run_ready(ready);
         Some(done)
     }
@@ -208,11 +208,11 @@ impl Worker {
     ) -> impl Iterator<Item = u32> + use<'n> {
         let (end, mut at) = (resolved.queue.cycle().unwrap_or(0), 0);
         let all = std::iter::from_fn(move || {
-            let lines = if at < end { self.lines_at(resolved, at) } else { None };
-            at += lines.map_or(0, |lines| lines.count());
-            lines
+            let encoded = if at < end { self.encoded_at(resolved, at) } else { None };
+            at += encoded.map_or(0, |encoded| encoded.line_count());
+            encoded
         });
-        all.filter_map(|lines| Some(lines.head(0)?.signal))
+        all.filter_map(|encoded| Some(encoded.head(0)?.signal))
     }
 
     /// Fails each in-flight command of this rank's queues that only a rank may run which has left
@@ -224,8 +224,8 @@ impl Worker {
                 && resolved.queue.lease().acquire_or_mark(self.rank().0)
             {
                 self.fail_bound_to_departed(&resolved);
-                let (deferred, _) = self.run_under_lease(&resolved, &mut ready);
-                self.release(&resolved, deferred, &mut ready);
+                let (taken_command, _) = self.run_under_lease(&resolved, &mut ready);
+                self.release(&resolved, taken_command, &mut ready);
                 self.run_ready(ready);
             }
         }
@@ -274,7 +274,7 @@ impl Worker {
         while let Some(trigger) = lists.triggers().next() {
             let first = lists.first(0);
             self.remove_first(resolved, 0, trigger.signal);
-            if let Some(command) = first.and_then(|(lines, _)| Command::from_lines(&lines)) {
+            if let Some(command) = first.and_then(|(encoded, _)| Command::decode(&encoded)) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);
             }
         }
@@ -285,13 +285,13 @@ impl Worker {
         let reader = resolved.queue.reader();
         let mut left = resolved.queue.cycle().unwrap_or(u64::MAX);
         while left > 0
-            && let Some(lines) = self.lines_at(resolved, reader.read())
+            && let Some(encoded) = self.encoded_at(resolved, reader.read())
         {
-            if let Some(command) = Command::from_lines(&lines) {
+            if let Some(command) = Command::decode(&encoded) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);
             }
-            reader.set_read(resolved.queue.behind(reader.read(), lines.count()));
-            left -= lines.count().min(left);
+            reader.set_read(resolved.queue.behind(reader.read(), encoded.line_count()));
+            left -= encoded.line_count().min(left);
         }
     }
 }

@@ -115,7 +115,7 @@ impl Worker {
         if !self.operands_exist(call) {
             self.check_slowly(call, false)?;
         }
-        let (lines, call) = (call.count(), std::iter::once(call));
+        let (lines, call) = (call.line_count(), std::iter::once(call));
         if !self.commands().reach(self.rank(), name) {
             return self.post_remotely(name, &self.remote_info(name)?, lines, call).map(drop);
         }
@@ -191,7 +191,7 @@ impl Worker {
         let mut lines = 0;
         for command in commands {
             self.check_command(command, in_session)?;
-            lines += command.count();
+            lines += command.line_count();
         }
         Ok(lines)
     }
@@ -252,9 +252,9 @@ impl Worker {
             return Err(Cause::Argument("the commands of a repeating queue cannot be cancelled".into()));
         }
         loop {
-            let to_forward = queue.lease().acquire_or_mark(self.rank().0);
-            let outcome = if to_forward { self.cancel_now(&resolved, position) } else { None };
-            if to_forward {
+            let taken = queue.lease().acquire_or_mark(self.rank().0);
+            let outcome = if taken { self.cancel_now(&resolved, position) } else { None };
+            if taken {
                 while !queue.lease().release() {} // the queue is run for those marks below
                 self.run_queue_and_ready(&resolved);
             }
@@ -279,9 +279,9 @@ impl Worker {
             return Some(false);
         }
         // It was not read: it is overwritten by a command that does nothing.
-        let lines = self.lines_at(resolved, position)?;
+        let encoded = self.encoded_at(resolved, position)?;
         let mut nothing = EncodedCommand::of(&Action::Nothing);
-        nothing.set_count(lines.count());
+        nothing.set_line_count(encoded.line_count());
         queue.line(position).write(position, &nothing.words[0]);
         Some(true)
     }
@@ -366,13 +366,13 @@ fn write_commands<'c>(
 /// Writes a command at a reserved position and returns its number of lines. The first line is written last, so that a
 /// reader which sees it sees both.
 #[inline]
-fn write(queue: &Queue<'_>, position: u64, lines: &EncodedCommand) -> u64 {
-    let count = lines.count();
+fn write(queue: &Queue<'_>, position: u64, encoded: &EncodedCommand) -> u64 {
+    let count = encoded.line_count();
     prefetch::for_writing(std::ptr::from_ref(queue.line(position + PREFETCH_LINES)).cast());
     if count == 2 {
-        queue.line(position + 1).write(position + 1, &lines.words[1]);
+        queue.line(position + 1).write(position + 1, &encoded.words[1]);
     }
-    queue.line(position).write(position, &lines.words[0]);
+    queue.line(position).write(position, &encoded.words[0]);
     count
 }
 

@@ -29,7 +29,7 @@ impl Worker {
         let mut position = first;
         for command in commands.clone() {
             self.write_remotely(name, info, position, command)?;
-            position += command.count();
+            position += command.line_count();
         }
         if let (Some(recorder), Some(begin)) = (self.recorder(), begin) {
             let QueueInfo { number, generation, .. } = *info;
@@ -103,11 +103,11 @@ impl Worker {
         name: QueueName,
         info: &QueueInfo,
         position: u64,
-        lines: &EncodedCommand,
+        encoded: &EncodedCommand,
     ) -> Result<(), Cause> {
         let place = |position| QueueWord::RingLine { position, capacity: info.capacity }.of(name.address());
         let places = [place(position), place(position + 1)];
-        let write = CommandWrite { places, position, words: lines.words, lines: lines.count() };
+        let write = CommandWrite { places, position, words: encoded.words, lines: encoded.line_count() };
         loop {
             match self.fabric().write_command(&write) {
                 Ok(()) => return Ok(()),

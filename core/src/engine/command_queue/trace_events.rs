@@ -51,7 +51,7 @@ impl Worker {
                 false,
                 EventKind::Posted(CommandId { queue, number }, CommandSummary::of(command)),
             );
-            number += command.count();
+            number += command.line_count();
         }
     }
 
@@ -67,8 +67,8 @@ impl Worker {
         ready: &mut ReadyList,
     ) {
         let begin = self.platform().observer_now_ns();
-        let is_done = failure.is_none() && self.try_when_fired(resolved, command);
-        let outcome = if is_done { Some(None) } else { self.run_slow(resolved, command, failure) };
+        let is_done = failure.is_none() && self.try_run_at_once(resolved, command);
+        let outcome = if is_done { Some(None) } else { self.run_call_or_fail(resolved, command, failure) };
         let end = self.platform().observer_now_ns();
         let is_in_flight = outcome.is_none() || !self.may_perform_effects(resolved, command);
         let command_number = is_in_flight.then(|| resolved.queue.in_flight().numbers().end);
@@ -78,9 +78,9 @@ impl Worker {
             begin,
             end,
             failed,
-            EventKind::Fired(place, command_number, CommandSummary::of(&command.lines())),
+            EventKind::Fired(place, command_number, CommandSummary::of(&command.encode())),
         );
-        self.follow_up(resolved, command, outcome, ready);
+        self.finish_or_keep(resolved, command, outcome, ready);
     }
 
     /// Runs the action of an in-flight command if it is short, and records it. Returns true if it was run.
@@ -250,7 +250,7 @@ impl Worker {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let begin = self.platform().observer_now_ns();
-        let outcome = self.wait_untraced(condition, limit, call);
+        let outcome = self.wait_loop(condition, limit, call);
         let awaited = match condition {
             Condition::Signal(cell, value, _) => self.signal_in(cell).map(|signal| (signal, *value)),
             _ => None,

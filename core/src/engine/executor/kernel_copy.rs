@@ -11,7 +11,7 @@ use crate::segment::GlobalAddress;
 /// Such a step: of so many bytes of that buffer of the call's, from there on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelCopy {
-    window: PeerBuffer,
+    peer_buffer: PeerBuffer,
     here: (usize, u64),
     len: usize,
     /// Whether into what is shown, or from there.
@@ -20,8 +20,8 @@ pub(super) struct KernelCopy {
 
 impl KernelCopy {
     /// The step that does that, if it is one.
-    pub(super) fn of(worker: &Worker, act: StepAction) -> Result<Option<KernelCopy>, Cause> {
-        let (shown, here, len, is_into) = match act {
+    pub(super) fn of(worker: &Worker, action: StepAction) -> Result<Option<KernelCopy>, Cause> {
+        let (exposed, here, len, is_into) = match action {
             StepAction::Copy(Operand::ExposedBuffer(word, at), Operand::CallBuffers(buffer, to), len) => {
                 ((word, at), (buffer, to), len, false)
             }
@@ -30,17 +30,17 @@ impl KernelCopy {
             }
             _ => return Ok(None),
         };
-        let window = worker.window(shown)?;
-        Ok(Some(KernelCopy { window, here, len: len as usize, is_into }))
+        let peer_buffer = worker.peer_buffer(exposed)?;
+        Ok(Some(KernelCopy { peer_buffer, here, len: len as usize, is_into }))
     }
 
     /// Does it, in a call that goes that way. Error: it could not be done.
     #[inline(never)]
-    pub(super) fn go(&self, worker: &Worker, way: u64, lent: &CallBuffers<'_>) -> Result<(), Cause> {
-        let &KernelCopy { window, here: (buffer, at), len, is_into } = self;
+    pub(super) fn run(&self, worker: &Worker, variant: u64, lent: &CallBuffers<'_>) -> Result<(), Cause> {
+        let &KernelCopy { peer_buffer, here: (buffer, at), len, is_into } = self;
         match is_into {
-            false => window.copy_from(worker, way, lent.own_mut(buffer, at, len)),
-            true => window.copy_into(worker, way, lent.own(buffer, at, len)),
+            false => peer_buffer.copy_from(worker, variant, lent.own_mut(buffer, at, len)),
+            true => peer_buffer.copy_into(worker, variant, lent.own(buffer, at, len)),
         }
     }
 }
@@ -71,16 +71,19 @@ impl Worker {
         matches!(looked, Err(Cause::PeerDied { .. } | Cause::PeerLeft { .. }))
     }
 
-    fn window(&self, (word, at): (GlobalAddress, u64)) -> Result<PeerBuffer, Cause> {
+    fn peer_buffer(&self, (word, at): (GlobalAddress, u64)) -> Result<PeerBuffer, Cause> {
         let of = word.rank();
-        Ok(PeerBuffer { word: self.shown_at(word)?, of, at })
+        Ok(PeerBuffer { word: self.exposed_buffer_at(word)?, of, at })
     }
 
     /// The word at that address by which its rank shows something.
-    pub(super) fn shown_at(&self, word: GlobalAddress) -> Result<std::ptr::NonNull<ExposedBuffer>, Cause> {
+    pub(super) fn exposed_buffer_at(
+        &self,
+        word: GlobalAddress,
+    ) -> Result<std::ptr::NonNull<ExposedBuffer>, Cause> {
         let place =
             self.place(word, size_of::<ExposedBuffer>() as u64).map(|place| place.cast::<ExposedBuffer>());
         let place = place.filter(|place| place.is_aligned());
-        place.ok_or_else(|| Cause::Bug("something that is shown where nobody can look".into()))
+        place.ok_or_else(|| Cause::Bug("an exposed buffer outside of mapped memory".into()))
     }
 }

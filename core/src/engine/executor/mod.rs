@@ -1,16 +1,18 @@
 //! Executions: steps that a rank runs itself, in a call that does not return before all are done.
 #![allow(unsafe_code)]
-//! Unsafe: copies between places of job memory that the fabric named when the execution was made, which stay mapped while
-//! the fabric lives, and the caller's own memory, which it lends for the call.
+//! Unsafe: copies between places of job memory that the fabric named when the execution was made, which stay mapped
+//! while the fabric lives, and the caller's own memory, which it lends for the call.
 //!
-//! A program of a queue ([`RepeatingQueue`](super::RepeatingQueue)) goes on while its rank computes; so it has a lease, books, and
-//! marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one after the
-//! other, and when one has to wait, the call waits. What they name by [`Operand::CallBuffers`] is memory of the call's own,
-//! which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
+//! A program of a queue ([`RepeatingQueue`](super::RepeatingQueue)) goes on while its rank computes; so it has a lease,
+//! books, and marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one
+//! after the other, and when one has to wait, the call waits. What they name by [`Operand::CallBuffers`] is memory of
+//! the call's own, which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise
+//! is a store.
 //!
 //! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
-//! signal-raise), or the inline flag behind them (SYNC inline-flag). A seal lies in the line of what it seals: who takes that looks at
-//! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
+//! signal-raise), or the inline flag behind them (SYNC inline-flag). A seal lies in the line of what it seals: who
+//! takes that looks at no other line, and the signal, which it looks at only when it has waited for long, stays with
+//! who raises it.
 
 mod call_buffers;
 mod exposed_buffer;
@@ -37,7 +39,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
-const FETCHED_MAX: usize = 16 << 10;
+const PREFETCH_BYTES_MAX: usize = 16 << 10;
 
 /// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
 /// ways through a call, as one for each root.
@@ -50,13 +52,13 @@ pub struct Execution {
     seen: Box<[u64]>,
     per_call: usize,
     /// Steps of a way.
-    per_way: usize,
+    per_variant: usize,
     /// The next step, and the end of its call.
     next: usize,
     end: usize,
     pass: u64,
     /// What this rank shows of what each call lends first.
-    shows: Option<ExposureTarget>,
+    exposes: Option<ExposureTarget>,
     /// Why a step could not be done.
     failure: Option<Cause>,
 }
@@ -64,11 +66,11 @@ pub struct Execution {
 #[derive(Debug)]
 struct ResolvedStep {
     wait: Option<ResolvedWait>,
-    act: ResolvedAction,
-    seal: Option<ResolvedFlag>,
+    action: ResolvedAction,
+    flag: Option<ResolvedFlag>,
     raises: Box<[ResolvedRaise]>,
     /// The call ends with giving something to others.
-    ends_giving: bool,
+    sets_yield_hint: bool,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,7 @@ struct ResolvedWait {
     seen: usize,
     count: PerStart,
     by: Rank,
-    seal: Option<ResolvedFlag>,
+    flag: Option<ResolvedFlag>,
 }
 
 /// A seal, with its word.
@@ -104,7 +106,7 @@ enum ResolvedAction {
     Copy(ResolvedOperand, ResolvedOperand, usize, bool),
     Combine(ResolvedOperand, (usize, u64), usize, bool),
     /// The same from or into what another rank shows.
-    Across(KernelCopy),
+    KernelCopy(KernelCopy),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,13 +126,13 @@ unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedStep {
     /// Whether it is there for its place in a row alone.
-    fn is_nothing(&self) -> bool {
-        self.wait.is_none() && matches!(self.act, ResolvedAction::Nothing) && self.raises.is_empty()
+    fn is_padding(&self) -> bool {
+        self.wait.is_none() && matches!(self.action, ResolvedAction::Nothing) && self.raises.is_empty()
     }
 
     /// Whether it lays out something, and tells others.
-    fn gives(&self) -> bool {
-        matches!(self.act, ResolvedAction::Copy(_, ResolvedOperand::Mapped(_), _, is_told) if is_told)
+    fn provides_data(&self) -> bool {
+        matches!(self.action, ResolvedAction::Copy(_, ResolvedOperand::Mapped(_), _, has_raise) if has_raise)
     }
 }
 
@@ -138,7 +140,7 @@ impl ResolvedWait {
     /// Whether it is over, after what was seen before.
     #[inline(always)]
     fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
-        if self.seal.is_some() {
+        if self.flag.is_some() {
             return self.is_over_now(pass);
         }
         let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
@@ -151,8 +153,8 @@ impl ResolvedWait {
     /// Whether it is over, as can be seen now.
     #[inline(always)]
     fn is_over_now(&self, pass: u64) -> bool {
-        if let Some(seal) = &self.seal {
-            return seal.word().is_set_to(seal.number.in_pass(pass));
+        if let Some(flag) = &self.flag {
+            return flag.word().is_set_to(flag.number.in_pass(pass));
         }
         certainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
@@ -173,11 +175,11 @@ impl ResolvedFlag {
 impl Execution {
     /// The steps of a call are done: the next call has those behind them.
     #[inline(always)]
-    fn turn(&mut self) {
-        while self.end > self.per_way {
-            self.end -= self.per_way; // the same call of the first way
+    fn advance(&mut self) {
+        while self.end > self.per_variant {
+            self.end -= self.per_variant; // the same call of the first way
         }
-        let is_last = self.end == self.per_way;
+        let is_last = self.end == self.per_variant;
         self.next = if is_last { 0 } else { self.end };
         self.end = self.next + self.per_call;
         self.pass += u64::from(is_last);
@@ -187,9 +189,9 @@ impl Execution {
     /// so is far away, and nothing waits for the answer now.
     #[inline(always)]
     fn look_ahead(&mut self) {
-        if let Some(ResolvedStep { wait: Some(wait), act: ResolvedAction::Nothing, .. }) =
+        if let Some(ResolvedStep { wait: Some(wait), action: ResolvedAction::Nothing, .. }) =
             self.steps.get(self.next)
-            && wait.seal.is_none()
+            && wait.flag.is_none()
         {
             wait.is_over(self.pass, &mut self.seen);
         }
@@ -197,111 +199,116 @@ impl Execution {
 
     /// The call that comes next, of which no step has been run yet, goes that way; without it, the first one.
     #[inline(always)]
-    pub fn choose(&mut self, way: usize) {
-        debug_assert!(way == 0 || (way + 1) * self.per_way <= self.steps.len(), "a way that there is");
-        self.next += way * self.per_way;
-        self.end += way * self.per_way;
+    pub fn choose_variant(&mut self, variant: usize) {
+        debug_assert!(
+            variant == 0 || (variant + 1) * self.per_variant <= self.steps.len(),
+            "a variant that exists"
+        );
+        self.next += variant * self.per_variant;
+        self.end += variant * self.per_variant;
     }
 
     /// Which way the call goes whose steps are next.
-    fn way(&self) -> u64 {
-        (self.next / self.per_way.max(1)) as u64
+    fn variant(&self) -> u64 {
+        (self.next / self.per_variant.max(1)) as u64
     }
 
     /// Whether the next step need not wait.
-    pub fn may_go_on(&self) -> bool {
+    pub fn can_continue(&self) -> bool {
         let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
         wait.is_none_or(|wait| wait.is_over_now(self.pass))
     }
 }
 
 impl Worker {
-    /// Whether this rank can have executions: it reaches others' signals by stores, and nothing that it does is to be noted.
+    /// Whether this rank can have executions: it reaches others' signals by stores, and nothing that it does is to be
+    /// noted.
     pub fn can_execute(&self) -> bool {
         self.reaches_words() && self.recorder().is_none()
     }
 
-    /// An execution of those steps, of which each call runs as many: so many calls, and then again. `ways` are different
-    /// steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways, and
-    /// raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is to be
-    /// noted.
+    /// An execution of those steps, of which each call runs as many: so many calls, and then again. `variants` are
+    /// different steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways,
+    /// and raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is
+    /// to be noted.
     ///
-    /// Nobody may have raised a signal that it raises since they were agreed on. `shows`: where, and to whom, it shows
-    /// what each call lends first; a call ends only when that one has done with it.
+    /// Nobody may have raised a signal that it raises since they were agreed on. `exposes`: where, and to whom, it
+    /// shows what each call lends first; a call ends only when that one has done with it.
     pub fn make_execution(
         &self,
-        ways: &[Vec<StepSpec>],
+        variants: &[Vec<StepSpec>],
         calls: usize,
-        shows: Option<(GlobalAddress, Rank)>,
+        exposes: Option<(GlobalAddress, Rank)>,
     ) -> Result<Option<Execution>, Cause> {
         if !self.can_execute() {
             return Ok(None);
         }
-        let per_way = ways.first().map_or(0, Vec::len);
-        if ways.iter().any(|way| way.len() != per_way) {
-            return Err(Cause::Bug("ways of a call that differ in their steps".into()));
+        let per_variant = variants.first().map_or(0, Vec::len);
+        if variants.iter().any(|variant| variant.len() != per_variant) {
+            return Err(Cause::Bug("variants of a call that differ in their number of steps".into()));
         }
-        let paces = || ways.iter().flatten();
-        let mut found = Vec::with_capacity(per_way * ways.len());
-        let mut signals: Vec<u32> = paces().filter_map(|pace| Some(pace.until?.signal)).collect();
+        let specs = || variants.iter().flatten();
+        let mut found = Vec::with_capacity(per_variant * variants.len());
+        let mut signals: Vec<u32> = specs().filter_map(|spec| Some(spec.wait?.signal)).collect();
         signals.sort_unstable();
         signals.dedup();
-        for pace in paces() {
-            let Some(step) = self.find_step(pace, &signals)? else { return Ok(None) };
+        for spec in specs() {
+            let Some(step) = self.find_step(spec, &signals)? else { return Ok(None) };
             found.push(step);
         }
         let stands = |&signal: &u32| self.count_of_own(signal);
         let seen = signals.iter().map(stands).collect();
-        let per_call = per_way / calls;
+        let per_call = per_variant / calls;
         for call in found.chunks_mut(per_call.max(1)) {
-            let last = call.iter_mut().rfind(|step| !step.is_nothing());
-            last.into_iter().for_each(|step| step.ends_giving = step.gives());
+            let last = call.iter_mut().rfind(|step| !step.is_padding());
+            last.into_iter().for_each(|step| step.sets_yield_hint = step.provides_data());
         }
-        let shows =
-            shows.map(|(word, to)| Ok(ExposureTarget { word: self.shown_at(word)?, to })).transpose()?;
+        let exposes = exposes
+            .map(|(word, to)| Ok(ExposureTarget { word: self.exposed_buffer_at(word)?, to }))
+            .transpose()?;
         let (steps, failure) = (found.into(), None);
         Ok(Some(Execution {
             steps,
             seen,
             per_call,
-            per_way,
+            per_variant,
             next: 0,
             end: per_call,
             pass: 0,
-            shows,
+            exposes,
             failure,
         }))
     }
 
-    fn find_step(&self, pace: &StepSpec, signals: &[u32]) -> Result<Option<ResolvedStep>, Cause> {
-        let wait = match pace.until {
+    fn find_step(&self, spec: &StepSpec, signals: &[u32]) -> Result<Option<ResolvedStep>, Cause> {
+        let wait = match spec.wait {
             None => None,
-            Some(WaitSpec { signal, count, by, seal }) => match self.fabric().own_signal(signal)? {
+            Some(WaitSpec { signal, count, by, flag }) => match self.fabric().own_signal(signal)? {
                 SignalCell::Direct(cell) => {
                     let seen = signals.partition_point(|&other| other < signal);
-                    Some(ResolvedWait { cell, seen, count, by, seal: self.find_seal(seal)? })
+                    Some(ResolvedWait { cell, seen, count, by, flag: self.find_flag(flag)? })
                 }
                 SignalCell::Via(_) => return Ok(None),
             },
         };
-        let mut raises = Vec::with_capacity(pace.raises.len());
-        for &(signal, PerStart { first, more }) in &pace.raises {
+        let mut raises = Vec::with_capacity(spec.raises.len());
+        for &(signal, PerStart { first, more }) in &spec.raises {
             let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };
             let stood = line.cell().counter().load(Ordering::Acquire); // SYNC signal-raise
             let count = PerStart { first: stood.wrapping_add(first), more };
             raises.push(ResolvedRaise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
         }
-        let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
-        let seal = self.find_seal(pace.seal)?;
-        Ok(Some(ResolvedStep { wait, act, seal, raises: raises.into(), ends_giving: false }))
+        let Some(action) = self.find_action(spec.action, !spec.raises.is_empty())? else { return Ok(None) };
+        let flag = self.find_flag(spec.flag)?;
+        Ok(Some(ResolvedStep { wait, action, flag, raises: raises.into(), sets_yield_hint: false }))
     }
 
-    fn find_seal(&self, seal: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {
-        let Some(FlagSpec { at, number }) = seal else { return Ok(None) };
+    fn find_flag(&self, flag: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {
+        let Some(FlagSpec { at, number }) = flag else { return Ok(None) };
         let place = self
             .place(at, size_of::<InlineFlag>() as u64)
             .filter(|place| place.cast::<InlineFlag>().is_aligned());
-        let unseen = || Cause::Bug("a seal where nobody can look".into());
+        let unseen = || Cause::Bug("an inline flag outside of mapped memory".into());
         Ok(Some(ResolvedFlag { word: place.ok_or_else(unseen)?.cast(), number }))
     }
 
@@ -309,21 +316,21 @@ impl Worker {
         self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
     }
 
-    fn find_act(&self, act: StepAction, is_told: bool) -> Result<Option<ResolvedAction>, Cause> {
-        let place = |spot: Operand, len: u64| match spot {
+    fn find_action(&self, action: StepAction, has_raise: bool) -> Result<Option<ResolvedAction>, Cause> {
+        let place = |operand: Operand, len: u64| match operand {
             Operand::CallBuffers(buffer, at) => Some(ResolvedOperand::CallBuffers(buffer, at)),
             Operand::At(at) => self.place(at, len).map(ResolvedOperand::Mapped),
             Operand::ExposedBuffer(..) => None,
         };
-        if let Some(crossing) = KernelCopy::of(self, act)? {
-            return Ok(Some(ResolvedAction::Across(crossing)));
+        if let Some(kernel_copy) = KernelCopy::of(self, action)? {
+            return Ok(Some(ResolvedAction::KernelCopy(kernel_copy)));
         }
-        Ok(match act {
+        Ok(match action {
             StepAction::Nothing | StepAction::Copy(_, _, 0) | StepAction::Combine(_, _, 0, _) => {
                 Some(ResolvedAction::Nothing)
             }
             StepAction::Copy(from, to, len) => match (place(from, len), place(to, len)) {
-                (Some(from), Some(to)) => Some(ResolvedAction::Copy(from, to, len as usize, is_told)),
+                (Some(from), Some(to)) => Some(ResolvedAction::Copy(from, to, len as usize, has_raise)),
                 _ => None,
             },
             StepAction::Combine(from, Operand::CallBuffers(buffer, at), len, in_front) => place(from, len)
@@ -341,23 +348,21 @@ impl Worker {
         lent: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let exposure = execution.shows.map(|showing| Exposure::of(self, showing, execution.way(), lent));
+        let exposure = execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), lent));
         while !self.run_until_blocked(execution, lent) {
-            self.wait_and_run(execution, call)?;
+            self.wait_or_fail(execution, call)?;
         }
-        exposure.into_iter().for_each(Exposure::over);
+        exposure.into_iter().for_each(Exposure::end);
         Ok(())
     }
 
     /// Waits for what the next step waits for. Error: it has come to that, and could not be done.
     #[cold]
     #[inline(never)]
-    fn wait_and_run(&self, execution: &mut Execution, call: &dyn Fn() -> String) -> Result<()> {
+    fn wait_or_fail(&self, execution: &mut Execution, call: &dyn Fn() -> String) -> Result<()> {
         match execution.failure.take() {
             Some(cause) => Err(self.fault(cause, call)),
-            None => {
-                self.wait_on_the_way(&execution.steps[execution.next..execution.end], execution.pass, call)
-            }
+            None => self.wait_for_step(&execution.steps[execution.next..execution.end], execution.pass, call),
         }
     }
 
@@ -373,32 +378,32 @@ impl Worker {
                 execution.next = at;
                 return false;
             }
-            if let ResolvedAction::Across(crossing) = &step.act {
-                if let Err(cause) = crossing.go(self, execution.way(), lent) {
+            if let ResolvedAction::KernelCopy(kernel_copy) = &step.action {
+                if let Err(cause) = kernel_copy.run(self, execution.variant(), lent) {
                     (execution.next, execution.failure) = (at, Some(cause));
                     return false;
                 }
             } else {
-                self.act(&step.act, lent);
+                self.run_step_action(&step.action, lent);
             }
-            if let Some(seal) = &step.seal {
-                seal.word().set(seal.number.in_pass(pass));
+            if let Some(flag) = &step.flag {
+                flag.word().set(flag.number.in_pass(pass));
             }
             for raise in &step.raises {
                 let line = DirectLine::new(raise.cell, self.node_state().rank_state(raise.rank), raise.mode);
                 line.raise_to(raise.count.in_pass(pass));
             }
-            if step.ends_giving {
+            if step.sets_yield_hint {
                 self.yield_hint().note();
             }
         }
-        execution.turn();
+        execution.advance();
         execution.look_ahead();
         true
     }
 
-    /// Whether the execution ends well, as far as can be told now: an error if what its next step waits for cannot come any
-    /// more. Moves this rank's work on; never waits.
+    /// Whether the execution ends well, as far as can be told now: an error if what its next step waits for cannot come
+    /// any more. Moves this rank's work on; never waits.
     pub fn test_execution(&self, execution: &Execution, call: &dyn Fn() -> String) -> Result<()> {
         let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
         wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
@@ -406,29 +411,29 @@ impl Worker {
 
     /// Where a step reads. What others have laid out far away is on its way from there.
     #[inline(always)]
-    fn fetched(&self, from: ResolvedOperand, lent: &CallBuffers<'_>, len: usize) -> *const u8 {
+    fn prefetch_source(&self, from: ResolvedOperand, lent: &CallBuffers<'_>, len: usize) -> *const u8 {
         let place = lent.place(from, len);
         if len >= store_policy::SHORT
             && matches!(from, ResolvedOperand::Mapped(_))
             && self.store_policy().is_non_temporal()
         {
-            let lines = (0..len.min(FETCHED_MAX)).step_by(copy::LINE);
+            let lines = (0..len.min(PREFETCH_BYTES_MAX)).step_by(copy::LINE);
             lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));
         }
         place
     }
 
     #[inline(always)]
-    fn act(&self, act: &ResolvedAction, lent: &CallBuffers<'_>) {
-        match *act {
-            ResolvedAction::Nothing | ResolvedAction::Across(_) => {} // which may fail, and are done elsewhere
-            ResolvedAction::Copy(from, to, len, is_told) => {
-                let from = self.fetched(from, lent, len);
+    fn run_step_action(&self, action: &ResolvedAction, lent: &CallBuffers<'_>) {
+        match *action {
+            ResolvedAction::Nothing | ResolvedAction::KernelCopy(_) => {} // which may fail, and are done elsewhere
+            ResolvedAction::Copy(from, to, len, has_raise) => {
+                let from = self.prefetch_source(from, lent, len);
                 // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
                 // job's lie elsewhere.
                 unsafe {
                     match to {
-                        ResolvedOperand::Mapped(to) if is_told => {
+                        ResolvedOperand::Mapped(to) if has_raise => {
                             self.store_policy().copy(from, to.as_ptr(), len)
                         }
                         ResolvedOperand::Mapped(to) => copy::copy(from, to.as_ptr(), len),
@@ -437,10 +442,10 @@ impl Worker {
                         }
                     }
                 }
-                copy::fence_after_bulk(len);
+                copy::fence_after_copy(len);
             }
             ResolvedAction::Combine(from, (buffer, at), len, in_front) => {
-                let from = self.fetched(from, lent, len);
+                let from = self.prefetch_source(from, lent, len);
                 lent.combine(from, lent.own_mut(buffer, at, len), in_front);
             }
         }

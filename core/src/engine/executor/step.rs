@@ -10,8 +10,8 @@ pub enum Operand {
     At(GlobalAddress),
     /// In one of the buffers that the call lends: its number, and the offset in it.
     CallBuffers(usize, u64),
-    /// In what a rank lends to its call first, and shows by the [`ExposedBuffer`](super::ExposedBuffer) at that address: the offset in
-    /// it.
+    /// In what a rank lends to its call first, and shows by the [`ExposedBuffer`](super::ExposedBuffer) at that
+    /// address: the offset in it.
     ExposedBuffer(GlobalAddress, u64),
 }
 
@@ -56,20 +56,20 @@ pub struct WaitSpec {
     /// The one rank that raises it.
     pub by: Rank,
     /// The seal of what the step takes then: who sees it need not look at the signal.
-    pub seal: Option<FlagSpec>,
+    pub flag: Option<FlagSpec>,
 }
 
 /// A step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StepSpec {
     /// What it waits for.
-    pub until: Option<WaitSpec>,
+    pub wait: Option<WaitSpec>,
     /// What it does then.
-    pub act: StepAction,
+    pub action: StepAction,
     /// The seal that it puts behind what it has laid out.
-    pub seal: Option<FlagSpec>,
-    /// The signals that it raises then, of other ranks, and by how much they are up since the execution was made: nobody
-    /// else raises them.
+    pub flag: Option<FlagSpec>,
+    /// The signals that it raises then, of other ranks, and by how much they are up since the execution was made:
+    /// nobody else raises them.
     pub raises: Vec<(GlobalAddress, PerStart)>,
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How often a thread offers its processor before it sees to everything else, where ranks share processors.
 const OFFERS: u32 = 8;
 /// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
-const ACROSS: u32 = 100;
+const LOOKS_BEFORE_OFFER: u32 = 100;
 
 /// Whether a call of a rank ended with giving something, and it has not waited for its turn since. A hint: threads that
 /// note it at the same time lose nothing.
@@ -30,9 +30,9 @@ impl YieldHint {
     }
 
     fn take(&self) -> bool {
-        let has_given = self.0.load(Ordering::Relaxed);
+        let was_set = self.0.load(Ordering::Relaxed);
         self.0.store(false, Ordering::Relaxed);
-        has_given
+        was_set
     }
 }
 
@@ -52,7 +52,7 @@ impl Worker {
     /// Waits for what the first of these steps waits for.
     #[cold]
     #[inline(never)]
-    pub(super) fn wait_on_the_way(
+    pub(super) fn wait_for_step(
         &self,
         steps: &[ResolvedStep],
         pass: u64,
@@ -65,8 +65,9 @@ impl Worker {
         }
         let mut is_anothers_turn = is_crowded && self.yield_hint().take() && self.shares_its_processor();
         for _ in 0..if is_crowded { OFFERS } else { 0 } {
-            let is_across = !std::mem::take(&mut is_anothers_turn) && !self.needs_this_processor(steps, pass);
-            if is_across && spins_until(ACROSS, || wait.is_over_now(pass)) {
+            let is_on_another_processor =
+                !std::mem::take(&mut is_anothers_turn) && !self.needs_this_processor(steps, pass);
+            if is_on_another_processor && spins_until(LOOKS_BEFORE_OFFER, || wait.is_over_now(pass)) {
                 return Ok(());
             }
             self.platform().offer();
@@ -84,8 +85,8 @@ impl Worker {
             let unmet = step.wait.as_ref().filter(|wait| !wait.is_over_now(pass));
             unmet.is_some_and(|wait| self.platform().shares_processor(wait.by))
         };
-        let telling = steps.iter().position(|step| !step.raises.is_empty());
-        steps[..telling.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
+        let first_raise = steps.iter().position(|step| !step.raises.is_empty());
+        steps[..first_raise.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
     /// Whether another rank of the job was last seen on this very processor.

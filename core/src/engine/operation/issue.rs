@@ -266,7 +266,7 @@ impl Worker {
         }
     }
 
-    /// Waits for a claimed operation and takes its outcome.
+    /// Waits for an operation whose outcome this call takes.
     #[cold]
     fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
         let waited = self.wait(&Condition::Finished(number), None, &|| action.to_string());
@@ -366,7 +366,7 @@ impl Worker {
         &self,
         action: Operation,
         keep: KeepAlive,
-        claimed: bool,
+        caller_takes_outcome: bool,
     ) -> u64 {
         let step = match action {
             Operation::Put { to, from, len } => FabricStep::Put { to, from, len },
@@ -379,16 +379,24 @@ impl Worker {
             Operation::Poison { signal, poison } => FabricStep::Poison { signal, poison },
             Operation::Atomic { at, atomic, .. } => FabricStep::Atomic { at, atomic },
         };
-        self.operations().enter(NewOperation { action, order: Order::Free, keep, claimed }, Some(step))
+        self.operations()
+            .enter(NewOperation { action, order: Order::Free, keep, caller_takes_outcome }, Some(step))
     }
 
     /// Enters an operation that starts later, when its order and its fabric allow it. Waits for room.
     #[cold]
-    fn enqueue(&self, action: Operation, order: Order, keep: KeepAlive, claimed: bool) -> Result<u64> {
+    fn enqueue(
+        &self,
+        action: Operation,
+        order: Order,
+        keep: KeepAlive,
+        caller_takes_outcome: bool,
+    ) -> Result<u64> {
         if !self.operations().has_room() {
             self.wait(&Condition::Room, None, &|| format!("{action}: waiting for room"))?;
         }
-        let number = self.operations().enter(NewOperation { action, order, keep, claimed }, None);
+        let number =
+            self.operations().enter(NewOperation { action, order, keep, caller_takes_outcome }, None);
         self.progress();
         Ok(number)
     }
@@ -421,12 +429,12 @@ impl Worker {
                 self.rank()
             )));
         }
-        let window = self.registry().range();
+        let range = self.registry().range();
         let bug = |error: Error| error.cause().clone();
-        let place = window.extent_table().map_err(bug)?.find(at.offset(), len, at.bits())?;
+        let place = range.extent_table().map_err(bug)?.find(at.offset(), len, at.bits())?;
         match place.kind {
-            Kind::Own(host) => Ok(host as *mut u8),
-            Kind::Job => window.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
+            Kind::Program(host) => Ok(host as *mut u8),
+            Kind::Job => range.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
         }
     }
 }

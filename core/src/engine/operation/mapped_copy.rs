@@ -103,7 +103,7 @@ impl Worker {
                 CachePolicy::Streamed => copy::stream(from, to, len),
             }
         }
-        copy::fence_after_bulk(len);
+        copy::fence_after_copy(len);
     }
 
     /// Returns true if this process can map the job memory; maps it if needed.

@@ -96,7 +96,7 @@ impl OperationSet {
         self.unfinished() == 0 || self.with(|table| table.is_finished_through(number))
     }
 
-    /// Takes the outcome of a claimed operation that has ended.
+    /// Takes the outcome of an operation that has ended and whose caller takes it.
     pub(in crate::engine) fn take(&self, number: u64) -> Option<Result<u64, Error>> {
         self.with(|table| table.take(number))
     }

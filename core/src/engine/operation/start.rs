@@ -63,10 +63,10 @@ impl Worker {
         if can.third_party || can.map || from.rank() != self.rank() || to.rank() == self.rank() {
             return None;
         }
-        let window = self.registry().range();
-        let place = window.extent_table().ok()?.find(from.offset(), len, from.bits()).ok()?;
+        let range = self.registry().range();
+        let place = range.extent_table().ok()?.find(from.offset(), len, from.bits()).ok()?;
         let Kind::Job = place.kind else { return None };
-        window.at(from.offset(), place.start, place.len).ok().map(|at| Local(at.as_ptr()))
+        range.at(from.offset(), place.start, place.len).ok().map(|at| Local(at.as_ptr()))
     }
 
     /// Starts an atomic operation.
@@ -97,7 +97,8 @@ impl Worker {
             Ok(Posted::Started) => Ok(Started::InFlight(entered.get())),
             Err(Refused::Never(cause)) => Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
-                let new = NewOperation { action, order: Order::Free, keep: keep(), claimed: true };
+                let new =
+                    NewOperation { action, order: Order::Free, keep: keep(), caller_takes_outcome: true };
                 let number = self.operations().enter(new, None);
                 self.start_ready(); // so no thread goes to sleep before it was tried
                 Ok(Started::InFlight(number))

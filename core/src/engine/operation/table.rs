@@ -27,7 +27,7 @@ pub(in crate::engine) struct NewOperation {
     pub(in crate::engine) order: Order,
     pub(in crate::engine) keep: KeepAlive,
     /// The caller will take the outcome by [`OperationTable::take`]; otherwise a failure is kept for `complete`.
-    pub(in crate::engine) claimed: bool,
+    pub(in crate::engine) caller_takes_outcome: bool,
 }
 
 /// What to do after a step has ended.
@@ -59,7 +59,7 @@ pub(in crate::engine) struct OperationTable {
 struct OperationEntry {
     progress: OperationProgress,
     state: State,
-    claimed: bool,
+    caller_takes_outcome: bool,
     /// The value of the last fetching step.
     fetched: u64,
     _keep_alive: KeepAlive,
@@ -97,7 +97,7 @@ impl OperationTable {
 
     /// Enters an operation, with the step that its fabric has just accepted, if any.
     pub(in crate::engine) fn enter(&mut self, number: u64, new: NewOperation, step: Option<FabricStep>) {
-        let NewOperation { action, order, keep, claimed } = new;
+        let NewOperation { action, order, keep, caller_takes_outcome } = new;
         let report =
             if step.is_none() { self.failures.blocking_failure(order).map(Error::headline) } else { None };
         let state = match step {
@@ -108,7 +108,7 @@ impl OperationTable {
         let entry = OperationEntry {
             progress: OperationProgress::new(action),
             state,
-            claimed,
+            caller_takes_outcome,
             fetched: 0,
             _keep_alive: keep,
         };
@@ -144,7 +144,7 @@ impl OperationTable {
         }
     }
 
-    /// Takes the outcome of a claimed operation that has ended.
+    /// Takes the outcome of an operation that has ended and whose caller takes it.
     pub(in crate::engine) fn take(&mut self, number: u64) -> Option<Result<u64, Error>> {
         self.outcomes.remove(&number)
     }
@@ -248,12 +248,12 @@ impl OperationTable {
         let report = outcome.as_ref().err().map(Error::headline);
         if let Err(error) = &outcome {
             // An effect on a rank that has left: no rank can miss it.
-            let is_effect =
-                !entry.claimed && matches!(action, Operation::Raise { .. } | Operation::Poison { .. });
+            let is_effect = !entry.caller_takes_outcome
+                && matches!(action, Operation::Raise { .. } | Operation::Poison { .. });
             let is_pointless = is_effect && matches!(error.cause(), Cause::PeerLeft { .. });
-            self.failures.record(number, error.clone(), entry.claimed || is_pointless);
+            self.failures.record(number, error.clone(), entry.caller_takes_outcome || is_pointless);
         }
-        if entry.claimed {
+        if entry.caller_takes_outcome {
             self.outcomes.insert(number, outcome);
         }
         Some(report)
@@ -298,7 +298,11 @@ mod tests {
         let mut table = OperationTable::new(Rank(0));
         for (number, &order) in (1..).zip(orders) {
             let action = Operation::Raise { signal: GlobalAddress::NULL, amount: 1 };
-            table.enter(number, NewOperation { action, order, keep: None, claimed: false }, None);
+            table.enter(
+                number,
+                NewOperation { action, order, keep: None, caller_takes_outcome: false },
+                None,
+            );
         }
         table
     }

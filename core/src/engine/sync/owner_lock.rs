@@ -9,7 +9,7 @@
 //!
 //! While the state is `owned`, only the owner accesses the value, and needs no locked instruction
 //! for that. Only the owner releases the value. While the value is free, any borrower may lock it.
-//! A thread that gets the value sees everything that the threads before it did (`SYNC owner_lock`:
+//! A thread that gets the value sees everything that the threads before it did (`SYNC owner-lock`:
 //! each store that publishes a state releases, each load acquires).
 
 use crate::base::sync::{Arc, AtomicU32, Ordering};
@@ -62,7 +62,7 @@ pub fn owner_lock<T>(value: T) -> (Owner<T>, Borrower<T>) {
 impl<T> OwnerLock<T> {
     #[inline(always)]
     fn is_owned(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OWNED // SYNC owner_lock
+        self.state.load(Ordering::Acquire) == OWNED // SYNC owner-lock
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl<T> OwnerLock<T> {
             self.state.store(LOCKED, Ordering::Relaxed);
             return Ok(OwnerLockGuard { owner_lock: self, then: FREE });
         }
-        let order = relaxed_if_planted("owner_lock_take_relaxed", Ordering::Acquire); // SYNC owner_lock
+        let order = relaxed_if_planted("owner_lock_take_relaxed", Ordering::Acquire); // SYNC owner-lock
         match self.state.compare_exchange(FREE, LOCKED, order, Ordering::Acquire) {
             Ok(_) => Ok(OwnerLockGuard { owner_lock: self, then: FREE }),
             Err(OWNED) => Err(Unavailable::Owned),
@@ -100,7 +100,7 @@ impl<T> Owner<T> {
     #[inline(always)]
     pub fn release(&mut self) {
         debug_assert!(self.0.is_owned(), "only an owned value is released");
-        let order = relaxed_if_planted("owner_lock_release_relaxed", Ordering::Release); // SYNC owner_lock
+        let order = relaxed_if_planted("owner_lock_release_relaxed", Ordering::Release); // SYNC owner-lock
         self.0.state.store(FREE, order);
     }
 }
@@ -149,7 +149,7 @@ impl<T> Drop for OwnerLockGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         let then = if std::thread::panicking() { POISONED } else { self.then };
-        let order = relaxed_if_planted("owner_lock_give_back_relaxed", Ordering::Release); // SYNC owner_lock
+        let order = relaxed_if_planted("owner_lock_give_back_relaxed", Ordering::Release); // SYNC owner-lock
         self.owner_lock.state.store(then, order);
     }
 }

@@ -6,12 +6,12 @@ use crate::base::{planted, relaxed_if_planted};
 /// The lock.
 #[derive(Debug)]
 pub struct TryLock {
-    taken: AtomicBool,
+    locked: AtomicBool,
 }
 
 impl Default for TryLock {
     fn default() -> TryLock {
-        TryLock { taken: AtomicBool::new(false) }
+        TryLock { locked: AtomicBool::new(false) }
     }
 }
 
@@ -22,20 +22,20 @@ pub struct TryLockGuard<'t>(&'t TryLock);
 impl TryLock {
     /// Takes the lock; `None` if another thread holds it.
     #[inline(always)]
-    pub fn take(&self) -> Option<TryLockGuard<'_>> {
+    pub fn try_lock(&self) -> Option<TryLockGuard<'_>> {
         if planted("work_queue_locked_twice") {
-            let is_free = !self.taken.load(Ordering::Acquire);
-            self.taken.store(true, Ordering::Relaxed);
+            let is_free = !self.locked.load(Ordering::Acquire);
+            self.locked.store(true, Ordering::Relaxed);
             return is_free.then(|| TryLockGuard(self));
         }
-        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC try-lock
+        let taken = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC try-lock
         taken.is_ok().then(|| TryLockGuard(self)) // no guard is made, and so none is dropped, if another thread holds it
     }
 
     /// Returns true if a thread holds the lock. If not, everything that the last holder did is visible.
     #[inline(always)]
-    pub fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Acquire) // SYNC try-lock
+    pub fn is_locked(&self) -> bool {
+        self.locked.load(Ordering::Acquire) // SYNC try-lock
     }
 }
 
@@ -43,6 +43,6 @@ impl Drop for TryLockGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         let order = relaxed_if_planted("work_queue_lock_relaxed", Ordering::Release); // SYNC try-lock
-        self.0.taken.store(false, order);
+        self.0.locked.store(false, order);
     }
 }

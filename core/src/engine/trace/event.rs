@@ -135,19 +135,19 @@ pub enum EventKind {
 
 impl CommandSummary {
     /// Returns the summary of a command.
-    pub fn of(lines: &EncodedCommand) -> CommandSummary {
+    pub fn of(encoded: &EncodedCommand) -> CommandSummary {
         let mut words = [0; LINE_WORDS + 1];
-        words[..LINE_WORDS].copy_from_slice(&lines.words[0]);
-        words[LINE_WORDS] = lines.words[1][LINE_WORDS - 1];
+        words[..LINE_WORDS].copy_from_slice(&encoded.words[0]);
+        words[LINE_WORDS] = encoded.words[1][LINE_WORDS - 1];
         CommandSummary(words)
     }
 
     /// Returns the command; of its second line only the second effect is kept. `None` if the words are no command.
     pub fn command(&self) -> Option<Command> {
-        let mut lines = EncodedCommand { words: [[0; LINE_WORDS]; 2] };
-        lines.words[0].copy_from_slice(&self.0[..LINE_WORDS]);
-        lines.words[1][LINE_WORDS - 1] = self.0[LINE_WORDS];
-        Command::from_lines(&lines)
+        let mut encoded = EncodedCommand { words: [[0; LINE_WORDS]; 2] };
+        encoded.words[0].copy_from_slice(&self.0[..LINE_WORDS]);
+        encoded.words[1][LINE_WORDS - 1] = self.0[LINE_WORDS];
+        Command::decode(&encoded)
     }
 }
 
@@ -379,6 +379,6 @@ pub(super) mod tests {
         let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
         let mut command = Command::new(Action::Copy { from: at(0, 1 << 30), to: at(1, 1 << 30), len: 9 });
         command.effects = [1, 2].map(|amount| Some(Effect { signal: at(1, 256 << 20), amount }));
-        assert_eq!(CommandSummary::of(&command.lines()).command(), Some(command));
+        assert_eq!(CommandSummary::of(&command.encode()).command(), Some(command));
     }
 }

@@ -1,6 +1,6 @@
 //! The one function that waits, for all kinds of conditions.
 
-pub(super) mod helper;
+pub(super) mod helper_thread;
 #[cfg(not(loom))]
 pub(super) mod node_platform;
 pub(super) mod platform;
@@ -110,13 +110,13 @@ impl Worker {
             return Err(self.fault(self.fork_guard().why_not(), call));
         }
         match self.recorder() {
-            None => self.wait_untraced(condition, limit, call),
+            None => self.wait_loop(condition, limit, call),
             Some(recorder) => self.wait_and_record(recorder, condition, limit, call),
         }
     }
 
     /// Waits for `condition` without recording a trace event. Only for a rank that has not left.
-    pub(in crate::engine) fn wait_untraced(
+    pub(in crate::engine) fn wait_loop(
         &self,
         condition: &Condition,
         limit: Option<Duration>,
@@ -165,9 +165,9 @@ impl Worker {
                     || self.has_shared_copies()
             };
             let work = || self.has_work();
-            let (rest, rise) = (|| poller.suspend(), || poller.resume());
-            let (met, work, rest, rise) = (&met, &work, &rest, &rise);
-            self.platform().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });
+            let (suspend, resume) = (|| poller.suspend(), || poller.resume());
+            let (met, work, suspend, resume) = (&met, &work, &suspend, &resume);
+            self.platform().pause(Pause { condition, waited_ns, until_ns, met, work, suspend, resume });
         }
     }
 
@@ -299,16 +299,16 @@ impl Worker {
     /// Pauses for a moment.
     pub(in crate::engine) fn pause_briefly(&self) {
         let (now, never) = (self.platform().now_ns(), Condition::Never);
-        let (met, work, rest) = (|_: &Condition| false, || true, || ());
-        let (met, work, rest, rise) = (&met, &work, &rest, &rest);
+        let (met, work, suspend) = (|_: &Condition| false, || true, || ());
+        let (met, work, suspend, resume) = (&met, &work, &suspend, &suspend);
         self.platform().pause(Pause {
             condition: &never,
             waited_ns: 0,
             until_ns: now,
             met,
             work,
-            rest,
-            rise,
+            suspend,
+            resume,
         });
     }
 

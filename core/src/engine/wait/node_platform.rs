@@ -77,7 +77,7 @@ impl NodePlatform {
     fn sleep(&self, pause: Pause<'_>) {
         let left = Duration::from_nanos(pause.until_ns.saturating_sub(self.now_ns()));
         let wake = |word: &AtomicU32| futex::wake(word, 1, Scope::Private);
-        (pause.rest)();
+        (pause.suspend)();
         match self.waiters.enter(pause.condition.clone()) {
             WaiterRole::Follower(waiter) => {
                 if !(pause.met)(pause.condition) && !(pause.work)() {
@@ -90,7 +90,7 @@ impl NodePlatform {
                 self.waiters.leave_as_parker(&waiter, pause.met, wake);
             }
         }
-        (pause.rise)();
+        (pause.resume)();
     }
 
     fn park(&self, pause: &Pause<'_>, left: Duration) {
@@ -167,11 +167,11 @@ impl Platform for NodePlatform {
                 (line.begin_sleep(DOZING, || ()), Duration::from_nanos(until.saturating_sub(self.now_ns())))
             }
         };
-        if let Some((epoch, limit)) = line.sleep_unless(pause.rest, begin_sleep, pause.work) {
+        if let Some((epoch, limit)) = line.sleep_unless(pause.suspend, begin_sleep, pause.work) {
             futex::wait(line.futex(), epoch.0, limit, Scope::Shared);
         }
         line.end_sleep();
-        (pause.rise)();
+        (pause.resume)();
     }
 
     fn waited(&self, since_ns: u64) {

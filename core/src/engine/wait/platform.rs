@@ -18,9 +18,9 @@ pub struct Pause<'p> {
     pub work: &'p dyn Fn() -> bool,
     /// Called before the thread sleeps, but not before it only yields: other ranks must not rely on
     /// the thread then. `work` is called after that.
-    pub rest: &'p dyn Fn(),
+    pub suspend: &'p dyn Fn(),
     /// Called after the thread has slept.
-    pub rise: &'p dyn Fn(),
+    pub resume: &'p dyn Fn(),
 }
 
 /// The clock and the wait strategy of one rank.

@@ -31,7 +31,7 @@ impl Drop for RefusedSteps<'_> {
 impl Worker {
     /// Takes completions, handles requests of peers, and starts operations that may start now.
     pub fn progress(&self) {
-        let Some(guard) = self.polling().take() else {
+        let Some(guard) = self.polling().try_lock() else {
             return; // another thread of this rank polls
         };
         let has_callbacks = self.poll();
@@ -46,7 +46,7 @@ impl Worker {
     /// Polls for the last time: keeps the lock, so that no thread polls after it.
     pub(in crate::engine) fn progress_last(&self) {
         loop {
-            if let Some(guard) = self.polling().take() {
+            if let Some(guard) = self.polling().try_lock() {
                 self.poll();
                 return std::mem::forget(guard);
             }

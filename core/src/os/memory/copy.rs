@@ -23,7 +23,7 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
             4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
             HUGE.. if are_disjoint(from, to, len) => stream(from, to, len),
             LONG.. if is_slow(from, to, len) => in_descending_pieces(from, to, len),
-            _ => bulk(from, to, len),
+            _ => by_memmove(from, to, len),
         }
     }
 }
@@ -69,7 +69,7 @@ unsafe fn in_descending_pieces(from: *const u8, to: *mut u8, len: usize) {
     while end > 0 {
         let start = end.saturating_sub(PIECE);
         // SAFETY: a part of both ranges.
-        unsafe { bulk(from.add(start), to.add(start), end - start) };
+        unsafe { by_memmove(from.add(start), to.add(start), end - start) };
         end = start;
     }
 }
@@ -90,7 +90,7 @@ unsafe fn word<T>(from: *const u8, to: *mut u8) {
 /// As for [`copy`].
 #[cfg(all(not(miri), not(loom), target_arch = "x86_64"))]
 #[inline]
-unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: memmove reads and writes only the two ranges; a C call changes only the registers listed.
     unsafe {
         std::arch::asm!(
@@ -110,7 +110,7 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
 /// As for [`copy`].
 #[cfg(all(not(miri), not(loom), target_arch = "aarch64"))]
 #[inline]
-unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: as on x86_64.
     unsafe {
         std::arch::asm!(
@@ -129,7 +129,7 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
 /// # Safety
 /// As for [`copy`].
 #[cfg(any(miri, loom))]
-unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
     let one = |i: usize| {
         // SAFETY: i < len, and both ranges are mapped by the caller's promise.
@@ -210,7 +210,7 @@ unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
 /// store does not order non-temporal stores. The C library may use them above some megabytes; it fences them itself
 /// today, but does not promise to.
 #[inline]
-pub fn fence_after_bulk(len: usize) {
+pub fn fence_after_copy(len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= STREAMED {
         // SAFETY: sfence exists on every x86_64.

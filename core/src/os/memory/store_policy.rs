@@ -55,7 +55,7 @@ impl StorePolicy {
     }
 
     /// Copies `len` bytes to memory that another processor reads next. The caller must call
-    /// [`copy::fence_after_bulk`] before it raises the signal that publishes them.
+    /// [`copy::fence_after_copy`] before it raises the signal that publishes them.
     ///
     /// # Safety
     /// As for [`copy::copy`].

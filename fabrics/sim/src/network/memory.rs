@@ -16,8 +16,8 @@ use tasuki_core::segment::{GlobalAddress, Kind, MappedRange, Section, layout};
 /// The mapped ranges of all ranks.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    windows: Vec<Arc<MappedRange>>,
-    /// For each rank, true if it has left. Registered memory of the program's own is gone with its
+    ranges: Vec<Arc<MappedRange>>,
+    /// For each rank, true if it has left. Registered program memory is gone with its
     /// rank.
     left: Vec<bool>,
 }
@@ -32,13 +32,13 @@ struct Access {
 impl Memory {
     /// Creates memory for that many ranks.
     pub(crate) fn new(ranks: usize) -> Result<Memory> {
-        let window = |rank| MappedRange::create_file().map(|file| Arc::new(MappedRange::new(file, rank)));
-        Ok(Memory { windows: (0..ranks).map(window).collect::<Result<_>>()?, left: vec![false; ranks] })
+        let range = |rank| MappedRange::create_file().map(|file| Arc::new(MappedRange::new(file, rank)));
+        Ok(Memory { ranges: (0..ranks).map(range).collect::<Result<_>>()?, left: vec![false; ranks] })
     }
 
     /// Returns the mapped range of a rank of the job.
-    pub(crate) fn window(&self, rank: Rank) -> &Arc<MappedRange> {
-        &self.windows[rank.index()]
+    pub(crate) fn range(&self, rank: Rank) -> &Arc<MappedRange> {
+        &self.ranges[rank.index()]
     }
 
     /// Notes that a rank has left.
@@ -48,7 +48,7 @@ impl Memory {
 
     /// Checks that there is such a rank.
     pub(crate) fn check(&self, rank: Rank) -> Result<(), Cause> {
-        let size = self.windows.len();
+        let size = self.ranges.len();
         if rank.index() < size { Ok(()) } else { Err(Cause::NoSuchRank { rank, size }) }
     }
 
@@ -63,8 +63,8 @@ impl Memory {
         if !layout::is_signal(at.offset()) {
             return Err(no_signal(at));
         }
-        let system = self.window(at.rank()).system().map_err(cause)?;
-        // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+        let system = self.range(at.rank()).system().map_err(cause)?;
+        // SAFETY: signal memory lies in the system piece, which is mapped while the range lives.
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
     }
 
@@ -76,7 +76,7 @@ impl Memory {
         node_state: &Arc<NodeState>,
     ) -> Result<DirectSlots, Cause> {
         self.check(at.rank())?;
-        DirectSlots::new(self.window(at.rank()), node_state, at, lines)
+        DirectSlots::new(self.range(at.rank()), node_state, at, lines)
     }
 
     /// Checks that an access would succeed now.
@@ -153,18 +153,18 @@ impl Memory {
     /// Finds the bytes of an access if they are registered.
     fn access(&self, at: GlobalAddress, len: u64) -> Result<Access, Cause> {
         self.check_address(at)?;
-        let window = self.window(at.rank());
-        let directory = window.extent_table().map_err(cause)?;
-        let found = directory.find(at.offset(), len, at.bits());
+        let range = self.range(at.rank());
+        let extents = range.extent_table().map_err(cause)?;
+        let found = extents.find(at.offset(), len, at.bits());
         let place = found.map_err(|miss| name_signals(at, miss))?;
         match place.kind {
             Kind::Job => {
-                let place = window.at(at.offset(), place.start, place.len).map_err(cause)?;
+                let place = range.at(at.offset(), place.start, place.len).map_err(cause)?;
                 Ok(Access { place, _section: None })
             }
-            Kind::Own(_) if self.left[at.rank().index()] => Err(Cause::PeerLeft { peer: at.rank() }),
-            Kind::Own(host) => {
-                let section = directory.enter(&place, at.offset(), len, at.bits())?;
+            Kind::Program(_) if self.left[at.rank().index()] => Err(Cause::PeerLeft { peer: at.rank() }),
+            Kind::Program(host) => {
+                let section = extents.enter(&place, at.offset(), len, at.bits())?;
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
                 Ok(Access { place, _section: Some(section) })
             }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn job_and_registered_memory_are_accessed_within_their_bounds() {
         let memory = Memory::new(2).unwrap();
-        let registry = Registry::new(memory.window(Rank(1)).clone()).unwrap();
+        let registry = Registry::new(memory.range(Rank(1)).clone()).unwrap();
         let mut own = vec![0_u8; 16];
         let places =
             [registry.allocate_local(16).unwrap(), registry.register(own.as_mut_ptr() as u64, 16).unwrap()];
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn registered_memory_of_a_rank_that_left_is_gone_and_its_job_memory_stays() {
         let mut memory = Memory::new(1).unwrap();
-        let registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
+        let registry = Registry::new(memory.range(Rank(0)).clone()).unwrap();
         let mut own = [0_u8; 8];
         let job = address(0, registry.allocate_local(8).unwrap());
         let own = address(0, registry.register(own.as_mut_ptr() as u64, 8).unwrap());
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn wrong_addresses_give_the_causes_of_the_shared_memory_fabric() {
         let memory = Memory::new(2).unwrap();
-        let _registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
+        let _registry = Registry::new(memory.range(Rank(0)).clone()).unwrap();
         assert_eq!(memory.probe(GlobalAddress::NULL, 1), Err(Cause::NullAddress));
         assert_eq!(memory.probe(address(2, 8), 1), Err(Cause::NoSuchRank { rank: Rank(2), size: 2 }));
         let signal = signal_address(Rank(0), 3);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn atomics_need_aligned_words() {
         let memory = Memory::new(1).unwrap();
-        let registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
+        let registry = Registry::new(memory.range(Rank(0)).clone()).unwrap();
         let at = address(0, registry.allocate_local(16).unwrap());
         let add = Atomic { kind: AtomicKind::Add, operand: 5, width: Width::W8 };
         assert_eq!((memory.change(at, add), memory.change(at, add)), (Ok(0), Ok(5)));

@@ -55,9 +55,10 @@ impl SimState {
     fn plan_move(&mut self, id: InFlightId, operation: &mut InFlight) {
         let Task::Move { from, to, len, then } = operation.task else { return };
         let (source, target) = (from.rank(id.issuer), to.rank(id.issuer));
-        let asked = if source == id.issuer { self.now } else { self.now + self.delay(id.issuer, source) };
-        let asked = if operation.task.is_get() { self.in_order(id.issuer, source, asked) } else { asked };
-        let departs = asked.max(self.rank(source).link_free_at_ns);
+        let requested = if source == id.issuer { self.now } else { self.now + self.delay(id.issuer, source) };
+        let requested =
+            if operation.task.is_get() { self.in_order(id.issuer, source, requested) } else { requested };
+        let departs = requested.max(self.rank(source).link_free_at_ns);
         let takes = self.transfer_ns(len);
         self.rank_mut(source).link_free_at_ns = departs + takes;
         let mut travels = self.delay(source, target);
@@ -67,7 +68,7 @@ impl SimState {
         let earliest = if operation.task.is_get() { 0 } else { self.pair(id.issuer, target).ordered_until };
         let (mut read_last, mut lands_last) = (0, 0);
         for (piece, range) in self.split(len as usize).into_iter().enumerate() {
-            let read = self.random.between(asked, departs + takes);
+            let read = self.random.between(requested, departs + takes);
             let spread = self.random.up_to(takes + self.sim.network.jitter_ns / 2);
             let lands_at = (read.max(departs) + travels + spread).max(earliest);
             (read_last, lands_last) = (read.max(read_last), lands_at.max(lands_last));

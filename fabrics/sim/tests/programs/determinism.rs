@@ -1,6 +1,6 @@
 //! The same seed gives the same run, event by event, in this process and in another one.
 
-use crate::harness::{barrier, change, run, signal, starter};
+use crate::harness::{barrier, bootstrap_memory, change, run, signal};
 use tasuki_core::base::Rank;
 use tasuki_core::engine::After;
 use tasuki_core::fabric::AtomicKind;
@@ -17,11 +17,16 @@ fn run_all_features(seed: u64, keep_trace: bool) -> Report<Result<(), tasuki_cor
         let mut bytes = vec![0; 5_000];
         for round in 0..5 {
             let peer = (me + round) % 6;
-            worker.put(starter(peer, 0), &[round as u8; 900])?;
-            worker.get(starter(peer, 0), &mut bytes)?;
-            worker.copy(starter(peer, 0), starter((peer + 1) % 6, 1_000), 500, After::All)?;
-            worker.atomic(starter(peer, 8), change(AtomicKind::Add, 1))?;
-            worker.put_signal(starter(peer, 32), &[1; 40], signal(peer, 3), 1)?;
+            worker.put(bootstrap_memory(peer, 0), &[round as u8; 900])?;
+            worker.get(bootstrap_memory(peer, 0), &mut bytes)?;
+            worker.copy(
+                bootstrap_memory(peer, 0),
+                bootstrap_memory((peer + 1) % 6, 1_000),
+                500,
+                After::All,
+            )?;
+            worker.atomic(bootstrap_memory(peer, 8), change(AtomicKind::Add, 1))?;
+            worker.put_signal(bootstrap_memory(peer, 32), &[1; 40], signal(peer, 3), 1)?;
             let join = worker.platform().spawn(Box::new(|| {}));
             barrier(worker, 0, u64::from(round))?;
             join.unwrap()();
@@ -75,7 +80,7 @@ fn a_seed_gives_the_same_run_in_another_process() {
 fn a_change_of_the_program_or_the_network_changes_the_run() {
     let hash = |latency, bytes: usize| {
         let sim = Sim::seed(1).latency_ns(latency);
-        run(&sim, |worker| worker.put(starter(1, 0), &vec![1; bytes])).trace_hash
+        run(&sim, |worker| worker.put(bootstrap_memory(1, 0), &vec![1; bytes])).trace_hash
     };
     assert_eq!(hash(1_000, 8), hash(1_000, 8));
     assert_ne!(hash(1_000, 8), hash(1_001, 8));

@@ -1,6 +1,6 @@
 //! The network's own barrier and multicast: their order, their errors, and runs with a broken promise that must fail.
 
-use crate::harness::{run, run_well, signal, starter, wait};
+use crate::harness::{bootstrap_memory, run, run_well, signal, wait};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{FabricGroup, FabricGroupMember, Refused};
@@ -11,7 +11,7 @@ const KEY: u64 = 77;
 const MET: u32 = 0;
 const BROUGHT: u32 = 1;
 const OPENED: u32 = 2;
-/// Bytes of a member's multicast buffer, at the start of its starter memory. The values that ranks put lie behind it.
+/// Bytes of a member's multicast buffer, at the start of its bootstrap memory. The values that ranks put lie behind it.
 const BYTES: u64 = 512;
 const PUT_OFFSET: u64 = 1024;
 
@@ -23,7 +23,7 @@ fn members(ranks: usize) -> Vec<FabricGroupMember> {
     let of = |rank| FabricGroupMember {
         barrier_signal: signal(rank, MET),
         multicast_signal: signal(rank, BROUGHT),
-        buffer: starter(rank, 0),
+        buffer: bootstrap_memory(rank, 0),
     };
     (0..ranks as u32).map(of).collect()
 }
@@ -73,10 +73,10 @@ fn stale_after_barriers(worker: &Worker) -> Result<u64> {
     let (me, size) = (worker.rank().0, worker.size() as u32);
     let mut stale = 0;
     for round in 1..=8_u64 {
-        worker.put(starter((me + 1) % size, PUT_OFFSET), &round.to_le_bytes())?;
+        worker.put(bootstrap_memory((me + 1) % size, PUT_OFFSET), &round.to_le_bytes())?;
         barrier(worker, 2 * round - 1)?;
         let mut got = [0; 8];
-        worker.get(starter(me, PUT_OFFSET), &mut got)?;
+        worker.get(bootstrap_memory(me, PUT_OFFSET), &mut got)?;
         stale += u64::from(u64::from_le_bytes(got) != round);
         barrier(worker, 2 * round)?;
     }
@@ -92,12 +92,12 @@ fn stale_after_multicasts(worker: &Worker) -> Result<u64> {
         let len = 8 + round as usize * 60;
         let mut got = vec![round as u8; len];
         if round % size == u64::from(me) {
-            worker.put(starter(me, 0), &got)?;
+            worker.put(bootstrap_memory(me, 0), &got)?;
             multicast(worker, len as u64)?;
         } else {
             brought += 1;
             wait(worker, BROUGHT, brought)?;
-            worker.get(starter(me, 0), &mut got)?;
+            worker.get(bootstrap_memory(me, 0), &mut got)?;
         }
         stale += u64::from(got.iter().any(|&byte| byte != round as u8));
         barrier(worker, round)?;
@@ -189,7 +189,7 @@ fn a_multicast_does_not_write_to_a_member_that_closed_its_group() {
         run_well(&with_collectives(seed, 3), |worker| {
             open_on_all(worker)?;
             if worker.rank() == Rank(0) {
-                worker.put(starter(0, 0), &[7; BYTES as usize])?;
+                worker.put(bootstrap_memory(0, 0), &[7; BYTES as usize])?;
                 multicast(worker, BYTES)?;
                 return worker.settle(&|| "settle".into());
             }
@@ -199,7 +199,7 @@ fn a_multicast_does_not_write_to_a_member_that_closed_its_group() {
             worker.fabric().close_group(KEY);
             let state = || -> Result<(u64, [u8; BYTES as usize])> {
                 let mut place = [0; BYTES as usize];
-                worker.get(starter(1, 0), &mut place)?;
+                worker.get(bootstrap_memory(1, 0), &mut place)?;
                 Ok((worker.fabric().read_signal(signal(1, BROUGHT)), place))
             };
             let before = state()?;

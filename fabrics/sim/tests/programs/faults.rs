@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: buffers handed to a fabric outlive the operations on them; one word of own signal memory is read.
 
-use crate::harness::{barrier, cause, change, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, bootstrap_memory, cause, change, pattern, run, run_well, signal, wait};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,13 +19,13 @@ fn wrong_addresses_give_errors_and_change_no_memory() {
         run_well(&sim, |worker| {
             let freed = GlobalAddress::new(worker.rank(), worker.registry().allocate_local(64)?);
             worker.registry().free(freed.offset())?;
-            let beyond = starter(1, layout::STARTER_BYTES - 4);
+            let beyond = bootstrap_memory(1, layout::BOOTSTRAP_MEMORY_BYTES - 4);
             let add = change(AtomicKind::Add, 1);
             let bits = GlobalAddress::bits;
             let mut eight = [0; 8];
             assert_eq!(cause(worker.put(GlobalAddress::NULL, &[1])), Cause::NullAddress);
             let nobody = Cause::NoSuchRank { rank: Rank(2), size: 2 };
-            assert_eq!(cause(worker.get(starter(2, 0), &mut eight)), nobody);
+            assert_eq!(cause(worker.get(bootstrap_memory(2, 0), &mut eight)), nobody);
             assert_eq!(cause(worker.raise(signal(2, 0), 1)), nobody);
             let out = Cause::OutOfRange { address: bits(beyond), bytes: 8 };
             assert_eq!(cause(worker.put(beyond, &[9; 8])), out);
@@ -33,19 +33,19 @@ fn wrong_addresses_give_errors_and_change_no_memory() {
             assert_eq!(cause(worker.get(beyond, &mut eight)), out);
             assert_eq!(cause(worker.put(freed, &[1])), Cause::Stale { address: bits(freed) });
             assert_eq!(cause(worker.atomic(freed, add)), Cause::Stale { address: bits(freed) });
-            let odd = starter(1, 4);
+            let odd = bootstrap_memory(1, 4);
             assert_eq!(cause(worker.atomic(odd, add)), Cause::Misaligned { address: bits(odd), align: 8 });
             let word = signal(1, 0);
             assert_eq!(cause(worker.put(word, &[1])), Cause::SignalMemory { address: bits(word) });
             assert_eq!(cause(worker.atomic(word, add)), Cause::SignalMemory { address: bits(word) });
-            assert!(matches!(cause(worker.raise(starter(1, 0), 1)), Cause::Argument(_)));
-            let two_ranks = worker.put_signal(starter(1, 0), &[1], signal(0, 0), 1);
+            assert!(matches!(cause(worker.raise(bootstrap_memory(1, 0), 1)), Cause::Argument(_)));
+            let two_ranks = worker.put_signal(bootstrap_memory(1, 0), &[1], signal(0, 0), 1);
             assert!(matches!(cause(two_ranks), Cause::Argument(_)));
-            let copied = worker.copy(beyond, starter(1, 0), 8, After::Nothing);
+            let copied = worker.copy(beyond, bootstrap_memory(1, 0), 8, After::Nothing);
             let copied = copied.and_then(|issued| worker.complete(issued.handle));
             assert_eq!(cause(copied), out);
             barrier(worker, 0, 0)?;
-            worker.get(starter(1, layout::STARTER_BYTES - 8), &mut eight)?;
+            worker.get(bootstrap_memory(1, layout::BOOTSTRAP_MEMORY_BYTES - 8), &mut eight)?;
             assert_eq!(eight, [0; 8]);
             assert_eq!(worker.fabric().read_signal(signal(worker.rank().0, 9)), 0);
             barrier(worker, 0, 1)
@@ -60,7 +60,7 @@ fn operations_succeed_after_a_storm_of_refusals() {
         run_well(&sim, |worker| {
             let me = worker.rank().0;
             for round in 0..10 {
-                worker.copy(starter(me, 0), starter((me + 1) % 4, 8), 8, After::Nothing)?;
+                worker.copy(bootstrap_memory(me, 0), bootstrap_memory((me + 1) % 4, 8), 8, After::Nothing)?;
                 worker.raise(signal((me + round) % 4, 0), 1)?;
             }
             barrier(worker, 1, 0)?;
@@ -75,7 +75,7 @@ fn a_deadlock_on_a_peer_without_room_names_the_waiting_rank() {
     let sim = Sim::seed(3).ranks(3).again_for_ever(Rank(2));
     let report = run(&sim, |worker| {
         if worker.rank().0 == 0 {
-            worker.put(starter(2, 0), &[1; 8])?;
+            worker.put(bootstrap_memory(2, 0), &[1; 8])?;
         }
         Ok(())
     });
@@ -138,9 +138,14 @@ fn a_rank_can_be_killed_at_any_time() {
             let me = worker.rank().0;
             let mut bytes = vec![0; 3_000];
             for round in 0..8 {
-                worker.put(starter((me + 1) % 3, 0), &pattern(round, 3_000))?;
-                worker.get(starter((me + 2) % 3, 0), &mut bytes)?;
-                worker.copy(starter(me, 0), starter((me + 1) % 3, 4_000), 100, After::All)?;
+                worker.put(bootstrap_memory((me + 1) % 3, 0), &pattern(round, 3_000))?;
+                worker.get(bootstrap_memory((me + 2) % 3, 0), &mut bytes)?;
+                worker.copy(
+                    bootstrap_memory(me, 0),
+                    bootstrap_memory((me + 1) % 3, 4_000),
+                    100,
+                    After::All,
+                )?;
             }
             barrier(worker, 0, 0)
         });
@@ -188,7 +193,7 @@ fn buffers_of_a_killed_rank_are_not_written_after_it_has_unwound() {
             let _unwound = Unwound { buffer: &buffer, held: &held };
             let place = buffer.as_ptr().cast_mut().cast::<u8>();
             // SAFETY: the buffer outlives the run, and is made of atomics.
-            let posted = unsafe { member.fabric.get(&|| 1, starter(1, 0), place, 2_000) };
+            let posted = unsafe { member.fabric.get(&|| 1, bootstrap_memory(1, 0), place, 2_000) };
             assert_eq!(posted, Ok(Posted::Started));
             member.platform.compute(1_000_000);
         });
@@ -292,7 +297,7 @@ fn after_a_silent_death_only_timeouts_end_calls() {
                 worker.platform().compute(1_000_000);
             }
             worker.platform().compute(10_000);
-            worker.put(starter(1, 0), &[1])
+            worker.put(bootstrap_memory(1, 0), &[1])
         });
         let failure = report.failure.unwrap().to_string();
         assert!(failure.contains("rank 0 waits in put(1 bytes to 1:"), "seed {seed}: {failure}");
@@ -322,7 +327,7 @@ fn a_passive_target_receives_only_in_its_calls() {
         let sim = Sim::seed(7).passive_targets(passive).native_put_signal(native);
         let seen = run_well(&sim, |worker| {
             if worker.rank().0 == 0 {
-                worker.put_signal(starter(1, 0), &[5; 8], signal(1, 0), 1)?;
+                worker.put_signal(bootstrap_memory(1, 0), &[5; 8], signal(1, 0), 1)?;
                 return Ok(vec![]);
             }
             let counter = worker.registry().range().at(layout::signal_offset(0), 0, layout::PIECE)?;
@@ -394,7 +399,7 @@ fn accepted_operations_end_once_also_after_fail_all() {
 
 /// Posts an operation whose kind follows from its token.
 pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
-    let (accept, len, peer) = (move || token, buffer.len() as u64, starter(1, 0));
+    let (accept, len, peer) = (move || token, buffer.len() as u64, bootstrap_memory(1, 0));
     // SAFETY: the buffers live until all operations have ended, and are read only after that.
     unsafe {
         match token % 5 {

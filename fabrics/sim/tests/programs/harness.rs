@@ -31,9 +31,9 @@ pub(crate) fn run_well<R: Send>(sim: &Sim, app: impl Fn(&Worker) -> Result<R> + 
     values.into_iter().map(|value| value.unwrap_or_else(|error| panic!("{error} under {sim:?}"))).collect()
 }
 
-/// Returns the address of a byte in a rank's starter memory (64 KiB, zero, at an offset that all ranks know).
-pub(crate) fn starter(rank: u32, offset: u64) -> GlobalAddress {
-    GlobalAddress::new(Rank(rank), layout::STARTER + offset)
+/// Returns the address of a byte in a rank's bootstrap memory (64 KiB, zero, at an offset that all ranks know).
+pub(crate) fn bootstrap_memory(rank: u32, offset: u64) -> GlobalAddress {
+    GlobalAddress::new(Rank(rank), layout::BOOTSTRAP_MEMORY + offset)
 }
 
 /// Returns the address of a rank's signal.

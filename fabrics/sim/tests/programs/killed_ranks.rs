@@ -1,7 +1,7 @@
 //! Killed ranks unwind: their destructors make calls, and all of these calls end.
 
 use crate::faults::{poll_ends, post};
-use crate::harness::{cause, run, starter, wait};
+use crate::harness::{bootstrap_memory, cause, run, wait};
 use std::sync::Mutex;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Platform;
@@ -77,7 +77,7 @@ fn destructors_of_a_killed_rank_do_not_wait() {
                 return Ok(());
             }
             let _call = CallOnDrop(|| {
-                let outcomes = [wait(worker, 0, 1), worker.put(starter(0, 0), &[1; 100])];
+                let outcomes = [wait(worker, 0, 1), worker.put(bootstrap_memory(0, 0), &[1; 100])];
                 errors.lock().unwrap().extend(outcomes.map(cause));
             });
             loop {

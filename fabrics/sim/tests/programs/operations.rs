@@ -1,6 +1,6 @@
 //! Put, get, copy and atomics work with every set of capabilities and on every seed.
 
-use crate::harness::{barrier, change, load, pattern, run_well, signal, starter, wait};
+use crate::harness::{barrier, bootstrap_memory, change, load, pattern, run_well, signal, wait};
 use tasuki_core::engine::{After, Handle};
 use tasuki_core::fabric::AtomicKind;
 use tasuki_fabric_sim::Sim;
@@ -29,11 +29,11 @@ fn get_returns_what_was_put_and_nothing_beside_it_changes() {
             for round in 0..6 {
                 let len = [0, 1, 7, 8, 9, 3_000][round as usize];
                 let to = (me + 1 + (seed + round) as u32 % 3) % 3;
-                let at = starter(to, 8192 * u64::from(me) + 3);
+                let at = bootstrap_memory(to, 8192 * u64::from(me) + 3);
                 let bytes = pattern(seed + round, len);
                 worker.put(at, &bytes)?;
                 let mut back = vec![0; len + 2];
-                worker.get(starter(to, 8192 * u64::from(me) + 2), &mut back)?;
+                worker.get(bootstrap_memory(to, 8192 * u64::from(me) + 2), &mut back)?;
                 assert_eq!(back[1..len + 1], bytes);
                 assert_eq!(back[0], 0, "seed {seed}");
                 worker.put(at, &vec![0; len])?;
@@ -50,15 +50,19 @@ fn copies_work_between_any_two_ranks() {
     for seed in 0..128 {
         run_well(&simulation(seed).ranks(4), |worker| {
             let me = worker.rank().0;
-            worker.put(starter(me, 0), &pattern(u64::from(me), 2_000))?;
+            worker.put(bootstrap_memory(me, 0), &pattern(u64::from(me), 2_000))?;
             barrier(worker, 0, 0)?;
             if me == 3 {
                 let mut last = Handle::NULL;
                 for from in 0..4_u32 {
                     for to in 0..4 {
                         let place = 4_096 + u64::from(from) * 4_096;
-                        let copy =
-                            worker.copy(starter(from, 0), starter(to, place), 2_000, After::Nothing)?;
+                        let copy = worker.copy(
+                            bootstrap_memory(from, 0),
+                            bootstrap_memory(to, place),
+                            2_000,
+                            After::Nothing,
+                        )?;
                         last = copy.handle;
                     }
                 }
@@ -67,7 +71,7 @@ fn copies_work_between_any_two_ranks() {
             barrier(worker, 0, 1)?;
             for from in 0..4_u32 {
                 let mut bytes = vec![0; 2_000];
-                worker.get(starter(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
+                worker.get(bootstrap_memory(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
                 assert_eq!(bytes, pattern(u64::from(from), 2_000), "seed {seed}, from {from} to {me}");
             }
             barrier(worker, 0, 2)
@@ -82,10 +86,10 @@ fn registered_memory_is_accessed_like_job_memory() {
             let mut own = pattern(seed, 500);
             let offset = worker.registry().register(own.as_mut_ptr() as u64, 500)?;
             let (me, peer) = (worker.rank().0, 1 - worker.rank().0);
-            worker.put(starter(peer, 0), &offset.to_ne_bytes())?;
+            worker.put(bootstrap_memory(peer, 0), &offset.to_ne_bytes())?;
             worker.raise(signal(peer, 0), 1)?;
             wait(worker, 0, 1)?;
-            let theirs = load(worker, starter(me, 0))?;
+            let theirs = load(worker, bootstrap_memory(me, 0))?;
             let at = tasuki_core::segment::GlobalAddress::new(tasuki_core::base::Rank(peer), theirs);
             let mut bytes = vec![0; 500];
             worker.get(at, &mut bytes)?;
@@ -110,12 +114,13 @@ fn an_overlapping_copy_inside_a_rank_moves_as_memmove_does() {
                     break;
                 }
                 let mut bytes = pattern(seed, 1_000);
-                worker.put(starter(1, 0), &bytes)?;
-                let copy = worker.copy(starter(1, from), starter(1, to), 700, After::Nothing)?;
+                worker.put(bootstrap_memory(1, 0), &bytes)?;
+                let copy =
+                    worker.copy(bootstrap_memory(1, from), bootstrap_memory(1, to), 700, After::Nothing)?;
                 worker.complete(copy.handle)?;
                 bytes.copy_within(from as usize..from as usize + 700, to as usize);
                 let mut after = vec![0; 1_000];
-                worker.get(starter(1, 0), &mut after)?;
+                worker.get(bootstrap_memory(1, 0), &mut after)?;
                 assert_eq!(after, bytes, "seed {seed}: {from} to {to}");
             }
             barrier(worker, 0, 0)
@@ -126,7 +131,7 @@ fn an_overlapping_copy_inside_a_rank_moves_as_memmove_does() {
 /// Returns the values that all ranks fetch when they add to one word, sorted.
 fn fetched_by_adds(sim: &Sim) -> Vec<u64> {
     let adds = run_well(sim, |worker| {
-        let add = |_| worker.atomic(starter(0, 64), change(AtomicKind::Add, 1));
+        let add = |_| worker.atomic(bootstrap_memory(0, 64), change(AtomicKind::Add, 1));
         let fetched: Vec<u64> = (0..20).map(add).collect::<Result<_, _>>()?;
         barrier(worker, 0, 0)?;
         Ok(fetched)

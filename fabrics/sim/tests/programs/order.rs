@@ -3,7 +3,7 @@
 //! Unsafe: own memory is read while peers write it, by the copy that tolerates that; a buffer handed to a fabric
 //! outlives the operation on it.
 
-use crate::harness::{barrier, load, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, bootstrap_memory, load, pattern, run, run_well, signal, wait};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{After, Handle, Worker};
 use tasuki_core::fabric::{LinePayload, Posted, Refused, SignalLine, Token};
@@ -19,12 +19,12 @@ fn signals_follow_bytes(sim: &Sim) -> bool {
         for round in 0..5 {
             let bytes = pattern(round, 700);
             if worker.rank().0 == 0 {
-                worker.put_signal(starter(1, 0), &bytes, signal(1, 0), 1)?;
+                worker.put_signal(bootstrap_memory(1, 0), &bytes, signal(1, 0), 1)?;
                 wait(worker, 0, round + 1)?;
             } else {
                 wait(worker, 0, round + 1)?;
                 let mut here = vec![0; 700];
-                let place = worker.own_place(starter(1, 0), 700)?;
+                let place = worker.own_place(bootstrap_memory(1, 0), 700)?;
                 read_own(place, &mut here);
                 good &= here == bytes;
                 worker.raise(signal(0, 0), 1)?;
@@ -58,18 +58,23 @@ fn broken_promise_unordered_signals_overtake_their_bytes() {
 fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
     let arrived = run_well(sim, |worker| {
         let bytes = pattern(worker.rank().0.into(), 600);
-        worker.put(starter(worker.rank().0, 0), &bytes)?;
+        worker.put(bootstrap_memory(worker.rank().0, 0), &bytes)?;
         barrier(worker, 0, 0)?;
         let mut good = true;
         if worker.rank().0 == 0 {
-            let places = [starter(2, 0), starter(1, 1_000), starter(0, 2_000), starter(1, 3_000)];
+            let places = [
+                bootstrap_memory(2, 0),
+                bootstrap_memory(1, 1_000),
+                bootstrap_memory(0, 2_000),
+                bootstrap_memory(1, 3_000),
+            ];
             let mut last = Handle::NULL;
             for pair in places.windows(2) {
                 last = worker.copy(pair[0], pair[1], 600, after(last))?.handle;
             }
             worker.complete(last)?;
             let mut arrived = vec![0; 600];
-            worker.get(starter(1, 3_000), &mut arrived)?;
+            worker.get(bootstrap_memory(1, 3_000), &mut arrived)?;
             good = arrived == pattern(2, 600);
         }
         barrier(worker, 0, 1)?;
@@ -121,10 +126,10 @@ fn visible_after_flush(sim: &Sim) -> (bool, bool) {
         let mut seen = (true, true);
         if worker.rank().0 == 0 {
             let bytes = pattern(1, 64);
-            put_and_wait(worker, starter(1, 0), &bytes);
-            seen.1 = peek(worker, starter(1, 0), 64) == bytes;
+            put_and_wait(worker, bootstrap_memory(1, 0), &bytes);
+            seen.1 = peek(worker, bootstrap_memory(1, 0), 64) == bytes;
             post_and_wait(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
-            seen.0 = peek(worker, starter(1, 0), 64) == bytes;
+            seen.0 = peek(worker, bootstrap_memory(1, 0), 64) == bytes;
         }
         barrier(worker, 0, 0)?;
         Ok(seen)
@@ -199,7 +204,8 @@ fn a_copy_does_not_end_before_its_passive_source_was_read() {
         let sim = Sim::seed(seed).ranks(3).third_party(true).remote_completion(false).passive_targets(true);
         run_well(&sim, |worker| {
             if worker.rank().0 == 0 {
-                let copy = || worker.fabric().copy(&|| TOKEN, starter(1, 0), starter(2, 0), 64);
+                let copy =
+                    || worker.fabric().copy(&|| TOKEN, bootstrap_memory(1, 0), bootstrap_memory(2, 0), 64);
                 assert_eq!(post_and_wait(worker, copy), Ok(0));
                 assert!(worker.platform().now_ns() >= 50_000, "seed {seed}");
             } else if worker.rank().0 == 1 {
@@ -302,7 +308,7 @@ fn the_bytes_of_one_put_arrive_in_any_order() {
         let seen = run_well(&sim, |worker| {
             let mut seen = (0, 0);
             if worker.rank().0 == 0 {
-                worker.put(starter(1, 0), &[1; 1_000])?;
+                worker.put(bootstrap_memory(1, 0), &[1; 1_000])?;
                 worker.raise(signal(1, 0), 1)?;
             } else {
                 while worker.fabric().read_signal(signal(1, 0)) == 0 {
@@ -320,7 +326,7 @@ fn the_bytes_of_one_put_arrive_in_any_order() {
 
 fn own_byte(worker: &Worker, offset: u64) -> tasuki_core::base::Result<u8> {
     let mut byte = [0];
-    read_own(worker.own_place(starter(1, offset), 1)?, &mut byte);
+    read_own(worker.own_place(bootstrap_memory(1, offset), 1)?, &mut byte);
     Ok(byte[0])
 }
 
@@ -330,7 +336,7 @@ fn operations_started_before_leaving_arrive() {
         let with_line = seed % 4 == 0;
         let report = run(&Sim::seed(seed).remote_completion(seed % 3 == 0), |worker| {
             if worker.rank().0 == 0 {
-                worker.put_signal(starter(1, 0), &[7; 8], signal(1, 0), 1)?;
+                worker.put_signal(bootstrap_memory(1, 0), &[7; 8], signal(1, 0), 1)?;
                 if with_line {
                     let written = worker.fabric().write_line(signal(1, 1), LinePayload::of(&seed), 1);
                     assert_eq!(written, Ok(()));
@@ -341,7 +347,7 @@ fn operations_started_before_leaving_arrive() {
                 let cell = worker.fabric().own_signal(index)?;
                 worker.wait_signal(cell, 1, Some(Rank(0)), None, &|| "wait".into())?;
             }
-            assert_eq!(load(worker, starter(1, 0))?, u64::from_ne_bytes([7; 8]));
+            assert_eq!(load(worker, bootstrap_memory(1, 0))?, u64::from_ne_bytes([7; 8]));
             Ok(())
         });
         assert_eq!(report.missed_wakeups, 0, "seed {seed}");

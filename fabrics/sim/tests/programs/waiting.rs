@@ -1,6 +1,6 @@
 //! Waiting in virtual time: no wake-up is missed and every deadlock is reported, with several threads of a rank too.
 
-use crate::harness::{barrier, change, load, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, bootstrap_memory, change, load, run, run_well, signal, wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -90,11 +90,11 @@ fn a_loop_that_polls_a_word_sees_its_change() {
     run_well(&Sim::seed(9), |worker| {
         if worker.rank().0 == 0 {
             worker.platform().compute(30_000);
-            worker.atomic(starter(1, 0), change(AtomicKind::Store, 3))?;
+            worker.atomic(bootstrap_memory(1, 0), change(AtomicKind::Store, 3))?;
             worker.raise(signal(1, 0), 1)?;
         } else {
             while worker.fabric().read_signal(signal(1, 0)) == 0 {}
-            while load(worker, starter(1, 0))? != 3 {
+            while load(worker, bootstrap_memory(1, 0))? != 3 {
                 worker.relax("loop")?;
             }
         }
@@ -162,10 +162,19 @@ fn threads_of_a_rank_wait_for_different_things() {
                 let worker = worker.clone();
                 Box::new(move || {
                     for round in 1..=5 {
-                        let first = worker.copy(starter(me, 0), starter(1 - me, 64), 32, After::Nothing);
+                        let first = worker.copy(
+                            bootstrap_memory(me, 0),
+                            bootstrap_memory(1 - me, 64),
+                            32,
+                            After::Nothing,
+                        );
                         let first = first.unwrap().handle;
-                        let then =
-                            worker.copy(starter(1 - me, 64), starter(me, 128), 32, After::Exact(first));
+                        let then = worker.copy(
+                            bootstrap_memory(1 - me, 64),
+                            bootstrap_memory(me, 128),
+                            32,
+                            After::Exact(first),
+                        );
                         worker.raise(signal(1 - me, index), 1).unwrap();
                         wait(&worker, index, round).unwrap();
                         worker.complete_exactly(then.unwrap().handle).unwrap();
@@ -188,9 +197,12 @@ fn a_thread_wakes_another_whose_operation_it_has_completed() {
             let issued = Arc::new(AtomicU64::new(0));
             let theirs = issued.clone();
             let body = Box::new(move || {
-                let first = other.copy(starter(1 - me, 0), starter(me, 64), 32, After::Nothing).unwrap();
-                let empty =
-                    other.copy(starter(me, 0), starter(me, 64), 0, After::Exact(first.handle)).unwrap();
+                let first = other
+                    .copy(bootstrap_memory(1 - me, 0), bootstrap_memory(me, 64), 32, After::Nothing)
+                    .unwrap();
+                let empty = other
+                    .copy(bootstrap_memory(me, 0), bootstrap_memory(me, 64), 0, After::Exact(first.handle))
+                    .unwrap();
                 theirs.store(empty.handle.number(), Ordering::Release);
                 other.complete_exactly(empty.handle).unwrap();
             });
@@ -218,12 +230,15 @@ fn a_thread_that_begins_to_sleep_wakes_threads_whose_operations_it_has_completed
             if me == 1 {
                 return;
             }
-            let long = worker.copy(starter(0, 0), starter(1, 0), 8, After::Nothing).unwrap().handle;
+            let long = worker
+                .copy(bootstrap_memory(0, 0), bootstrap_memory(1, 0), 8, After::Nothing)
+                .unwrap()
+                .handle;
             let took = &took;
             let body: Box<dyn FnOnce() -> u64 + Send> = Box::new(move || {
                 other.platform().compute(seed * 11);
                 let before = other.platform().now_ns();
-                let empty = |after| other.copy(starter(0, 0), starter(0, 8), 0, after);
+                let empty = |after| other.copy(bootstrap_memory(0, 0), bootstrap_memory(0, 8), 0, after);
                 let done = empty(After::Nothing).unwrap().handle;
                 let empty = empty(After::Exact(done));
                 other.complete_exactly(empty.unwrap().handle).unwrap();
@@ -265,7 +280,7 @@ fn a_deadlock_of_a_spawned_thread_names_its_rank_and_call() {
 fn a_call_of_a_thread_outside_the_run_is_refused() {
     run_well(&Sim::seed(1), |worker| {
         let cause = std::thread::scope(|scope| {
-            let put = scope.spawn(|| worker.put(starter(1, 0), &[1]).unwrap_err().cause().clone());
+            let put = scope.spawn(|| worker.put(bootstrap_memory(1, 0), &[1]).unwrap_err().cause().clone());
             put.join().unwrap()
         });
         assert!(matches!(cause, Cause::Argument(text) if text.contains("job.threads")));

@@ -32,7 +32,7 @@ fn down(shape: &Shape, segments: u64, part: &mut RankPart, tree: Tree) {
     let (parent, children) = (tree.parent(place), tree.children(place, ranks));
     let below = children.len() as u64;
 
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let arrived = part.signal("arrived", if parent.is_some() { segments } else { 0 });
     let ready = part.signal("ready", below);
     let sent = part.signal("sent", below * segments);
@@ -43,7 +43,7 @@ fn down(shape: &Shape, segments: u64, part: &mut RankPart, tree: Tree) {
         part.join(is_ready).then(ready.on(rank_of(parent), 1));
         part.in_queue(1);
     }
-    let bytes = shape.rooms(me)[0];
+    let bytes = shape.buffer_bytes(me)[0];
     for segment in 0..segments {
         let trigger = if parent.is_some() { arrived.reaches(segment + 1) } else { is_ready };
         let (from, to) = (shape.cut(bytes, segments, segment), shape.cut(bytes, segments, segment + 1));

@@ -55,11 +55,13 @@ impl CallSequence {
 
     fn part(&self, part: &mut RankPart) {
         let parts: Vec<RankPart> = self.calls.iter().map(|call| call.part(part.rank())).collect();
-        let data: Vec<BufferId> = parts.iter().map(|one| part.buffer("data", one.rooms()[0].bytes)).collect();
-        let staging = part.scratch("incoming", parts[0].rooms()[STAGE].bytes, 1);
-        let own = parts.iter().map(|one| [1, 2].map(|at| part.signal("own", one.counters()[at].per_start)));
+        let data: Vec<BufferId> =
+            parts.iter().map(|one| part.buffer("data", one.buffer_decls()[0].bytes)).collect();
+        let staging = part.scratch("incoming", parts[0].buffer_decls()[STAGE].bytes, 1);
+        let own =
+            parts.iter().map(|one| [1, 2].map(|at| part.signal("own", one.signal_decls()[at].per_start)));
         let own: Vec<[SignalId; 2]> = own.collect();
-        let signals = parts[0].counters()[AVAILABLE].per_start;
+        let signals = parts[0].signal_decls()[AVAILABLE].per_start;
         let available = part.signal("available", signals * CALLS as u64);
         for (call, one) in parts.iter().enumerate() {
             let call_steps = AddedCall {
@@ -74,7 +76,7 @@ impl CallSequence {
             for step in one.steps() {
                 call_steps.step(step, part);
             }
-            for &trigger in one.finished() {
+            for &trigger in one.finish_conditions() {
                 part.join(call_steps.trigger(trigger));
             }
         }
@@ -87,7 +89,7 @@ impl CallSequence {
             available,
             signals,
         };
-        parts[CALLS - 1].finished().iter().for_each(|&trigger| part.finish(last.trigger(trigger)));
+        parts[CALLS - 1].finish_conditions().iter().for_each(|&trigger| part.finish(last.trigger(trigger)));
     }
 
     fn contract(&self, rank: usize) -> Contract {

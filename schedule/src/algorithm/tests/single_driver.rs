@@ -77,7 +77,7 @@ fn j9_the_driver_makes_the_copies_of_all_ranks() {
         .filter_map(|step| match step.action {
             StepKind::Copy { from, to, .. } => {
                 let is_done =
-                    driven.part(0).counters()[step.trigger.signal.index()].name == "commands are done";
+                    driven.part(0).signal_decls()[step.trigger.signal.index()].name == "commands are done";
                 Some((to.rank, from.rank, if is_done { step.trigger.count } else { 0 }))
             }
             _ => None,

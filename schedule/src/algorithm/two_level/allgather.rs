@@ -18,7 +18,7 @@ fn allgather(shape: &Shape, part: &mut RankPart) {
     let row = NodeBlocks { shape, nodes: leaders(shape, 0) };
     let (leader, node) = (row.nodes.leader_of(me), row.nodes.node_of(me));
     let is_leader = me == leader;
-    part.buffer("data", shape.rooms(me)[0]);
+    part.buffer("data", shape.buffer_bytes(me)[0]);
     let blocks = part.scratch("row", if is_leader { shape.bytes_of_all() } else { 0 }, TURNS);
     let node_ranks = row.nodes.ranks_of(node).len() as u64;
     let arrived_on_node = part.signal("entered", if is_leader { node_ranks } else { 0 });

@@ -76,7 +76,7 @@ impl Sizes {
             Counts::Equal(bytes) => *bytes as f64,
             Counts::Each(_) => shape.bytes_of_all() as f64 / ranks as f64,
             Counts::Matrix(all) => all.iter().sum::<u64>() as f64 / (ranks * ranks) as f64,
-            Counts::Graph(_) => shape.rooms(0)[0] as f64,
+            Counts::Graph(_) => shape.buffer_bytes(0)[0] as f64,
         };
         Sizes {
             p: ranks as f64,
@@ -376,11 +376,11 @@ mod tests {
                     StepKind::Nothing => (),
                 }
             }
-            let bytes = |room: &crate::BufferDecl| match room.used {
+            let bytes = |decl: &crate::BufferDecl| match decl.kind {
                 BufferKind::User => 0,
-                used => room.bytes * used.times(),
+                kind => decl.bytes * kind.times(),
             };
-            all[4] = (part.rooms().iter().map(bytes).sum::<u64>() as f64).max(all[4]);
+            all[4] = (part.buffer_decls().iter().map(bytes).sum::<u64>() as f64).max(all[4]);
         }
         all
     }

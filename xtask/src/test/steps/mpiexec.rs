@@ -54,7 +54,8 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
                 failed.push(format!("{} on {ranks} ranks of {}: {error:#}", case.name, launcher.name()));
             }
         }
-        hands_on(shell, launcher, &suite.programs.join("handed")).with_context(|| launcher.name())?;
+        hands_on(shell, launcher, &suite.programs.join("ranks_that_echo"))
+            .with_context(|| launcher.name())?;
         ends_with(shell, launcher, &suite.programs.join("conformance")).with_context(|| launcher.name())?;
     }
     if !failed.is_empty() {

@@ -103,10 +103,10 @@ impl<'m> ResolvedQueue<'m> {
     pub(in crate::engine::command_queue) fn head_outcome(
         &self,
         worker: &Worker,
-        lines: &EncodedCommand,
+        encoded: &EncodedCommand,
         pass: u64,
     ) -> Option<Failure> {
-        lines.head(pass).map_or(Some(None), |trigger| self.trigger_outcome(worker, trigger))
+        encoded.head(pass).map_or(Some(None), |trigger| self.trigger_outcome(worker, trigger))
     }
 
     /// The counter of a signal of the queue's rank.
@@ -220,12 +220,12 @@ impl Worker {
         // SAFETY: signal memory lies in the system piece.
         let cell = unsafe { DirectCell::new(system.add(signal.offset() as usize)) };
         let counter = cell.counter().load(Ordering::Acquire); // SYNC signal-raise
-        Some(cell.arming().raised_value(counter))
+        Some(cell.control().raised_value(counter))
     }
 
     /// The value of a signal of this rank, poisoned or not.
     #[inline]
-    pub fn height(&self, cell: &SignalCell) -> u64 {
+    pub fn signal_value(&self, cell: &SignalCell) -> u64 {
         let counter = cell.read(self.fabric());
         self.signal_control_of(cell).map_or(counter, |control| control.raised_value(counter))
     }
@@ -237,7 +237,7 @@ impl Worker {
         cell: &'m SignalCell,
     ) -> Option<&'m SignalControl> {
         match cell {
-            SignalCell::Direct(words) => Some(words.arming()),
+            SignalCell::Direct(words) => Some(words.control()),
             SignalCell::Via(signal) => self.signal_control_at(*signal),
         }
     }

@@ -51,7 +51,7 @@ impl Worker {
     /// Returns true if [`Worker::forward_taken`] might find work.
     #[inline]
     pub(in crate::engine::command_queue) fn has_to_forward(&self) -> bool {
-        !self.has_forwarded() && !self.commands().forward_lock.is_taken()
+        !self.has_forwarded() && !self.commands().forward_lock.is_locked()
     }
 
     /// The time at which a thread that would sleep until `until_ns` has to wake up, because no rank notifies it of
@@ -78,7 +78,7 @@ impl Worker {
     #[cold]
     fn forward_all(&self) -> bool {
         let commands = self.commands();
-        let Some(guard) = commands.forward_lock.take() else { return false };
+        let Some(guard) = commands.forward_lock.try_lock() else { return false };
         let progressed = commands.to_forward.process(|place| self.forward_one(place));
         commands.to_forward.defer_first(); // there was no room for it: another one is tried first next time
         drop(guard);

@@ -43,8 +43,8 @@ struct CompiledStep {
     lines: u64,
     wait: Option<CompiledWait>,
     /// Whoever raises what it waits for leaves it to this rank.
-    is_left: bool,
-    work: CompiledAction,
+    is_left_to_owner: bool,
+    action: CompiledAction,
     effects: [Option<Effect>; 2],
 }
 
@@ -90,8 +90,8 @@ impl CompiledWait {
 }
 
 /// Bytes that a command moves or combines.
-fn moved_by(lines: &EncodedCommand) -> u64 {
-    match Command::from_lines(lines).map(|command| command.action) {
+fn moved_by(encoded: &EncodedCommand) -> u64 {
+    match Command::decode(encoded).map(|command| command.action) {
         Some(Action::Copy { len, .. } | Action::Reduce { len, .. }) => len,
         _ => 0,
     }
@@ -115,7 +115,7 @@ impl CompiledCommands {
 
 impl Worker {
     /// The program of those commands as its own rank runs it, where it reaches all that they name by loads and stores.
-    pub(in crate::engine::command_queue) fn prepare(
+    pub(in crate::engine::command_queue) fn compile_commands(
         &self,
         commands: &[EncodedCommand],
         starts: u32,
@@ -127,19 +127,19 @@ impl Worker {
         }
         let mut at_line = Vec::new();
         let (mut steps, mut moved) = (Vec::new(), 0);
-        for lines in commands {
-            at_line.extend((0..lines.count()).map(|_| steps.len() as u32));
-            steps.push(self.prepare_step(lines)?);
-            moved += moved_by(lines);
+        for encoded in commands {
+            at_line.extend((0..encoded.line_count()).map(|_| steps.len() as u32));
+            steps.push(self.compile_command(encoded)?);
+            moved += moved_by(encoded);
         }
         let moved = moved * u64::from(per_start) / (commands.len() as u64).max(1);
         Ok(Some(CompiledCommands { starts, steps: steps.into(), at_line: at_line.into(), moved }))
     }
 
-    fn prepare_step(&self, lines: &EncodedCommand) -> Result<CompiledStep, Cause> {
+    fn compile_command(&self, encoded: &EncodedCommand) -> Result<CompiledStep, Cause> {
         let count_unreadable = || Cause::Bug("a command that cannot be read".into());
-        let command = Command::from_lines(lines).ok_or_else(count_unreadable)?;
-        let wait = match (lines.head(0), lines.head(1)) {
+        let command = Command::decode(encoded).ok_or_else(count_unreadable)?;
+        let wait = match (encoded.head(0), encoded.head(1)) {
             (Some(first), Some(second)) => match self.fabric().own_signal(first.signal)? {
                 SignalCell::Direct(cell) => {
                     let more = second.threshold.wrapping_sub(first.threshold);
@@ -149,13 +149,22 @@ impl Worker {
             },
             _ => None,
         };
-        let work =
-            if command.trigger.is_none() { self.work_of(&command.action) } else { CompiledAction::Other };
-        let is_left = lines.is_left_to_owner();
-        Ok(CompiledStep { lines: lines.count(), wait, is_left, work, effects: command.effects })
+        let action = if command.trigger.is_none() {
+            self.compile_action(&command.action)
+        } else {
+            CompiledAction::Other
+        };
+        let is_left_to_owner = encoded.is_left_to_owner();
+        Ok(CompiledStep {
+            lines: encoded.line_count(),
+            wait,
+            is_left_to_owner,
+            action,
+            effects: command.effects,
+        })
     }
 
-    fn work_of(&self, action: &Action) -> CompiledAction {
+    fn compile_action(&self, action: &Action) -> CompiledAction {
         let place = |at: GlobalAddress, len: u64| {
             self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
         };
@@ -185,26 +194,26 @@ impl Worker {
     /// Runs what can be run of a program of this rank's own, unless somebody else is at it. Whether anything was run:
     /// whoever asks asks again.
     #[inline]
-    pub(in crate::engine::command_queue) fn go_on(
+    pub(in crate::engine::command_queue) fn run_unless_leased(
         &self,
-        program: &RepeatingQueue,
-        prepared: &CompiledCommands,
+        repeating: &RepeatingQueue,
+        compiled: &CompiledCommands,
     ) -> bool {
-        let queue = program.local().queue();
+        let queue = repeating.local().queue();
         let is_usual = queue.in_flight().is_empty();
-        (!is_usual || queue.lease().snapshot().is_free()) && self.run_or_call(program, prepared)
+        (!is_usual || queue.lease().snapshot().is_free()) && self.run_or_mark_lease(repeating, compiled)
     }
 
     /// The same, but whoever else is at it goes on then.
     #[inline]
-    pub(in crate::engine::command_queue) fn run_or_call(
+    pub(in crate::engine::command_queue) fn run_or_mark_lease(
         &self,
-        program: &RepeatingQueue,
-        prepared: &CompiledCommands,
+        repeating: &RepeatingQueue,
+        compiled: &CompiledCommands,
     ) -> bool {
-        let resolved = self.resolved(program.local());
+        let resolved = self.resolved(repeating.local());
         let queue = &resolved.queue;
-        if queue.in_flight().is_empty() && !self.may_go_on(&resolved, prepared) {
+        if queue.in_flight().is_empty() && !self.next_step_can_run(&resolved, compiled) {
             return false;
         }
         if !queue.lease().acquire_or_mark(self.rank().0) {
@@ -212,7 +221,7 @@ impl Worker {
         }
         let mut ready = ReadyList::default();
         let (mut deferred, mut moved) = (None, true);
-        if !self.run_prepared(&resolved, prepared, &mut ready) {
+        if !self.run_compiled(&resolved, compiled, &mut ready) {
             (deferred, moved) = self.run_under_lease(&resolved, &mut ready);
         }
         self.release(&resolved, deferred, &mut ready);
@@ -222,71 +231,71 @@ impl Worker {
 
     /// Whether the next step may be run now.
     #[inline]
-    fn may_go_on(&self, resolved: &ResolvedQueue<'_>, prepared: &CompiledCommands) -> bool {
+    fn next_step_can_run(&self, resolved: &ResolvedQueue<'_>, compiled: &CompiledCommands) -> bool {
         let queue = &resolved.queue;
-        let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
-        if let_go == queue.commands() {
+        let released = compiled.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
+        if released == queue.commands() {
             return false;
         }
         let (line, pass) = queue.place_of(queue.reader().read());
-        let step = &prepared.steps[prepared.at_line[line as usize] as usize];
+        let step = &compiled.steps[compiled.at_line[line as usize] as usize];
         step.wait.as_ref().is_none_or(|wait| wait.is_over(pass) || self.is_poisoned(wait.cell))
     }
 
     /// Whoever raises what the next step waits for looks at the program from now on, unless that is left to its rank.
     /// Whether it has been raised meanwhile.
     #[inline]
-    pub(in crate::engine::command_queue) fn watch_for(
+    pub(in crate::engine::command_queue) fn arm_next_wait(
         &self,
-        program: &RepeatingQueue,
-        prepared: &CompiledCommands,
+        repeating: &RepeatingQueue,
+        compiled: &CompiledCommands,
     ) -> bool {
-        let queue = program.local().queue();
-        let let_go = prepared.starts.counter().load(Ordering::Relaxed).wrapping_mul(queue.per_credit());
-        if let_go == queue.commands() {
+        let queue = repeating.local().queue();
+        let released = compiled.starts.counter().load(Ordering::Relaxed).wrapping_mul(queue.per_credit());
+        if released == queue.commands() {
             return false;
         }
         let (line, pass) = queue.place_of(queue.reader().read());
-        let step = &prepared.steps[prepared.at_line[line as usize] as usize];
-        let Some(wait) = step.wait.as_ref().filter(|_| !step.is_left) else { return false };
-        wait.cell.arming().keep_armed(program.local().info().number);
+        let step = &compiled.steps[compiled.at_line[line as usize] as usize];
+        let Some(wait) = step.wait.as_ref().filter(|_| !step.is_left_to_owner) else { return false };
+        wait.cell.control().keep_armed(repeating.local().info().number);
         wait.is_over(pass)
     }
 
     fn is_poisoned(&self, cell: DirectCell) -> bool {
-        cell.arming().poison_and_value().is_some()
+        cell.control().poison_and_value().is_some()
     }
 
     /// Runs steps until one has to wait, under the lease. False: there is something for the common way.
     #[inline]
-    fn run_prepared(
+    fn run_compiled(
         &self,
         resolved: &ResolvedQueue<'_>,
-        prepared: &CompiledCommands,
+        compiled: &CompiledCommands,
         ready: &mut ReadyList,
     ) -> bool {
         let queue = &resolved.queue;
         if !queue.is_there() || !queue.in_flight().is_empty() {
             return false;
         }
-        let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
+        let released = compiled.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
         let mut position = queue.reader().read();
-        let mut left = let_go.wrapping_sub(queue.commands());
+        let mut left = released.wrapping_sub(queue.commands());
         loop {
             if left == 0 {
                 return true;
             }
             let (line, pass) = queue.place_of(position);
-            let step = &prepared.steps[prepared.at_line[line as usize] as usize];
+            let step = &compiled.steps[compiled.at_line[line as usize] as usize];
             if let Some(wait) = &step.wait {
                 if !wait.is_over(pass) {
                     return !self.is_poisoned(wait.cell);
                 }
-                if wait.cell.arming().armed_hint() != NOBODY {
-                    wait.cell.arming().disarm(resolved.number);
+                if wait.cell.control().armed_hint() != NOBODY {
+                    wait.cell.control().disarm(resolved.number);
                 }
             }
-            if !self.run_action(&step.work) {
+            if !self.run_action(&step.action) {
                 return false;
             }
             position = queue.behind(position, step.lines);
@@ -302,8 +311,8 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn run_action(&self, work: &CompiledAction) -> bool {
-        match *work {
+    fn run_action(&self, action: &CompiledAction) -> bool {
+        match *action {
             CompiledAction::Nothing => true,
             CompiledAction::Copy { from, to, len, is_outward } => {
                 let (from, to) = (from.as_ptr(), to.as_ptr());
@@ -315,7 +324,7 @@ impl Worker {
                         copy::copy(from, to, len)
                     }
                 };
-                copy::fence_after_bulk(len);
+                copy::fence_after_copy(len);
                 true
             }
             // SAFETY: places of so many bytes in memory of the job that stay mapped.

@@ -35,7 +35,7 @@ const WOKEN_FROM: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct RepeatingQueue {
     local: Arc<LocalQueue>,
-    prepared: Option<CompiledCommands>,
+    compiled: Option<CompiledCommands>,
 }
 
 /// How far an own signal has come when a start is over.
@@ -56,7 +56,7 @@ impl RepeatingQueue {
 
 /// Whoever raises that signal is told of the queue from now on. False: that has been so.
 #[inline]
-fn watch(control: &SignalControl, number: u32) -> bool {
+fn arm(control: &SignalControl, number: u32) -> bool {
     let mark = control.armed_hint();
     if mark == number + 1 || mark == SEVERAL {
         return false;
@@ -84,18 +84,18 @@ impl Worker {
         starts: u32,
         per_start: u32,
     ) -> Result<RepeatingQueue, Cause> {
-        let lines: u64 = commands.iter().map(EncodedCommand::count).sum();
+        let lines: u64 = commands.iter().map(EncodedCommand::line_count).sum();
         let local = self.make_queue(lines as usize, Some(starts))?;
         local.queue().set_per_credit(per_start, self.count_of_own(starts));
         let posted = self.post_own(&local, commands.iter()).and_then(|_| self.repeat(&local));
-        let prepared = posted.and_then(|()| self.prepare(commands, starts, per_start));
-        let prepared = prepared.inspect_err(|_| self.drop_queue(&local))?;
-        Ok(RepeatingQueue { local, prepared })
+        let compiled = posted.and_then(|()| self.compile_commands(commands, starts, per_start));
+        let compiled = compiled.inspect_err(|_| self.drop_queue(&local))?;
+        Ok(RepeatingQueue { local, compiled })
     }
 
     /// Takes a program down.
-    pub fn drop_repeating_queue(&self, program: &RepeatingQueue) {
-        self.drop_queue(&program.local);
+    pub fn drop_repeating_queue(&self, repeating: &RepeatingQueue) {
+        self.drop_queue(&repeating.local);
     }
 
     /// How far a signal of this rank's own has come.
@@ -109,18 +109,18 @@ impl Worker {
     #[inline]
     pub fn start_repeating_queues(
         &self,
-        programs: &[RepeatingQueue],
+        queues: &[RepeatingQueue],
         starts: GlobalAddress,
         bytes: u64,
     ) -> Result<()> {
-        match programs.first().and_then(|program| program.prepared.as_ref()) {
+        match queues.first().and_then(|repeating| repeating.compiled.as_ref()) {
             Some(first) => {
                 first.start();
-                if self.is_left_to_helper(programs, bytes) {
+                if self.is_left_to_helper(queues, bytes) {
                     return Ok(());
                 }
-                for program in programs {
-                    program.prepared.iter().for_each(|prepared| self.begin(program, prepared));
+                for repeating in queues {
+                    repeating.compiled.iter().for_each(|compiled| self.begin(repeating, compiled));
                 }
                 Ok(())
             }
@@ -130,48 +130,50 @@ impl Worker {
 
     /// Whether what has just been started is much, here or elsewhere, and somebody else sees to it.
     #[inline]
-    fn is_left_to_helper(&self, programs: &[RepeatingQueue], bytes: u64) -> bool {
-        let moved = |program: &RepeatingQueue| program.prepared.as_ref().map_or(0, CompiledCommands::moved);
-        let moved: u64 = programs.iter().map(moved).sum();
-        bytes.max(moved) >= HELPER_BYTES_MIN && self.is_seen_to(moved >= WOKEN_FROM)
+    fn is_left_to_helper(&self, queues: &[RepeatingQueue], bytes: u64) -> bool {
+        let moved =
+            |repeating: &RepeatingQueue| repeating.compiled.as_ref().map_or(0, CompiledCommands::moved);
+        let moved: u64 = queues.iter().map(moved).sum();
+        bytes.max(moved) >= HELPER_BYTES_MIN && self.finds_poller(moved >= WOKEN_FROM)
     }
 
     /// Whether somebody looks at this rank's queues, perhaps woken for that.
     #[inline(never)]
-    fn is_seen_to(&self, wakes: bool) -> bool {
+    fn finds_poller(&self, wakes: bool) -> bool {
         fence(Ordering::SeqCst); // SYNC serving
         self.commands().directory().poll_state.is_polled() || wakes && self.wakes_helper()
     }
 
     /// Runs what can be run now of programs of this rank's own, as far as they are at hand. Whether anything was.
     #[inline]
-    pub fn go_on_with(&self, programs: &[RepeatingQueue]) -> bool {
-        let go_on =
-            |program: &RepeatingQueue| program.prepared.as_ref().is_some_and(|it| self.go_on(program, it));
-        programs.iter().fold(false, |moved, program| moved | go_on(program))
+    pub fn run_repeating_queues(&self, queues: &[RepeatingQueue]) -> bool {
+        let run = |repeating: &RepeatingQueue| {
+            repeating.compiled.as_ref().is_some_and(|it| self.run_unless_leased(repeating, it))
+        };
+        queues.iter().fold(false, |moved, repeating| moved | run(repeating))
     }
 
     /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on.
     /// Whose look it was that came too early for the start, another's or this, is called.
     #[inline]
-    fn begin(&self, program: &RepeatingQueue, prepared: &CompiledCommands) {
-        self.run_or_call(program, prepared);
-        self.watch(program, prepared);
+    fn begin(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
+        self.run_or_mark_lease(repeating, compiled);
+        self.arm_and_run(repeating, compiled);
     }
 
     /// Whoever raises what a program of this rank's own waits for looks at it from now on.
     #[inline]
-    fn watch(&self, program: &RepeatingQueue, prepared: &CompiledCommands) {
-        if self.watch_for(program, prepared) {
-            self.run_or_call(program, prepared);
+    fn arm_and_run(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
+        if self.arm_next_wait(repeating, compiled) {
+            self.run_or_mark_lease(repeating, compiled);
         }
     }
 
     /// The same of programs.
     #[inline]
-    fn watch_with(&self, programs: &[RepeatingQueue]) {
-        for program in programs {
-            program.prepared.iter().for_each(|prepared| self.watch(program, prepared));
+    fn arm_all(&self, queues: &[RepeatingQueue]) {
+        for repeating in queues {
+            repeating.compiled.iter().for_each(|compiled| self.arm_and_run(repeating, compiled));
         }
     }
 
@@ -179,38 +181,39 @@ impl Worker {
     #[inline]
     pub fn wait_for_repeating_queues(
         &self,
-        programs: &[RepeatingQueue],
-        milestones: impl Iterator<Item = SignalTarget> + Clone,
-        watch: u32,
+        queues: &[RepeatingQueue],
+        targets: impl Iterator<Item = SignalTarget> + Clone,
+        wait_probe: u32,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let are_reached = || milestones.clone().all(|milestone| milestone.is_certainly_reached(self));
+        let are_reached = || targets.clone().all(|target| target.is_certainly_reached(self));
         if are_reached() {
             return Ok(());
         }
-        if programs.iter().all(|program| program.prepared.is_some()) && self.is_quick(programs, &are_reached)
+        if queues.iter().all(|repeating| repeating.compiled.is_some())
+            && self.spins_until_reached(queues, &are_reached)
         {
             return Ok(());
         }
-        let _named = scoped_wait_probe(watch);
-        milestones.clone().try_for_each(|milestone| {
-            let SignalTarget { cell, threshold } = milestone;
+        let _named = scoped_wait_probe(wait_probe);
+        targets.clone().try_for_each(|target| {
+            let SignalTarget { cell, threshold } = target;
             self.wait(&Condition::Signal(cell, threshold, None), None, call)
         })
     }
 
     /// Whether it has happened before everything else that this rank sees to must be looked at.
-    fn is_quick(&self, programs: &[RepeatingQueue], are_reached: &dyn Fn() -> bool) -> bool {
+    fn spins_until_reached(&self, queues: &[RepeatingQueue], are_reached: &dyn Fn() -> bool) -> bool {
         let is_crowded = !self.platform().has_processor();
         let looks = if is_crowded { OFFERS } else { self.platform().spins() };
         let mut left = looks;
         while left > 0 {
-            if self.go_on_with(programs) {
+            if self.run_repeating_queues(queues) {
                 left = looks;
             } else {
                 left -= 1;
                 if is_crowded {
-                    self.watch_with(programs); // who raises it has the processor
+                    self.arm_all(queues); // who raises it has the processor
                 }
                 self.platform().offer();
             }
@@ -225,25 +228,26 @@ impl Worker {
     /// that is left to the queue's rank. Whether it has been raised meanwhile. Where signals are out of reach all that
     /// may ever be waited for is marked from the beginning.
     #[inline]
-    pub(in crate::engine::command_queue) fn watch_head(&self, resolved: &ResolvedQueue<'_>) -> bool {
-        resolved.queue.cycle().is_some() && self.reaches_words() && self.watch_next(resolved)
+    pub(in crate::engine::command_queue) fn arm_head(&self, resolved: &ResolvedQueue<'_>) -> bool {
+        resolved.queue.cycle().is_some() && self.reaches_words() && self.arm_next(resolved)
     }
 
-    fn watch_next(&self, resolved: &ResolvedQueue<'_>) -> bool {
+    fn arm_next(&self, resolved: &ResolvedQueue<'_>) -> bool {
         let position = resolved.queue.reader().read();
-        let Some(lines) = self.lines_at(resolved, position).filter(|lines| !lines.is_left_to_owner()) else {
+        let Some(encoded) = self.encoded_at(resolved, position).filter(|encoded| !encoded.is_left_to_owner())
+        else {
             return false;
         };
-        let Some(trigger) = lines.head(resolved.queue.place_of(position).1) else { return false };
+        let Some(trigger) = encoded.head(resolved.queue.place_of(position).1) else { return false };
         resolved.credit(self).is_some()
             && resolved.trigger_outcome(self, trigger).is_none()
-            && watch(resolved.signal_control(trigger.signal), resolved.number)
+            && arm(resolved.signal_control(trigger.signal), resolved.number)
             && resolved.trigger_outcome(self, trigger).is_some()
     }
 
     /// Whether all that was started of a program has been run.
-    pub fn is_through(&self, program: &RepeatingQueue) -> bool {
-        let queue = program.local.queue();
+    pub fn has_run_all(&self, repeating: &RepeatingQueue) -> bool {
+        let queue = repeating.local.queue();
         let started = queue.credit().map_or(0, |credit| self.count_of_own(credit));
         let is_run = queue.commands() == started.wrapping_mul(queue.per_credit());
         is_run && queue.in_flight().is_empty() && queue.lease().snapshot().is_free()

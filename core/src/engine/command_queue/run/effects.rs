@@ -87,7 +87,7 @@ impl Worker {
             Ok(Posted::Done(mark)) => self.note(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
-                self.hold_unclaimed(effect_operation(signal, amount, failure))
+                self.enter_unattended(effect_operation(signal, amount, failure))
             }
         }
         Ok(())

@@ -29,18 +29,18 @@ pub(in crate::engine::command_queue) struct ActionInFlight {
 #[derive(Debug)]
 struct ActionProgress {
     action: Action,
-    to_forward: u32,
+    step: u32,
     buffers: [Option<Arc<RevocableBuffer>>; 2],
 }
 
 impl ActionProgress {
     fn new(action: Action) -> ActionProgress {
-        ActionProgress { action, to_forward: 0, buffers: [None, None] }
+        ActionProgress { action, step: 0, buffers: [None, None] }
     }
 
     /// Starts the next step; `None` if there are no more. `fetched` is the value that the last step fetched.
-    fn step(&mut self, worker: &Worker, fetched: u64) -> Result<Option<Started>, Cause> {
-        match (self.action, self.to_forward) {
+    fn start_step(&mut self, worker: &Worker, fetched: u64) -> Result<Option<Started>, Cause> {
+        match (self.action, self.step) {
             (Action::Copy { from, to, len }, 0) => worker.start_copy(from, to, len).map(Some),
             (Action::Put { to, bytes }, 0) => self.put(worker, 0, bytes.bytes(), to).map(Some),
             (Action::Atomic { at, atomic, .. }, 0) => worker.start_atomic(at, atomic).map(Some),
@@ -119,7 +119,7 @@ impl ActionProgress {
 
 impl Worker {
     /// Runs a command that was taken for this rank, or begins to.
-    pub(in crate::engine::command_queue) fn begin_taken(
+    pub(in crate::engine::command_queue) fn run_taken_command(
         &self,
         resolved: &ResolvedQueue<'_>,
         command_number: u64,
@@ -161,9 +161,9 @@ impl Worker {
     ) -> Option<ActionInFlight> {
         let mut fetched = fetched;
         loop {
-            let failure = match one.progress.step(self, fetched) {
+            let failure = match one.progress.start_step(self, fetched) {
                 Ok(Some(Started::Done(value))) => {
-                    (fetched, one.progress.to_forward) = (value, one.progress.to_forward + 1);
+                    (fetched, one.progress.step) = (value, one.progress.step + 1);
                     continue;
                 }
                 Ok(Some(Started::InFlight(operation))) => {
@@ -209,9 +209,9 @@ impl Worker {
                         self.commands().in_flight.push(one);
                         continue;
                     }
-                    Some(take_outcome) => outcome = take_outcome,
+                    Some(taken) => outcome = taken,
                 }
-                one.progress.to_forward += 1;
+                one.progress.step += 1;
             }
             self.step_finished(one, outcome);
         }
@@ -242,8 +242,10 @@ impl Worker {
     }
 
     /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.
-    pub(in crate::engine::command_queue) fn hold_unclaimed(&self, action: Operation) {
-        self.operations()
-            .enter(NewOperation { action, order: Order::Free, keep: None, claimed: false }, None);
+    pub(in crate::engine::command_queue) fn enter_unattended(&self, action: Operation) {
+        self.operations().enter(
+            NewOperation { action, order: Order::Free, keep: None, caller_takes_outcome: false },
+            None,
+        );
     }
 }

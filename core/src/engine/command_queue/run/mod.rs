@@ -117,8 +117,8 @@ impl Worker {
         if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
             return false;
         }
-        let (deferred, progressed) = self.run_under_lease(resolved, ready);
-        self.release(resolved, deferred, ready);
+        let (taken_command, progressed) = self.run_under_lease(resolved, ready);
+        self.release(resolved, taken_command, ready);
         self.fetch_destinations(resolved);
         progressed
     }
@@ -126,10 +126,10 @@ impl Worker {
     /// Runs a queue whose lease this thread holds, and keeps the lease.
     #[inline]
     fn run_held(&self, resolved: &ResolvedQueue<'_>, ready: &mut ReadyList) {
-        let (deferred, _) = self.run_under_lease(resolved, ready);
-        if deferred.is_some() {
+        let (taken_command, _) = self.run_under_lease(resolved, ready);
+        if taken_command.is_some() {
             ready.lease_released(resolved.owner, resolved.number);
-            self.release(resolved, deferred, ready);
+            self.release(resolved, taken_command, ready);
         }
     }
 
@@ -138,29 +138,29 @@ impl Worker {
     pub(in crate::engine::command_queue) fn release(
         &self,
         resolved: &ResolvedQueue<'_>,
-        deferred: Option<u64>,
+        taken_command: Option<u64>,
         ready: &mut ReadyList,
     ) {
-        let mut deferred = deferred;
+        let mut taken_command = taken_command;
         loop {
             while !resolved.queue.lease().release() {
-                self.run_under_lease_with(resolved, ready, &mut deferred);
+                self.run_under_lease_with(resolved, ready, &mut taken_command);
             }
-            match deferred.take() {
-                Some(command_number) => self.begin_taken(resolved, command_number),
-                None => return self.notify_runners(resolved),
+            match taken_command.take() {
+                Some(command_number) => self.run_taken_command(resolved, command_number),
+                None => return self.notify_other_runners(resolved),
             }
             if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
                 return;
             }
-            self.run_under_lease_with(resolved, ready, &mut deferred);
+            self.run_under_lease_with(resolved, ready, &mut taken_command);
         }
     }
 
     /// Makes sure that commands for other ranks are run: wakes the queue's rank if it sleeps, and leaves notes for
     /// others.
     #[inline]
-    fn notify_runners(&self, resolved: &ResolvedQueue<'_>) {
+    fn notify_other_runners(&self, resolved: &ResolvedQueue<'_>) {
         if resolved.queue.for_owner() > 0 && resolved.owner != self.rank() {
             fence(Ordering::SeqCst); // as after a raised signal
             self.node_state().rank_state(resolved.owner).wake();
@@ -178,9 +178,9 @@ impl Worker {
         resolved: &ResolvedQueue<'_>,
         ready: &mut ReadyList,
     ) -> (Option<u64>, bool) {
-        let mut deferred = None;
-        let progressed = self.run_under_lease_with(resolved, ready, &mut deferred);
-        (deferred, progressed || deferred.is_some())
+        let mut taken_command = None;
+        let progressed = self.run_under_lease_with(resolved, ready, &mut taken_command);
+        (taken_command, progressed || taken_command.is_some())
     }
 
     /// Does what [`Worker::run_under_lease`] does, if a long command may have been taken already.
@@ -188,7 +188,7 @@ impl Worker {
         &self,
         resolved: &ResolvedQueue<'_>,
         ready: &mut ReadyList,
-        deferred: &mut Option<u64>,
+        taken_command: &mut Option<u64>,
     ) -> bool {
         if !resolved.queue.is_there() {
             return false;
@@ -200,11 +200,11 @@ impl Worker {
             // A trigger may have been met while its command was added to the list: check once more.
             let mut again = read.triggered;
             if !resolved.queue.in_flight().is_empty() {
-                again |= self.run_fired(resolved, deferred);
+                again |= self.run_fired(resolved, taken_command);
                 again |= self.retire(resolved, ready);
             }
             progressed |= again || read.any;
-            if !again && !self.watch_head(resolved) {
+            if !again && !self.arm_head(resolved) {
                 return progressed;
             }
         }
@@ -221,23 +221,23 @@ impl Worker {
                 resolved.trigger_outcome(self, trigger).map(|failure| (at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
-            let Some((lines, position)) = lists.first(at) else {
+            let Some((encoded, position)) = lists.first(at) else {
                 self.count_unreadable(resolved);
                 break;
             };
-            let failure = match lines.triggers()[1].filter(|_| failure.is_none()) {
+            let failure = match encoded.triggers()[1].filter(|_| failure.is_none()) {
                 None => failure,
                 Some(second) => match resolved.trigger_outcome(self, second) {
                     Some(failure) => failure,
                     None => {
                         self.remove_first(resolved, at, signal); // makes room for it
-                        self.add_triggered(resolved, &lines.without_first_trigger(), second, position);
+                        self.add_triggered(resolved, &encoded.without_first_trigger(), second, position);
                         progressed = true;
                         continue;
                     }
                 },
             };
-            match Command::from_lines(&lines) {
+            match Command::decode(&encoded) {
                 Some(command) => self.fire(resolved, &command, position, failure, ready),
                 None => self.count_unreadable(resolved),
             }
@@ -270,13 +270,13 @@ impl Worker {
         let queue = &resolved.queue;
         let begin = queue.reader().read();
         let (mut position, mut triggered) = (begin, false);
-        while let Some(lines) = self.next_lines(resolved, position) {
-            match self.accept(resolved, &lines, position, ready) {
+        while let Some(encoded) = self.next_encoded(resolved, position) {
+            match self.accept(resolved, &encoded, position, ready) {
                 AcceptResult::NoRoom => break,
                 AcceptResult::Fired => {}
                 AcceptResult::Triggered => triggered = true,
             }
-            position = queue.behind(position, lines.count());
+            position = queue.behind(position, encoded.line_count());
             queue.count_command();
             if position.wrapping_sub(begin).is_multiple_of(PUBLISH_LINES) {
                 queue.reader().set_read(position);
@@ -291,15 +291,15 @@ impl Worker {
 
     /// The command at a position, if it is written and may be read.
     #[inline]
-    fn next_lines(&self, resolved: &ResolvedQueue<'_>, position: u64) -> Option<EncodedCommand> {
+    fn next_encoded(&self, resolved: &ResolvedQueue<'_>, position: u64) -> Option<EncodedCommand> {
         resolved.credit(self)?;
-        let lines = self.lines_at(resolved, position)?;
-        resolved.head_outcome(self, &lines, resolved.queue.place_of(position).1).map(|_| lines)
+        let encoded = self.encoded_at(resolved, position)?;
+        resolved.head_outcome(self, &encoded, resolved.queue.place_of(position).1).map(|_| encoded)
     }
 
     /// The command at a position, if it is written.
     #[inline]
-    pub(in crate::engine) fn lines_at(
+    pub(in crate::engine) fn encoded_at(
         &self,
         resolved: &ResolvedQueue<'_>,
         position: u64,
@@ -310,11 +310,11 @@ impl Worker {
         if !line.holds(written) {
             return None;
         }
-        let mut lines = EncodedCommand { words: [line.read(), [0; LINE_WORDS]] };
-        if lines.count() == 2 {
-            lines.words[1] = queue.line(written + 1).read();
+        let mut encoded = EncodedCommand { words: [line.read(), [0; LINE_WORDS]] };
+        if encoded.line_count() == 2 {
+            encoded.words[1] = queue.line(written + 1).read();
         }
-        Some(lines)
+        Some(encoded)
     }
 
     /// Fires a command that was read, or adds it to the triggered commands.
@@ -322,18 +322,18 @@ impl Worker {
     fn accept(
         &self,
         resolved: &ResolvedQueue<'_>,
-        lines: &EncodedCommand,
+        encoded: &EncodedCommand,
         position: u64,
         ready: &mut ReadyList,
     ) -> AcceptResult {
         let mut failure = None;
-        if let [Some(trigger), second_trigger] = lines.triggers() {
+        if let [Some(trigger), second_trigger] = encoded.triggers() {
             match resolved.trigger_outcome(self, trigger) {
                 Some(how) => failure = how,
-                None => return self.add_triggered(resolved, lines, trigger, position),
+                None => return self.add_triggered(resolved, encoded, trigger, position),
             }
             if second_trigger.is_some() && failure.is_none() {
-                return self.accept_second(resolved, lines, position, ready);
+                return self.accept_second(resolved, encoded, position, ready);
             }
             // The signal may have been raised after the waiting commands were checked. Those fire first.
             if !resolved.queue.triggered().is_empty() {
@@ -347,9 +347,9 @@ impl Worker {
             failure = resolved.credit(self).flatten();
         }
         if failure.is_none() {
-            failure = resolved.head_outcome(self, lines, resolved.queue.place_of(position).1).flatten();
+            failure = resolved.head_outcome(self, encoded, resolved.queue.place_of(position).1).flatten();
         }
-        match Command::from_lines(lines) {
+        match Command::decode(encoded) {
             Some(command) => self.fire(resolved, &command, position, failure, ready),
             None => self.count_unreadable(resolved),
         }
@@ -361,11 +361,11 @@ impl Worker {
     fn accept_second(
         &self,
         resolved: &ResolvedQueue<'_>,
-        lines: &EncodedCommand,
+        encoded: &EncodedCommand,
         position: u64,
         ready: &mut ReadyList,
     ) -> AcceptResult {
-        self.accept(resolved, &lines.without_first_trigger(), position, ready)
+        self.accept(resolved, &encoded.without_first_trigger(), position, ready)
     }
 
     #[cold]
@@ -378,7 +378,7 @@ impl Worker {
     fn add_triggered(
         &self,
         resolved: &ResolvedQueue<'_>,
-        lines: &EncodedCommand,
+        encoded: &EncodedCommand,
         trigger: Trigger,
         position: u64,
     ) -> AcceptResult {
@@ -386,8 +386,8 @@ impl Worker {
         if !lists.has_room() {
             return AcceptResult::NoRoom;
         }
-        let bound = lines.is_bound();
-        if lists.add(lines, trigger, position) || bound {
+        let bound = encoded.is_bound();
+        if lists.add(encoded, trigger, position) || bound {
             resolved.signal_control(trigger.signal).arm(resolved.number, bound);
         }
         AcceptResult::Triggered
@@ -407,16 +407,16 @@ impl Worker {
         if let Some(recorder) = self.recorder() {
             return self.fire_and_record(recorder, resolved, command, position, failure, ready);
         }
-        if failure.is_none() && self.try_when_fired(resolved, command) {
-            return self.follow_up(resolved, command, Some(None), ready);
+        if failure.is_none() && self.try_run_at_once(resolved, command) {
+            return self.finish_or_keep(resolved, command, Some(None), ready);
         }
-        self.fire_slow(resolved, command, failure, ready);
+        self.fire_not_inline(resolved, command, failure, ready);
     }
 
     /// Runs the action of a command that fires, if it is short and need not wait for another command. A reduction waits
     /// for an earlier one, because both read the destination before they write it. Returns true if it was run.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn try_when_fired(
+    pub(in crate::engine::command_queue) fn try_run_at_once(
         &self,
         resolved: &ResolvedQueue<'_>,
         command: &Command,
@@ -428,19 +428,19 @@ impl Worker {
 
     /// Fires a command that is not run inline or that has failed.
     #[inline(never)]
-    fn fire_slow(
+    fn fire_not_inline(
         &self,
         resolved: &ResolvedQueue<'_>,
         command: &Command,
         failure: Failure,
         ready: &mut ReadyList,
     ) {
-        let outcome = self.run_slow(resolved, command, failure);
-        self.follow_up(resolved, command, outcome, ready);
+        let outcome = self.run_call_or_fail(resolved, command, failure);
+        self.finish_or_keep(resolved, command, outcome, ready);
     }
 
     /// How a command that is not run inline ended, if it has ended.
-    pub(in crate::engine::command_queue) fn run_slow(
+    pub(in crate::engine::command_queue) fn run_call_or_fail(
         &self,
         resolved: &ResolvedQueue<'_>,
         command: &Command,
@@ -455,7 +455,7 @@ impl Worker {
 
     /// Performs the effects of a command that fired, or adds it to those in flight.
     #[inline(always)]
-    pub(in crate::engine::command_queue) fn follow_up(
+    pub(in crate::engine::command_queue) fn finish_or_keep(
         &self,
         resolved: &ResolvedQueue<'_>,
         command: &Command,
@@ -494,7 +494,7 @@ impl Worker {
 
     /// Runs the fired commands that this rank can run inline, and takes one that it runs after it has released the
     /// lease.
-    fn run_fired(&self, resolved: &ResolvedQueue<'_>, deferred: &mut Option<u64>) -> bool {
+    fn run_fired(&self, resolved: &ResolvedQueue<'_>, taken_command: &mut Option<u64>) -> bool {
         let in_flight = resolved.queue.in_flight();
         let (mut progressed, mut for_owner, mut for_others, mut for_room) = (false, 0, 0, 0);
         let (mut calls_wait, mut reduces_wait) = (false, false);
@@ -527,9 +527,9 @@ impl Worker {
             } else if may_run && self.try_in_flight_inline(resolved, number, &command) {
                 in_flight.end(number, None);
                 progressed = true;
-            } else if deferred.is_none() {
+            } else if taken_command.is_none() {
                 in_flight.take(number, self.rank().0);
-                *deferred = Some(number);
+                *taken_command = Some(number);
             } else {
                 for_owner += 1; // any rank may run it; the owner does at the latest
             }

@@ -2,7 +2,7 @@
 
 use crate::base::Rank;
 use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::wait::helper::HelperScope;
+use crate::engine::wait::helper_thread::HelperScope;
 use crate::engine::worker::Worker;
 use crate::queue::directory::{PollerKind, QueueDirectory};
 use crate::queue::encoding::EncodedCommand;
@@ -341,8 +341,8 @@ impl Worker {
     #[inline]
     fn may_be_read(&self, resolved: &ResolvedQueue<'_>, written: u64, pass: u64) -> bool {
         let waits = |pass: u64| {
-            let lines = EncodedCommand { words: [resolved.queue.line(written).read(), [0; LINE_WORDS]] };
-            resolved.head_outcome(self, &lines, pass).is_none()
+            let encoded = EncodedCommand { words: [resolved.queue.line(written).read(), [0; LINE_WORDS]] };
+            resolved.head_outcome(self, &encoded, pass).is_none()
         };
         resolved.credit(self).is_some()
             && !(resolved.queue.cycle().is_some() && waits(pass))
@@ -358,11 +358,11 @@ impl Worker {
             return true;
         }
         let line = |at: u64| resolved.queue.line(at).read();
-        let mut lines = EncodedCommand { words: [line(written), [0; LINE_WORDS]] };
-        if lines.count() == 2 {
-            lines.words[1] = line(written + 1);
+        let mut encoded = EncodedCommand { words: [line(written), [0; LINE_WORDS]] };
+        if encoded.line_count() == 2 {
+            encoded.words[1] = line(written + 1);
         }
-        lines
+        encoded
             .triggers()
             .into_iter()
             .flatten()

@@ -31,7 +31,7 @@ impl Worker {
     pub(in crate::engine::command_queue) fn fetch_destinations(&self, resolved: &ResolvedQueue<'_>) {
         let lists = resolved.queue.triggered();
         for list in 0..lists.triggers().count().min(LISTS) {
-            let Some(command) = lists.first(list).and_then(|(lines, _)| Command::from_lines(&lines)) else {
+            let Some(command) = lists.first(list).and_then(|(encoded, _)| Command::decode(&encoded)) else {
                 continue;
             };
             let (Action::Copy { to, .. } | Action::Put { to, .. } | Action::Atomic { at: to, .. }) =

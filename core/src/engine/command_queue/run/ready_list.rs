@@ -94,8 +94,8 @@ impl ReadyList {
     /// Removes a queue whose lease this thread holds, so that it can be released. The number of hops starts again at 0.
     pub(in crate::engine::command_queue) fn take_held(&mut self) -> Option<ReadyQueue> {
         self.hops = 0;
-        let held_leases = self.held_leases.iter_mut().find_map(Option::take)?;
-        Some(ReadyQueue::new(held_leases, true))
+        let held = self.held_leases.iter_mut().find_map(Option::take)?;
+        Some(ReadyQueue::new(held, true))
     }
 
     /// Removes the next queue to run.
@@ -126,10 +126,9 @@ mod tests {
             for number in 0..40 {
                 ready.add(Rank(number % 3), number);
             }
-            let mut to_forward: Vec<u32> =
-                std::iter::from_fn(|| ready.take()).map(|entry| entry.queue).collect();
-            to_forward.sort_unstable();
-            assert_eq!(to_forward, (0..40).collect::<Vec<_>>(), "round {round}");
+            let mut order: Vec<u32> = std::iter::from_fn(|| ready.take()).map(|entry| entry.queue).collect();
+            order.sort_unstable();
+            assert_eq!(order, (0..40).collect::<Vec<_>>(), "round {round}");
         }
     }
 
@@ -146,10 +145,10 @@ mod tests {
     #[test]
     fn leases_are_kept_for_a_limited_number_of_hops() {
         let mut ready = ReadyList::default();
-        let mut to_forward = 0;
+        let mut taken = 0;
         let mut hold_next = |ready: &mut ReadyList, queue| {
             ready.hold_next(Rank(1), queue, || {
-                to_forward += 1;
+                taken += 1;
                 true
             })
         };
@@ -158,7 +157,7 @@ mod tests {
             assert_eq!(ready.take(), Some(ReadyQueue { owner: Rank(1), queue: hop % 2, held: true }));
         }
         assert!(!hold_next(&mut ready, 0));
-        assert_eq!(to_forward, 2);
+        assert_eq!(taken, 2);
         let closed: Vec<u32> = std::iter::from_fn(|| ready.take_held()).map(|entry| entry.queue).collect();
         assert_eq!(closed, [0, 1]);
     }

@@ -84,7 +84,7 @@ impl Session<'_> {
     /// Fills in the part of a rank.
     pub(crate) fn prepare(&self, part: &mut RankPart) {
         let node = part.rank() / self.per_node();
-        part.buffer("data", self.shape.rooms(part.rank())[0]);
+        part.buffer("data", self.shape.buffer_bytes(part.rank())[0]);
         let leads = part.rank() == self.leader(node);
         let signals = self.name_signals(node, leads, part);
         if !leads {
@@ -251,7 +251,7 @@ impl Session<'_> {
 
     /// Begin and end of a segment of a path, as offsets in bytes.
     fn span(&self, path: usize, segment: u64) -> (u64, u64) {
-        let bytes = self.shape.rooms(self.shape.root)[0];
+        let bytes = self.shape.buffer_bytes(self.shape.root)[0];
         let (all, place) = (self.paths.count() as u64 * self.segments, path as u64 * self.segments + segment);
         (self.shape.cut(bytes, all, place), self.shape.cut(bytes, all, place + 1))
     }
@@ -282,7 +282,7 @@ impl Session<'_> {
     /// Fills a queue of each engine: an empty command for each path but the last one to end, the commands that release
     /// the copies, then the copies.
     fn copy_all(&self, node: usize, signals: &Signals, part: &mut RankPart) {
-        let (me, bytes) = (part.rank(), self.shape.rooms(part.rank())[0]);
+        let (me, bytes) = (part.rank(), self.shape.buffer_bytes(part.rank())[0]);
         for (engine, inner) in signals.inner.iter().enumerate() {
             part.in_queue((ENGINES + engine) as u16);
             let mut wanted = 0;

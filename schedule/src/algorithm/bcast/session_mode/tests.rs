@@ -44,12 +44,12 @@ impl SessionParameters {
             let mut made = RankPart::new(part.rank());
             Session { shape: &shape, paths: &row, inner, segments, progress_max }.prepare(&mut made);
             let mut steps = made.steps().to_vec();
-            let mut sums: Vec<u64> = made.counters().iter().map(|counter| counter.per_start).collect();
+            let mut sums: Vec<u64> = made.signal_decls().iter().map(|counter| counter.per_start).collect();
             change(&mut steps, &mut sums);
-            made.rooms().iter().for_each(|room| {
-                part.buffer(room.name.clone(), room.bytes);
+            made.buffer_decls().iter().for_each(|decl| {
+                part.buffer(decl.name.clone(), decl.bytes);
             });
-            for (counter, sum) in made.counters().iter().zip(sums).skip(1) {
+            for (counter, sum) in made.signal_decls().iter().zip(sums).skip(1) {
                 part.signal(counter.name.clone(), sum);
             }
             for step in steps {
@@ -59,7 +59,7 @@ impl SessionParameters {
                     made.then(effect);
                 });
             }
-            made.finished().iter().for_each(|&trigger| part.finish(trigger));
+            made.finish_conditions().iter().for_each(|&trigger| part.finish(trigger));
         };
         Schedule::new("session", contract.ranks, part, move |rank| contract.contract(rank))
     }
@@ -139,7 +139,7 @@ fn two_phase_counts_only_forwards_until_the_last_segment() {
 /// the first rank that copied bytes before they arrived, and true if all steps happened.
 fn run_preferring(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usize>, bool) {
     let parts: Vec<RankPart> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
-    let mut counts: Vec<Vec<u64>> = parts.iter().map(|part| vec![0; part.counters().len()]).collect();
+    let mut counts: Vec<Vec<u64>> = parts.iter().map(|part| vec![0; part.signal_decls().len()]).collect();
     counts.iter_mut().for_each(|counts| counts[0] = 1);
     let mut has = vec![vec![false; bytes]; parts.len()];
     has[0].fill(true);

@@ -6,7 +6,7 @@
 
 /// For each event, the lags of all facts.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct HappensBeforeTable {
     /// 0 if nothing is known; otherwise [`u8::MAX`] minus the lag. So larger numbers mean more knowledge.
     known: Vec<u8>,
     row: usize,
@@ -15,10 +15,10 @@ pub(super) struct Facts {
 /// The largest lag that is stored; larger ones count as unknown.
 pub(super) const LAG_MAX: u32 = u8::MAX as u32 - 1;
 
-impl Facts {
+impl HappensBeforeTable {
     /// Creates a table without knowledge.
-    pub(super) fn new(events: usize, facts: usize) -> Facts {
-        Facts { known: vec![0; events * facts], row: facts }
+    pub(super) fn new(events: usize, facts: usize) -> HappensBeforeTable {
+        HappensBeforeTable { known: vec![0; events * facts], row: facts }
     }
 
     /// Number of starts before that of the event in which the fact is known to have happened.

@@ -143,13 +143,13 @@ impl Worker {
                     || self.has_shared_copies()
                     || end.stop_requested.happened()
             };
-            let (rest, rise) = (|| poller.suspend(), || poller.resume());
-            let (met, work, rest, rise) = (&met, &work, &rest, &rise);
+            let (suspend, resume) = (|| poller.suspend(), || poller.resume());
+            let (met, work, suspend, resume) = (&met, &work, &suspend, &resume);
             let waited_ns = now - last_useful_ns;
             // Virtual time advances by itself to the next event, and must not advance by naps when no event is left.
             let naps = self.agent_is_busy() && self.platform().lets_threads_sleep();
             let until_ns = self.until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
-            let pause = Pause { condition: &over, waited_ns, until_ns, met, work, rest, rise };
+            let pause = Pause { condition: &over, waited_ns, until_ns, met, work, suspend, resume };
             self.platform().pause_helper(pause, awake_ns);
         }
     }
@@ -170,9 +170,17 @@ impl Worker {
             // An error means that the job is over. The helper detects that too, unless it sleeps.
             if self.wait(&stopped, None, &|| "leave()".into()).is_err() {
                 let until_ns = self.platform().now_ns() + NAP_NS;
-                let (met, work, rest) = (|condition: &Condition| self.met(condition), || true, || ());
-                let (condition, met, work, rest, rise) = (&stopped, &met, &work, &rest, &rest);
-                self.platform().pause(Pause { condition, waited_ns: 0, until_ns, met, work, rest, rise });
+                let (met, work, suspend) = (|condition: &Condition| self.met(condition), || true, || ());
+                let (condition, met, work, suspend, resume) = (&stopped, &met, &work, &suspend, &suspend);
+                self.platform().pause(Pause {
+                    condition,
+                    waited_ns: 0,
+                    until_ns,
+                    met,
+                    work,
+                    suspend,
+                    resume,
+                });
             }
         }
     }

@@ -1,6 +1,6 @@
-//! rooted: a plan whose commands are spread over the ranks as lists, and the same by one list that one rank runs, with
-//! the same copies. Broadcasts down a binary tree, from another root in each and run by it; allgathers by the lists of
-//! the ACP library's interface, all of which rank 0 runs.
+//! single_driver: a plan whose commands are spread over the ranks as lists, and the same by one list that one rank
+//! runs, with the same copies. Broadcasts down a binary tree, from another root in each and run by it; allgathers by
+//! the lists of the ACP library's interface, all of which rank 0 runs.
 
 use crate::case::Case;
 use crate::cases::collective::persistent::Plans;
@@ -16,26 +16,26 @@ pub(crate) enum Form {
     /// Each rank a list of its own.
     Spread,
     /// One rank all of them.
-    Rooted,
+    SingleDriver,
 }
 
 /// What variants of either form end with.
 const SPREAD: &str = "_spread";
-const ROOTED: &str = "_rooted";
+const DRIVEN: &str = "_driven";
 
 impl Form {
     /// Both, in the order in which they are shown.
-    pub(crate) const ALL: [Form; 2] = [Form::Spread, Form::Rooted];
+    pub(crate) const ALL: [Form; 2] = [Form::Spread, Form::SingleDriver];
 
     /// The variant of an operation in this form.
     pub(crate) fn variant(self, operation: Case) -> String {
-        format!("{operation}{}", if self == Form::Spread { SPREAD } else { ROOTED })
+        format!("{operation}{}", if self == Form::Spread { SPREAD } else { DRIVEN })
     }
 }
 
 /// The variant beside which one by one list stands, if it is such a one.
 pub(crate) fn beside_spread(variant: &str) -> Option<String> {
-    Some(format!("{}{SPREAD}", variant.strip_suffix(ROOTED)?))
+    Some(format!("{}{SPREAD}", variant.strip_suffix(DRIVEN)?))
 }
 
 /// The algorithm of that name.
@@ -53,7 +53,7 @@ pub(crate) fn plans(job: &Job, operation: Case, form: Form, bytes: u64) -> tasuk
     let algorithm = named(what, name)?;
     let plan = |root: usize| {
         let spread = algorithm.schedule(&Shape::new(what, job.size(), root, bytes), 1);
-        let schedule = if form == Form::Rooted { spread.driven_by(root) } else { spread };
+        let schedule = if form == Form::SingleDriver { spread.driven_by(root) } else { spread };
         job.world().plan_with(&schedule, Sum)
     };
     Ok(Plans::made(operation, (0..roots).map(plan).collect::<tasuki::Result<_>>()?))
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn forms_stand_beside_each_other() {
         for operation in OPERATIONS {
-            let [spread, rooted] = Form::ALL.map(|form| form.variant(operation));
-            assert_eq!((beside_spread(&rooted), beside_spread(&spread)), (Some(spread), None));
+            let [spread, driven] = Form::ALL.map(|form| form.variant(operation));
+            assert_eq!((beside_spread(&driven), beside_spread(&spread)), (Some(spread), None));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ranks that end in ways in which no rank should end: `ending WHAT`, started by
+//! Ranks that end in ways in which no rank should end: `ranks_that_exit_wrongly WHAT`, started by
 //! `tools/tests/ends.rs`.
 //!
 //! - `exit`, `exit_1`: rank 1 ends its process with code 0 or 1 while the others wait.

@@ -9,7 +9,7 @@ use tasuki::{Command, Handlers, Job, Rank, RemoteQueue, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("queueing");
+    let _watched = Watchdog::over("ranks_with_queued_commands");
     let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
     let handlers = Handlers::new().add("nothing", |_, (): ()| ());
     tasuki::main_with(&handlers, |job: &Job| -> Result<()> {

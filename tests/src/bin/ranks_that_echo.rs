@@ -13,7 +13,7 @@ use tasuki_tests::watchdog::Watchdog;
 const LINES: usize = 100;
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("handed");
+    let _watched = Watchdog::over("ranks_that_echo");
     let is_last = AtomicBool::new(false);
     let ended = tasuki::main(|job: &Job| -> Result<()> {
         tell(job).map_err(Error::program)?;

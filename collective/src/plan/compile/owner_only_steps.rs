@@ -14,7 +14,8 @@ const SHORT: u64 = 2048;
 
 /// For each signal of a part, whether nothing in the same start waits for it.
 pub(crate) fn late_signals(part: &RankPart) -> Box<[bool]> {
-    let triggers = part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied());
+    let triggers =
+        part.steps().iter().map(|step| step.trigger).chain(part.finish_conditions().iter().copied());
     without(part, triggers)
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn signals_without_steps(part: &RankPart) -> Box<[bool]> {
 }
 
 fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<[bool]> {
-    let mut are_late = vec![true; part.counters().len()];
+    let mut are_late = vec![true; part.signal_decls().len()];
     triggers.filter(|trigger| trigger.lag == 0).for_each(|trigger| are_late[trigger.signal.index()] = false);
     are_late.into()
 }
@@ -32,11 +33,11 @@ fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<
 impl PlanCompiler<'_> {
     /// For each of the steps of a queue, in their order, whether it is left to its rank: nobody waits in the same start
     /// for it, nor for one behind it in the queue.
-    pub(crate) fn leaves(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
+    pub(crate) fn left_to_owner(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
         let own = signals_without_steps(part);
         let mut are_left = vec![false; steps.len()];
         for (is_left, step) in are_left.iter_mut().zip(steps).rev() {
-            if !self.is_leaf(part, step, &own) {
+            if !self.may_be_left(part, step, &own) {
                 break;
             }
             *is_left = true;
@@ -44,7 +45,7 @@ impl PlanCompiler<'_> {
         are_left
     }
 
-    fn is_leaf(&self, part: &RankPart, step: &Step, own: &[bool]) -> bool {
+    fn may_be_left(&self, part: &RankPart, step: &Step, own: &[bool]) -> bool {
         let is_own = |rank: u32| rank as usize == part.rank();
         let stays = match step.action {
             StepKind::Nothing => true,
@@ -75,9 +76,9 @@ mod tests {
     use tasuki_schedule::{CollectiveKind, Shape};
 
     /// Which steps of a rank are left to it: those that wait for something.
-    fn left(operation: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
-        let shape = Shape::new(operation, 4, 0, 8);
-        let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+    fn left(collective: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
+        let shape = Shape::new(collective, 4, 0, 8);
+        let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (collective, name));
         let schedule = found.expect("there is one").schedule(&shape, 1);
         let placed = |rank: u32| {
             PlacedPart::new(
@@ -90,12 +91,15 @@ mod tests {
         let part = schedule.part(rank);
         let others: BTreeMap<u32, PlacedPart> =
             named(&part).into_iter().map(|rank| (rank, placed(rank))).collect();
-        let stood = vec![0; part.counters().len()];
+        let stood = vec![0; part.signal_decls().len()];
         let own = placed(rank as u32);
         let compiler = PlanCompiler { own: &own, stood: &stood, how: None, others: &others };
-        let programs = compiler.programs(&part).expect("it can be lowered");
-        let commands = programs.iter().flat_map(|program| &program.commands);
-        commands.filter(|lines| lines.head(0).is_some()).map(|lines| lines.is_left_to_owner()).collect()
+        let queues = compiler.compile_queues(&part).expect("it can be compiled");
+        let commands = queues.iter().flat_map(|queue| &queue.commands);
+        commands
+            .filter(|encoded| encoded.head(0).is_some())
+            .map(|encoded| encoded.is_left_to_owner())
+            .collect()
     }
 
     #[test]

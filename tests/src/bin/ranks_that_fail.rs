@@ -1,6 +1,6 @@
 //! Ranks one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
 //!
-//! `failing WAY` says what rank 1 does: it returns an error of its own (`error`), returns the error
+//! `ranks_that_fail WAY` says what rank 1 does: it returns an error of its own (`error`), returns the error
 //! of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), or leaves
 //! without meeting the others (`leave`). With `both`, rank 2 returns an error, too.
 
@@ -11,7 +11,7 @@ use tasuki::{Error, GlobalPtr, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("failing");
+    let _watched = Watchdog::over("ranks_that_fail");
     let way = std::env::args().nth(1).unwrap_or_default();
     tasuki::main(|job: &Job| {
         job.barrier()?;

@@ -2,7 +2,7 @@
 //! `tools/tests/deaths.rs` starts them. Every other rank writes to standard error with which error
 //! it ended.
 //!
-//! `dying WAY [VICTIM]`: `WAY` names the work in which the victim dies. The moment is exact: part
+//! `ranks_that_die WAY [VICTIM]`: `WAY` names the work in which the victim dies. The moment is exact: part
 //! of the victim's own memory is made inaccessible, and the first access to it kills the victim.
 #![allow(unsafe_code)]
 //! Unsafe: `mprotect` on pages of this rank to which no reference exists, and a signal handler
@@ -86,7 +86,7 @@ impl Trap {
 }
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("dying");
+    let _watched = Watchdog::over("ranks_that_die");
     let mut args = std::env::args().skip(1);
     let way = args.next().unwrap_or_default();
     let victim = Rank(args.next().and_then(|rank| rank.parse().ok()).unwrap_or(1));

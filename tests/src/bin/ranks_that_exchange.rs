@@ -2,7 +2,7 @@
 //! rank prints a line once all ranks have met. It writes to standard error with which error its
 //! exchange ended.
 //!
-//! `exchanging ROUND` starts with that round, which selects the kind of exchange; all ranks get the
+//! `ranks_that_exchange ROUND` starts with that round, which selects the kind of exchange; all ranks get the
 //! same argument.
 
 use std::io::Write;
@@ -24,7 +24,7 @@ struct Ring<'job> {
 }
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("exchanging");
+    let _watched = Watchdog::over("ranks_that_exchange");
     let first = std::env::args().nth(1).and_then(|round| round.parse().ok()).unwrap_or(0);
     tasuki::main(|job: &Job| -> Result<()> {
         let ended = exchange(job, first);

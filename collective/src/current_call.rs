@@ -18,7 +18,7 @@ pub(crate) struct CallWord(u64);
 
 /// What a call does that is no [`CollectiveKind`]. None of it counts bytes, but values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Uneven {
+pub(crate) enum VectorCall {
     GatherV = 13,
     ScatterV,
     AllgatherV,
@@ -34,12 +34,12 @@ const CODE_PREPARES: u64 = 30;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
-const UNEVEN: [(Uneven, &str); 5] = [
-    (Uneven::GatherV, "gather_v"),
-    (Uneven::ScatterV, "scatter_v"),
-    (Uneven::AllgatherV, "allgather_v"),
-    (Uneven::AlltoallV, "alltoall_v"),
-    (Uneven::Exchange, "exchange"),
+const VECTOR_CALLS: [(VectorCall, &str); 5] = [
+    (VectorCall::GatherV, "gather_v"),
+    (VectorCall::ScatterV, "scatter_v"),
+    (VectorCall::AllgatherV, "allgather_v"),
+    (VectorCall::AlltoallV, "alltoall_v"),
+    (VectorCall::Exchange, "exchange"),
 ];
 
 impl CallWord {
@@ -53,10 +53,10 @@ impl CallWord {
 
     #[inline]
     pub(crate) fn of(kind: &CallKind) -> CallWord {
-        CallWord::new(kind.operation as u64 + 1, kind.root, kind.bytes)
+        CallWord::new(kind.collective as u64 + 1, kind.root, kind.bytes)
     }
 
-    pub(crate) fn uneven(what: Uneven, values: usize, root: Rank) -> CallWord {
+    pub(crate) fn of_vector_call(what: VectorCall, values: usize, root: Rank) -> CallWord {
         CallWord::new(what as u64, root.index(), values)
     }
 
@@ -73,25 +73,25 @@ impl CallWord {
     fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let code = self.code();
-        if let Some((what, name)) = UNEVEN.iter().find(|(what, _)| *what as u64 == code) {
+        if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {
             let rooted = match what {
-                Uneven::GatherV => format!(" to rank {root}"),
-                Uneven::ScatterV => format!(" from rank {root}"),
+                VectorCall::GatherV => format!(" to rank {root}"),
+                VectorCall::ScatterV => format!(" from rank {root}"),
                 _ => String::new(),
             };
             let s = if amount == 1 { "" } else { "s" };
             return Some(format!("{name}({amount} value{s}{rooted}, {communicator})"));
         }
-        let (name, operation) = *OPERATIONS.iter().find(|(_, operation)| *operation as u64 + 1 == code)?;
-        let what = described(operation, root as usize, amount);
+        let (name, collective) = *OPERATIONS.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
+        let what = described(collective, root as usize, amount);
         Some(call_on(&format!("{name}({what})"), communicator))
     }
 }
 
 /// `8 KiB from rank 0`: what an operation moves. Of the largest amounts it is only known that they are.
-pub(crate) fn described(operation: CollectiveKind, root: usize, bytes: u64) -> String {
+pub(crate) fn described(collective: CollectiveKind, root: usize, bytes: u64) -> String {
     let size = if bytes >= AMOUNT_MAX { "16 GiB or more".into() } else { size(bytes) };
-    match operation {
+    match collective {
         CollectiveKind::Barrier => String::new(),
         CollectiveKind::Bcast => format!("{size} from rank {root}"),
         CollectiveKind::Reduce | CollectiveKind::Gather => format!("{size} to rank {root}"),
@@ -121,41 +121,41 @@ pub(crate) fn call_on(call: &str, communicator: &str) -> String {
 
 /// The name of a communicator, and which collective call its rank is in.
 #[derive(Debug)]
-pub(crate) struct Naming {
-    communicator: Arc<str>,
+pub(crate) struct CurrentCall {
+    communicator_name: Arc<str>,
     /// 0, or the call under way; what else the word says is [`Communicator::begin`](super::Communicator)'s.
-    pub(crate) called: AtomicU64,
+    pub(crate) word: AtomicU64,
     /// The call under way that only prepares something.
-    prepares: Mutex<String>,
+    preparing: Mutex<String>,
 }
 
-impl Naming {
-    pub(crate) fn new(communicator: Arc<str>) -> Arc<Naming> {
-        Arc::new(Naming { communicator, called: AtomicU64::new(0), prepares: Mutex::default() })
+impl CurrentCall {
+    pub(crate) fn new(communicator_name: Arc<str>) -> Arc<CurrentCall> {
+        Arc::new(CurrentCall { communicator_name, word: AtomicU64::new(0), preparing: Mutex::default() })
     }
 
-    pub(crate) fn communicator(&self) -> &Arc<str> {
-        &self.communicator
+    pub(crate) fn communicator_name(&self) -> &Arc<str> {
+        &self.communicator_name
     }
 
     /// A call begins that only prepares something.
     pub(crate) fn note_preparing(&self, call: String) {
-        *self.lock_prepares() = call;
+        *self.lock_preparing() = call;
     }
 
     pub(crate) fn call(&self, word: CallWord) -> String {
-        let prepares = || self.lock_prepares().clone();
-        word.text(&self.communicator).unwrap_or_else(prepares)
+        let preparing = || self.lock_preparing().clone();
+        word.text(&self.communicator_name).unwrap_or_else(preparing)
     }
 
-    fn lock_prepares(&self) -> MutexGuard<'_, String> {
-        self.prepares.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_preparing(&self) -> MutexGuard<'_, String> {
+        self.preparing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl CallNames for Naming {
+impl CallNames for CurrentCall {
     fn call_on(&self, _slot: u32) -> Option<String> {
-        let word = CallWord(self.called.load(Ordering::Relaxed));
+        let word = CallWord(self.word.load(Ordering::Relaxed));
         (1..=CODE_PREPARES).contains(&word.code()).then(|| self.call(word))
     }
 }
@@ -164,11 +164,11 @@ impl CallNames for Naming {
 mod tests {
     use super::*;
 
-    fn named(operation: CollectiveKind, root: u32, bytes: usize) -> String {
-        let naming = Naming::new("world".into());
-        let word = CallWord::of(&CallKind::of::<u8>(operation, Rank(root), bytes));
-        naming.called.store(word.bits(), Ordering::Relaxed);
-        naming.call_on(3).expect("a call is under way")
+    fn named(collective: CollectiveKind, root: u32, bytes: usize) -> String {
+        let current_call = CurrentCall::new("world".into());
+        let word = CallWord::of(&CallKind::of::<u8>(collective, Rank(root), bytes));
+        current_call.word.store(word.bits(), Ordering::Relaxed);
+        current_call.call_on(3).expect("a call is under way")
     }
 
     #[test]
@@ -184,18 +184,18 @@ mod tests {
             named(CollectiveKind::Scatter, 0, 5 << 40),
             "scatter(16 GiB or more for each from rank 0, world)"
         );
-        for (name, operation) in OPERATIONS {
-            assert!(named(operation, 1, 24).starts_with(&format!("{name}(")), "{name}");
+        for (name, collective) in OPERATIONS {
+            assert!(named(collective, 1, 24).starts_with(&format!("{name}(")), "{name}");
         }
     }
 
     #[test]
     fn other_calls_are_named_too() {
-        let naming = Naming::new("split(colour 1) of world".into());
-        assert_eq!(naming.call_on(0), None);
-        let word = CallWord::uneven(Uneven::GatherV, 12, Rank(3));
-        assert_eq!(naming.call(word), "gather_v(12 values to rank 3, split(colour 1) of world)");
-        naming.note_preparing("plan(ring)".into());
-        assert_eq!(naming.call(CallWord::PREPARES), "plan(ring)");
+        let current_call = CurrentCall::new("split(colour 1) of world".into());
+        assert_eq!(current_call.call_on(0), None);
+        let word = CallWord::of_vector_call(VectorCall::GatherV, 12, Rank(3));
+        assert_eq!(current_call.call(word), "gather_v(12 values to rank 3, split(colour 1) of world)");
+        current_call.note_preparing("plan(ring)".into());
+        assert_eq!(current_call.call(CallWord::PREPARES), "plan(ring)");
     }
 }

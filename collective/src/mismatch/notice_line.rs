@@ -7,16 +7,16 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Such a line, as its one writer sees it.
 #[derive(Debug)]
-pub(crate) struct RemoteLine {
+pub(crate) struct NoticeLine {
     signal: GlobalAddress,
     /// How far its counter is.
     count: AtomicU64,
 }
 
-impl RemoteLine {
+impl NoticeLine {
     /// The line at that signal, whose counter stands there.
-    pub(crate) fn new(signal: GlobalAddress, stood: u64) -> RemoteLine {
-        RemoteLine { signal, count: AtomicU64::new(stood) }
+    pub(crate) fn new(signal: GlobalAddress, stood: u64) -> NoticeLine {
+        NoticeLine { signal, count: AtomicU64::new(stood) }
     }
 
     /// Writes into it. False: there is no room.

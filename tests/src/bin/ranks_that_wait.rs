@@ -8,7 +8,7 @@ use tasuki::{Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {
-    let _watched = Watchdog::over("waiting");
+    let _watched = Watchdog::over("ranks_that_wait");
     let leaves = std::env::args().nth(1).as_deref() == Some("first-leaves");
     tasuki::main(|job: &Job| -> Result<()> {
         let never = job.signal()?;

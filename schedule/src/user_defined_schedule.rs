@@ -14,9 +14,9 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExplicitPart {
     /// The buffers.
-    pub rooms: Vec<BufferDecl>,
+    pub buffers: Vec<BufferDecl>,
     /// The signals; the first one is [`START`](super::START).
-    pub counters: Vec<SignalDecl>,
+    pub signals: Vec<SignalDecl>,
     /// The steps.
     pub steps: Vec<ExplicitStep>,
     /// The completion conditions.
@@ -70,7 +70,7 @@ impl std::error::Error for InvalidSchedule {}
 
 impl RankPart {
     /// The part in its explicit form, with its contract.
-    pub fn listed(&self, contract: Contract) -> ExplicitPart {
+    pub fn to_explicit(&self, contract: Contract) -> ExplicitPart {
         let step = |step: &Step| ExplicitStep {
             queue: step.queue.0,
             trigger: step.trigger,
@@ -78,10 +78,10 @@ impl RankPart {
             effects: step.effects().collect(),
         };
         ExplicitPart {
-            rooms: self.rooms().to_vec(),
-            counters: self.counters().to_vec(),
+            buffers: self.buffer_decls().to_vec(),
+            signals: self.signal_decls().to_vec(),
             steps: self.steps().iter().map(step).collect(),
-            finish: self.finished().to_vec(),
+            finish: self.finish_conditions().to_vec(),
             contract,
         }
     }
@@ -103,30 +103,30 @@ impl Schedule {
             look_at_part(&parts, rank)?;
         }
         let (made, contracts): (Vec<RankPart>, Vec<Contract>) =
-            parts.into_iter().enumerate().map(|(rank, listed)| make(rank, listed)).unzip();
+            parts.into_iter().enumerate().map(|(rank, explicit)| make(rank, explicit)).unzip();
         let part = move |part: &mut RankPart| part.clone_from(&made[part.rank()]);
         Ok(Schedule::new(name, contracts.len(), part, move |rank| contracts[rank].clone()))
     }
 }
 
 /// Builds the part of a rank from validated input.
-fn make(rank: usize, listed: ExplicitPart) -> (RankPart, Contract) {
+fn make(rank: usize, explicit: ExplicitPart) -> (RankPart, Contract) {
     let mut part = RankPart::new(rank);
-    for room in listed.rooms {
-        part.room(room);
+    for decl in explicit.buffers {
+        part.declare_buffer(decl);
     }
-    for counter in listed.counters.into_iter().skip(1) {
+    for counter in explicit.signals.into_iter().skip(1) {
         part.signal(counter.name, counter.per_start);
     }
-    for step in listed.steps {
+    for step in explicit.steps {
         part.in_queue(step.queue);
         let made = part.step(step.trigger, step.action);
         for (slot, effect) in made.effects.iter_mut().zip(step.effects) {
             *slot = Some(effect);
         }
     }
-    listed.finish.into_iter().for_each(|condition| part.finish(condition));
-    (part, listed.contract)
+    explicit.finish.into_iter().for_each(|condition| part.finish(condition));
+    (part, explicit.contract)
 }
 
 fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedule> {
@@ -134,7 +134,7 @@ fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedu
     let unfit = |step, why: String| InvalidSchedule { rank: Some(rank), step, why };
     let whole = |why| unfit(None, why);
     look_at_names(part).map_err(whole)?;
-    for number in 0..part.rooms.len() {
+    for number in 0..part.buffers.len() {
         look_at_room(parts, rank, number).map_err(whole)?;
     }
     for (number, step) in part.steps.iter().enumerate() {
@@ -147,31 +147,31 @@ fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedu
 }
 
 fn look_at_names(part: &ExplicitPart) -> Result<(), String> {
-    let (rooms, counters) = (usize::from(u8::MAX) + 1, usize::from(u16::MAX) + 1);
-    if part.rooms.len() > rooms || part.counters.len() > counters {
-        return Err(format!("it has more than {rooms} buffers or more than {counters} signals"));
+    let (buffers, signals) = (usize::from(u8::MAX) + 1, usize::from(u16::MAX) + 1);
+    if part.buffers.len() > buffers || part.signals.len() > signals {
+        return Err(format!("it has more than {buffers} buffers or more than {signals} signals"));
     }
-    if part.counters.first().is_none_or(|first| first.name != "start" || first.per_start != 1) {
+    if part.signals.first().is_none_or(|first| first.name != "start" || first.per_start != 1) {
         return Err("its first signal must be \"start\", which counts 1 in a start".into());
     }
-    if let Some(room) = part.rooms.iter().find(|room| room.bytes > BYTES_MAX) {
-        return Err(format!("buffer {:?} has more than {BYTES_MAX} bytes, the most of a buffer", room.name));
+    if let Some(decl) = part.buffers.iter().find(|decl| decl.bytes > BYTES_MAX) {
+        return Err(format!("buffer {:?} has more than {BYTES_MAX} bytes, the most of a buffer", decl.name));
     }
-    match part.counters.iter().find(|counter| counter.per_start > COUNT_MAX) {
+    match part.signals.iter().find(|counter| counter.per_start > COUNT_MAX) {
         Some(counter) => Err(format!("signal {:?} counts more than {COUNT_MAX} in a start", counter.name)),
         None => Ok(()),
     }
 }
 
 fn look_at_room(parts: &[ExplicitPart], rank: usize, number: usize) -> Result<(), String> {
-    let BufferDecl { name, bytes, used } = &parts[rank].rooms[number];
-    match *used {
+    let BufferDecl { name, bytes, kind } = &parts[rank].buffers[number];
+    match *kind {
         BufferKind::Turns(0) => Err(format!("buffer {name:?} has 0 copies (turns): it needs at least one")),
         BufferKind::User | BufferKind::Turns(_) => Ok(()),
         BufferKind::Swapped(both) => {
             let partner = BufferKind::partner(both, rank as u32) as usize;
             let part = parts.get(partner).ok_or_else(|| no_rank(partner, parts.len()))?;
-            let theirs = part.rooms.get(number).filter(|room| room.used == *used && room.bytes == *bytes);
+            let theirs = part.buffers.get(number).filter(|decl| decl.kind == *kind && decl.bytes == *bytes);
             match theirs {
                 Some(_) if partner != rank => Ok(()),
                 _ => Err(format!(
@@ -198,7 +198,7 @@ fn look_at_step(parts: &[ExplicitPart], rank: usize, step: &ExplicitStep) -> Res
     for effect in &step.effects {
         let (whose, signal) = (effect.rank as usize, effect.signal.index());
         let part = parts.get(whose).ok_or_else(|| no_rank(whose, parts.len()))?;
-        if signal >= part.counters.len() {
+        if signal >= part.signals.len() {
             return Err(format!("it raises signal {signal} of rank {whose}, which does not exist"));
         }
         if effect.amount > COUNT_MAX {
@@ -209,7 +209,7 @@ fn look_at_step(parts: &[ExplicitPart], rank: usize, step: &ExplicitStep) -> Res
 }
 
 fn look_at_trigger(part: &ExplicitPart, trigger: &StepTrigger) -> Result<(), String> {
-    if trigger.signal.index() >= part.counters.len() {
+    if trigger.signal.index() >= part.signals.len() {
         return Err(format!("it waits for signal {}, which does not exist", trigger.signal.index()));
     }
     if trigger.count > COUNT_MAX {
@@ -223,7 +223,7 @@ fn look_at_trigger(part: &ExplicitPart, trigger: &StepTrigger) -> Result<(), Str
 
 fn look_at_place(parts: &[ExplicitPart], place: &Location, bytes: u64) -> Result<(), String> {
     let part = parts.get(place.rank as usize).ok_or_else(|| no_rank(place.rank as usize, parts.len()))?;
-    if place.buffer.index() >= part.rooms.len() {
+    if place.buffer.index() >= part.buffers.len() {
         return Err(format!("buffer {} of rank {} does not exist", place.buffer.index(), place.rank));
     }
     if place.offset.checked_add(bytes).is_none_or(|end| end > BYTES_MAX) {
@@ -237,14 +237,14 @@ fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
     let inside = |span: &Span, verb: &str| {
         let place = span.buffer.on(rank, span.offset);
         look_at_place(parts, &place, span.bytes).map_err(|why| format!("in what it {verb}, {why}"))?;
-        let room = &parts[rank].rooms[span.buffer.index()];
-        if span.offset + span.bytes > room.bytes {
-            return Err(format!("what it {verb} ends beyond the end of buffer {:?}", room.name));
+        let decl = &parts[rank].buffers[span.buffer.index()];
+        if span.offset + span.bytes > decl.bytes {
+            return Err(format!("what it {verb} ends beyond the end of buffer {:?}", decl.name));
         }
-        if room.used != BufferKind::User {
+        if decl.kind != BufferKind::User {
             return Err(format!(
                 "what it {verb} is in buffer {:?}, which is no buffer of the program",
-                room.name
+                decl.name
             ));
         }
         Ok(())
@@ -288,14 +288,14 @@ mod tests {
     use crate::shape::Shape;
     use crate::{START, SignalId, started};
 
-    fn listed(schedule: &Schedule) -> Vec<ExplicitPart> {
-        (0..schedule.ranks()).map(|rank| schedule.part(rank).listed(schedule.contract(rank))).collect()
+    fn explicit(schedule: &Schedule) -> Vec<ExplicitPart> {
+        (0..schedule.ranks()).map(|rank| schedule.part(rank).to_explicit(schedule.contract(rank))).collect()
     }
 
     fn three() -> Vec<ExplicitPart> {
         let shape = Shape::new(crate::shape::CollectiveKind::Bcast, 3, 0, 64);
         let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").unwrap();
-        listed(&chain.schedule(&shape, 2))
+        explicit(&chain.schedule(&shape, 2))
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 2);
-            let again = Schedule::from_parts(schedule.name(), listed(&schedule)).unwrap();
+            let again = Schedule::from_parts(schedule.name(), explicit(&schedule)).unwrap();
             assert_eq!(again.ranks(), 8);
             for rank in 0..8 {
                 let (mut part, mut other) = (again.part(rank), schedule.part(rank));
@@ -335,14 +335,14 @@ mod tests {
         refused("no ranks", &|parts| parts.clear());
         refused("no rank 2: the schedule has 2", &|parts| drop(parts.pop()));
         refused("buffer 7 of rank 1", &|parts| parts[0].steps.push(copy(BufferId(7).on(1, 0), 8)));
-        let stage = |used, bytes| BufferDecl { name: "stage".into(), bytes, used };
-        refused("has 0 copies", &|parts| parts[1].rooms.push(stage(BufferKind::Turns(0), 8)));
-        refused("no rank 9", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 9), 8)));
-        refused("not swapped with", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8)));
-        refused("not swapped with", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 1), 8)));
+        let stage = |kind, bytes| BufferDecl { name: "stage".into(), bytes, kind };
+        refused("has 0 copies", &|parts| parts[1].buffers.push(stage(BufferKind::Turns(0), 8)));
+        refused("no rank 9", &|parts| parts[1].buffers.push(stage(BufferKind::swapped(1, 9), 8)));
+        refused("not swapped with", &|parts| parts[1].buffers.push(stage(BufferKind::swapped(1, 2), 8)));
+        refused("not swapped with", &|parts| parts[1].buffers.push(stage(BufferKind::swapped(1, 1), 8)));
         refused("or has another size", &|parts| {
-            parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8));
-            parts[2].rooms.push(stage(BufferKind::swapped(1, 2), 9));
+            parts[1].buffers.push(stage(BufferKind::swapped(1, 2), 8));
+            parts[2].buffers.push(stage(BufferKind::swapped(1, 2), 9));
         });
         refused("no rank 9", &|parts| parts[0].steps.push(copy(BufferId(0).on(9, 0), 8)));
         refused("end beyond", &|parts| parts[0].steps.push(copy(BufferId(0).on(1, u64::MAX), 8)));
@@ -354,15 +354,15 @@ mod tests {
         });
         refused("3 effects", &|parts| parts[1].steps[0].effects = vec![START.on(0, 1); 3]);
         refused("more than", &|parts| parts[1].steps[0].effects = vec![START.on(0, u64::MAX)]);
-        refused("more than", &|parts| parts[1].counters[1].per_start = u64::MAX);
+        refused("more than", &|parts| parts[1].signals[1].per_start = u64::MAX);
         refused("looks back 4294967295 starts", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
         refused("what it gets ends beyond the end of buffer \"data\"", &|parts| {
             parts[2].contract.outputs[0].0.bytes = 65
         });
         refused("\"data\", which is no buffer of the program", &|parts| {
-            parts[2].rooms[0].used = BufferKind::Turns(2);
+            parts[2].buffers[0].kind = BufferKind::Turns(2);
         });
         refused("there is no rank 3", &|parts| parts[2].contract.outputs[0].1.ranks = vec![3]);
-        refused("\"start\"", &|parts| parts[0].counters.clear());
+        refused("\"start\"", &|parts| parts[0].signals.clear());
     }
 }

@@ -1,14 +1,16 @@
-//! Calls that are made again and again: from some call of a kind on its steps are arranged, and run as they stand.
+//! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those.
 //!
-//! Calls of a kind are alike in operation, bytes and bytes of a value. The first few go by messages, which find members
-//! that disagree about them; then the members prepare a walk together, among more than two one for each root. Which
-//! calls have one, and which lose it to others, follows from the order of calls on the communicator and from what is
-//! equal on all members: so all do alike, whatever other threads do on other communicators.
+//! Calls of a kind have the same collective, bytes, and bytes of a value. The first three go by messages, which find
+//! members that disagree. Then the members compile an execution together; among more than two members, one for each
+//! root. Which calls have an entry in the cache, and which entry makes room for another, depends only on the order of
+//! calls on the communicator and on values that are equal on all members. So all members decide alike, whatever their
+//! other threads do on other communicators.
 //!
-//! Two members have one walk for both roots, with a way for each: where roots change, who comes to give has just taken
-//! something from the very place where it lays that out (`algorithm/copy_in_copy_out.rs`).
+//! Between two members, one execution serves both roots. It has one variant of the steps for each root, on the same
+//! buffers: a rank that becomes root has just read the buffer into which it writes now, so its lines are in its cache
+//! (`schedule/src/algorithm/copy_in_copy_out.rs`).
 //!
-//! Long values go in pieces, which have walks of their own.
+//! Long values are handled in pieces, which have executions of their own.
 
 use crate::cached::autotune::VariantTrial;
 use crate::communicator::Communicator;
@@ -24,87 +26,88 @@ use tasuki_schedule::selection::{
 };
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
-// What schedules let members combine for themselves, the executor has room for.
+// The executor has room for the longest value that schedules let members combine on their own.
 const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
 
-/// Calls of a kind that go by messages.
+/// Number of first calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;
-/// Once in so many calls two members compare roots.
+/// Two members compare roots once in this number of calls.
 const COMPARED_EVERY: u64 = 32;
-/// Kinds that are counted.
+/// Most kinds whose calls are counted.
 const KINDS_MAX: usize = 32;
-/// Walks of a communicator.
+/// Most executions that a communicator keeps.
 const ENTRIES_MAX: usize = 128;
-/// Bytes of memory that they take on a member, about.
+/// Most bytes of memory that they use on a member, approximately.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// A call.
+/// What calls must have in common to use the same steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallKind {
     pub(crate) collective: CollectiveKind,
     pub(crate) root: usize,
-    /// Of what a member gives, or of a block.
+    /// Bytes of a member's values, or of a block.
     pub(crate) bytes: usize,
     pub(crate) value_bytes: usize,
 }
 
-/// Steps that members have arranged.
+/// Steps that the members have compiled together.
 #[derive(Debug)]
 pub(crate) struct CachedSchedule {
-    /// By which they are given up.
+    /// The number of the plan to which they belong. It is needed to free them.
     pub(crate) number: u64,
     execution: Execution,
 }
 
-/// What calls of a kind go by.
+/// The steps for calls of one kind.
 #[derive(Debug)]
 struct CacheEntry {
     now: CachedSchedule,
     bytes: u64,
-    /// How that compares with another way, if there is one.
+    /// The measurement against other steps, if there are any for this kind.
     trial: Option<VariantTrial>,
 }
 
-/// What is usual on a communicator.
+/// The executions of a communicator, and the counts by which it decides to make them.
 #[derive(Debug, Default)]
 pub(crate) struct ScheduleCache {
-    /// Calls that could be done so, counted.
+    /// Number of calls for which the cache could be used.
     calls: u64,
-    /// How often each of the latest kinds was called, and when the last time.
+    /// The latest kinds: word, number of calls, and the number of the last call.
     kinds: Vec<(u64, u32, u64)>,
-    /// What walks are for; when they were last used; they, unless nobody can have one.
+    /// Keys of the entries, when they were last used, and the entries. An entry is None if the members cannot have
+    /// an execution for its kind.
     keys: Vec<u64>,
     used: Vec<u64>,
     entries: Vec<Option<CacheEntry>>,
-    /// A walk was left in the middle.
+    /// True if an execution was left before its end.
     is_broken: bool,
 }
 
 impl CallKind {
-    /// Of so many values on each member, or in a block.
+    /// The kind of a call with `values` values on each member, or in a block.
     pub(crate) fn of<T>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
         let value_bytes = size_of::<T>();
         CallKind { collective, root: root.index(), bytes: values * value_bytes, value_bytes }
     }
 
-    /// It in a word, without the root. None: such a call is not worth it, or too large.
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls.
     fn word(&self) -> Option<u64> {
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
         let word = (self.collective as u64) << 60 | (self.value_bytes as u64) << 47 | self.bytes as u64;
         fits.then_some(word)
     }
 
-    /// The same with the root, unless the walk of so many ranks has a way for each.
+    /// Returns the word with the root; without it if the execution has a variant for each root.
     fn key(&self, ranks: usize) -> Option<u64> {
         Some(self.word()? | if ranks == 2 { 0 } else { (self.root as u64) << 32 })
     }
 
-    /// Which way its walk goes.
+    /// Returns the variant of the execution for this root.
     fn variant(&self, ranks: usize) -> usize {
         if ranks == 2 { self.root } else { 0 }
     }
 
-    /// The schedules of its walk, one for each way, if there is one for each.
+    /// Returns the schedules of the execution, one for each variant, if `of` has all of them.
     pub(crate) fn variant_schedules(
         &self,
         ranks: usize,
@@ -117,12 +120,12 @@ impl CallKind {
         roots.map(|root| of(&CallKind { root, ..*self }.shape(ranks))).collect()
     }
 
-    /// A call that only prepares something.
+    /// The word of a call that only prepares something.
     pub(crate) const OTHER: u64 = 0xf << 44;
-    /// One that a panic has ended.
+    /// The word of a call that a panic has ended.
     pub(crate) const PANICKED: u64 = CallKind::OTHER | 1;
 
-    /// It in 48 bits, as members note it: operation, root, something of the size of a value, bytes.
+    /// Returns this kind in 48 bits, as the call log has it: collective, root, low bits of the bytes of a value, bytes.
     #[inline]
     pub(crate) fn log_word(&self) -> u64 {
         let value = (self.value_bytes as u64).min(0x7f);
@@ -132,13 +135,13 @@ impl CallKind {
             | self.bytes as u64 & 0xffff_ffff
     }
 
-    /// It in a word, where roots may be many.
+    /// Returns this kind in 64 bits, with all bits of the root.
     #[inline]
     pub(crate) fn notice_word(&self) -> u64 {
         self.log_word() | (self.root as u64 >> 5) << 48
     }
 
-    /// The name of a call that was noted; none if it prepares something.
+    /// Returns the name of a logged call; None if it only prepares something.
     pub(crate) fn name_of(noted: u64) -> Option<&'static str> {
         let of = |name: &CollectiveKind| *name as u64 == noted >> 44 & 0xf;
         let operations = ALGORITHMS.iter().map(|algorithm| algorithm.operation);
@@ -158,7 +161,7 @@ impl CallKind {
         Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
     }
 
-    /// Bytes that are moved in one go.
+    /// Returns the bytes of a piece.
     fn piece(&self) -> usize {
         let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most are, of any values
         match is_short || !self.collective.is_divisible() {
@@ -167,7 +170,7 @@ impl CallKind {
         }
     }
 
-    /// Bytes that a walk of it takes on a member, about.
+    /// Returns the bytes that an execution for this kind uses on a member, approximately.
     fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
         let places = if ranks == 2 { 1 } else { 4 };
@@ -176,7 +179,7 @@ impl CallKind {
 }
 
 impl CacheEntry {
-    /// The numbers of all that it has.
+    /// Returns the numbers of the plans to which its steps belong.
     fn numbers(self) -> impl Iterator<Item = u64> {
         let usual = self.trial.as_ref().and_then(VariantTrial::usual).map(|usual| usual.number);
         usual.into_iter().chain([self.now.number])
@@ -184,7 +187,7 @@ impl CacheEntry {
 }
 
 impl ScheduleCache {
-    /// One more call of that kind. Whether it is usual.
+    /// Counts a call of that kind. Returns true if there were enough of them for the cache.
     fn is_frequent(&mut self, word: u64) -> bool {
         let calls = self.calls;
         if let Some((_, times, last)) = self.kinds.iter_mut().find(|(known, ..)| *known == word) {
@@ -211,7 +214,7 @@ impl ScheduleCache {
         self.keys.len() - 1
     }
 
-    /// Room for a walk of so many bytes: the numbers of plans that are given up for it.
+    /// Makes room for an execution that uses `bytes`. Returns the numbers of the plans to free for that.
     fn make_room(&mut self, bytes: u64) -> Vec<u64> {
         let mut given_up = Vec::new();
         loop {
@@ -233,7 +236,7 @@ impl Communicator {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a call that has begun by its walk, if it is a usual one. Whether it was.
+    /// Runs a call that has begun by its cached execution, if there is one. Returns false if there is none.
     #[inline]
     pub(crate) fn runs_cached(
         &self,
@@ -244,7 +247,7 @@ impl Communicator {
         Ok(self.may_use_cache(kind) && self.run_if_frequent(kind, &lent, call)?)
     }
 
-    /// Whether members would rather walk than send each other messages.
+    /// Returns true if compiled steps are expected to be faster for such calls than messages.
     #[inline]
     fn may_use_cache(&self, kind: &CallKind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
@@ -256,7 +259,8 @@ impl Communicator {
         is_much && is_little && is_something && is_among_few && self.worker().reaches_words()
     }
 
-    // What the call lends stays where the caller has it: words that were just stored by halves are slow to copy.
+    // The call's buffers are passed by reference: a copy would load words right after parts of them were stored, and such
+    // loads are slow.
     fn run_if_frequent(
         &self,
         kind: &CallKind,
@@ -280,12 +284,13 @@ impl Communicator {
         self.run_cached(&mut cache, at, kind, lent, call).map(|()| true)
     }
 
-    /// Whether a panic has left a walk in the middle.
+    /// Returns true if a panic has ended an execution before its end.
     pub(crate) fn was_left_by_panic(&self) -> bool {
         self.cache.is_poisoned()
     }
 
-    /// A walk was left in the middle: by a panic, and then others wait for its steps; or since a member has gone.
+    /// An execution was left before its end: by a panic, and then other members wait for its steps; or because a member
+    /// has gone.
     #[cold]
     fn refuse_broken(&self, call: &dyn Fn() -> String) -> Result<bool> {
         if !self.was_left_by_panic() {
@@ -295,7 +300,7 @@ impl Communicator {
         Err(self.worker().fault(Cause::Argument(text.into()), call))
     }
 
-    /// Two members that both are the root wait for nothing, so nobody would look whether they disagree.
+    /// Compares roots. Two members that both are the root never wait, so no probe would find that they disagree.
     #[cold]
     fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
         let mismatch_check = self.mismatch_check.get().and_then(Option::as_ref);
@@ -322,7 +327,7 @@ impl Communicator {
         Ok(true)
     }
 
-    /// Goes once through the walk that stands there.
+    /// Runs the execution of an entry once.
     #[inline]
     fn run_cached(
         &self,
@@ -336,14 +341,14 @@ impl Communicator {
             let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
-        cache.is_broken = true; // unless it comes to its end
+        cache.is_broken = true; // until it has come to its end
         execution.choose_variant(kind.variant(self.size()));
         self.worker().execute(execution, lent, call)?;
         cache.is_broken = false;
         Ok(())
     }
 
-    /// The walk of pieces, and that of the last one.
+    /// Returns the entries for pieces of full length and for the last piece.
     fn cached_for_pieces(
         &self,
         cache: &mut ScheduleCache,
@@ -358,13 +363,13 @@ impl Communicator {
         }
         let last = CallKind { bytes: rest, ..*kind };
         let Some(at) = self.cached_for(cache, &last, None, call)? else { return Ok(None) };
-        // The other one may have changed its place, or lost it.
+        // To make room for the second, the first may have been moved or removed.
         let first = first.key(self.size()).and_then(|key| cache.find(key));
         Ok(first.map(|first| [first, at]))
     }
 
-    /// The walk of a kind, or of a piece. Where there is none it is arranged, if calls of the kind of that word are
-    /// usual, or no word is given. None: they are not, or nobody can have one.
+    /// Returns the entry for a kind, or for a piece. If there is none, the members compile one when calls of the kind
+    /// `counted` are frequent, or when `counted` is None. None: they are not frequent, or the members cannot have one.
     #[inline(always)]
     fn cached_for(
         &self,
@@ -384,7 +389,7 @@ impl Communicator {
             && trial.count(|| self.worker().now_ns())
         {
             let continued = self.continue_trial(trial, now, kind, call);
-            cache.is_broken |= continued.is_err(); // members may not go the same way any more
+            cache.is_broken |= continued.is_err(); // members may now use different steps
             continued?;
         }
         Ok(cache.entries[at].is_some().then_some(at))
@@ -409,7 +414,7 @@ impl Communicator {
         Ok(cache.enter(key, known))
     }
 
-    /// The steps of those schedules, one for each way. None: nobody can have them.
+    /// Compiles those schedules, one for each variant. None: the members cannot have compiled steps.
     pub(crate) fn compile_variants(
         &self,
         mut schedules: Vec<Schedule>,
@@ -426,13 +431,13 @@ impl Communicator {
                 self.give_up(number);
                 Ok(None)
             }
-            // Members who came with another call.
+            // A member is in another call.
             Err(cause @ Cause::Argument(_)) => Err(self.worker().fault(cause, call)),
             Err(_) => Ok(None),
         }
     }
 
-    /// Forgets all walks. Collective.
+    /// Frees all executions. Collective.
     pub(crate) fn clear_cache(&self) {
         let cache = std::mem::take(&mut *self.lock_cache());
         self.cache.clear_poison();

@@ -1,18 +1,18 @@
-//! Executions: steps that a rank runs itself, in a call that does not return before all are done.
+//! Executions: compiled steps that a rank runs on its own thread, in a collective call or in the start and wait of a
+//! plan.
 #![allow(unsafe_code)]
 //! Unsafe: copies between places of job memory that the fabric named when the execution was made, which stay mapped
 //! while the fabric lives, and the caller's own memory, which it lends for the call.
 //!
-//! A program of a queue ([`RepeatingQueue`](super::RepeatingQueue)) goes on while its rank computes; so it has a lease,
-//! books, and marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one
-//! after the other, and when one has to wait, the call waits. What they name by [`Operand::CallBuffers`] is memory of
-//! the call's own, which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise
-//! is a store.
+//! A [`RepeatingQueue`](super::RepeatingQueue) may be run by any rank while its owner computes, so it needs a lease,
+//! shared state and armed signals. An execution is run by one thread and needs none of them: its steps run one after
+//! the other, and when one has to wait, the call waits. [`Operand::CallBuffers`] names memory that the call lends; no
+//! other rank reaches it. Each signal is raised by one rank only, which knows its value, so a raise is a store.
 //!
 //! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
-//! signal-raise), or the inline flag behind them (SYNC inline-flag). A seal lies in the line of what it seals: who
-//! takes that looks at no other line, and the signal, which it looks at only when it has waited for long, stays with
-//! who raises it.
+//! signal-raise), or the inline flag behind them (SYNC inline-flag). An inline flag lies in the cache line of its data.
+//! The reader looks at that line only, and at the signal only in a long wait, so the signal's line stays in the
+//! writer's cache.
 
 mod call_buffers;
 mod exposed_buffer;
@@ -38,26 +38,26 @@ use kernel_copy::KernelCopy;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
+/// Most bytes that are prefetched for a step: they must fit into the first-level cache beside other data.
 const PREFETCH_BYTES_MAX: usize = 16 << 10;
 
-/// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
-/// ways through a call, as one for each root.
+/// Compiled steps. Each call runs the same number of them; after the last step comes the first again. There may be
+/// several variants of the steps of a call, such as one for each root.
 #[derive(Debug)]
 pub struct Execution {
-    /// Those of all calls of the first way, then those of the next.
+    /// The steps of all calls of the first variant, then those of the next.
     steps: Box<[ResolvedStep]>,
-    /// How far signals had come when they were last looked at. What is free again has often been for some calls, and
-    /// who raises it then has its line for itself.
+    /// Values of signals when they were last read. A place has often been free for some calls already; then the signal
+    /// is not read again, and its line stays in the writer's cache.
     seen: Box<[u64]>,
     per_call: usize,
-    /// Steps of a way.
+    /// Steps of a variant.
     per_variant: usize,
     /// The next step, and the end of its call.
     next: usize,
     end: usize,
     pass: u64,
-    /// What this rank shows of what each call lends first.
+    /// Which of the call's buffers this rank exposes at the beginning of each call.
     exposes: Option<ExposureTarget>,
     /// Why a step could not be done.
     failure: Option<Cause>,

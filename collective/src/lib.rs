@@ -10,7 +10,7 @@ mod cached;
 mod communicator;
 mod current_call;
 mod dissemination;
-mod exchange_blocks;
+mod exchange_partners;
 mod fabric_collectives;
 mod fuzzy_barrier;
 mod mismatch;

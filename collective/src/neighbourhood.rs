@@ -3,7 +3,7 @@
 use super::current_call::{CallWord, VectorCall};
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
-use crate::exchange_blocks::{ExchangeBlocks, Partner};
+use crate::exchange_partners::{ExchangeBlocks, Partner};
 use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -64,7 +64,7 @@ fn what_there_is_not_is_misuse_that_names_what_there_is() {
     let text = Running::start(command).wait().expect(2).err;
     assert!(text.contains("'barrier'") && text.contains("reduce_scatter"), "{text}");
     let text = launcher::run(&["-n", "2", "--collectives", "barrier=tree", "true"]).expect(2).err;
-    assert!(text.contains("there are dissemination, central"), "{text}");
+    assert!(text.contains("choose from dissemination, central"), "{text}");
     let text = info(&["--ranks", "0"], "").expect(2).err;
     assert!(text.contains("1 to"), "{text}");
 }

@@ -9,7 +9,7 @@
 //! measurement_plan     which cases they measure, with how much effort
 //! control_channel      lines of JSON between the first rank and the bench
 //! measure, repetition  one figure of several ranks; which repetitions count
-//! processes, stopwatch, progress_bar
+//! process_observation, stopwatch, progress_bar
 //! ```
 
 pub(crate) mod control_channel;
@@ -17,8 +17,8 @@ pub(crate) mod interleave;
 pub(crate) mod interleaved_jobs;
 pub(crate) mod measure;
 pub(crate) mod measurement_plan;
+pub(crate) mod process_observation;
 pub(crate) mod process_role;
-pub(crate) mod processes;
 pub(crate) mod progress_bar;
 pub(crate) mod rank_group;
 pub(crate) mod rank_pair;

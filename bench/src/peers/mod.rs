@@ -2,19 +2,19 @@
 //! once for each figure, asked for one repetition at a time, so that they and ours take turns on one machine.
 //!
 //! ```text
-//! launch          which settings of which library, and the command line of each
-//! peer_process    a program that was started: its answers, its end
-//! selection       who takes turns with a job of ours, in the best of its settings
-//! expected        what each is known to reach: one that falls far behind does not count
+//! launch            which settings of which library, and the command line of each
+//! peer_process      a program that was started: its answers, its end
+//! selection         who takes turns with a job of ours, in the best of its settings
+//! reference_figures what each is known to reach: one that falls far behind does not count
 //! ```
 
-mod expected;
 mod launch;
 mod peer_process;
+mod reference_figures;
 mod selection;
 
-pub(crate) use expected::too_bad;
 pub(crate) use launch::Peer;
+pub(crate) use reference_figures::too_bad;
 pub(crate) use selection::{Invited, Opponents};
 
 use crate::cases::message_latency::SendMode;

@@ -3,7 +3,7 @@
 
 use super::line_of;
 use crate::cases::buffer_state::State;
-use crate::harness::processes::{self, Process};
+use crate::harness::process_observation::{self, Process};
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
@@ -153,7 +153,7 @@ impl Running {
             ensure!(self.listen(deadline)?, self.failed("did not end"));
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        ensure!(processes::await_end([&self.root].into_iter(), left)?, self.failed("did not end"));
+        ensure!(process_observation::await_end([&self.root].into_iter(), left)?, self.failed("did not end"));
         let status = self.launcher.wait()?;
         ensure!(status.success(), self.failed(&format!("failed in the end ({status})")));
         Ok(())
@@ -208,7 +208,7 @@ impl Running {
     fn ended(&mut self, deadline: Instant) -> anyhow::Result<anyhow::Error> {
         while self.said.pipe.is_some() && self.listen(deadline)? {}
         let left = deadline.saturating_duration_since(Instant::now());
-        if !processes::await_end([&self.root].into_iter(), left)? {
+        if !process_observation::await_end([&self.root].into_iter(), left)? {
             return Ok(self.failed("closed its output"));
         }
         let status = self.launcher.wait()?;
@@ -230,7 +230,7 @@ impl Running {
         if !matches!(self.launcher.try_wait(), Ok(None)) {
             return;
         }
-        let mut all = processes::below(self.root.id()).unwrap_or_default();
+        let mut all = process_observation::below(self.root.id()).unwrap_or_default();
         // A program that waits hears it. The end of its input alone does not do: not every launcher hands that on.
         if let Some(mut input) = self.input.take() {
             let _ = input.write_all(b"end\n");
@@ -239,7 +239,7 @@ impl Running {
             let _ = self.root.send(Signal::TERM);
         }
         if !self.has_ended(&all) {
-            all.extend(processes::below(self.root.id()).unwrap_or_default());
+            all.extend(process_observation::below(self.root.id()).unwrap_or_default());
             self.kill(&all);
         }
         let _ = self.launcher.wait();
@@ -247,7 +247,7 @@ impl Running {
 
     fn has_ended(&self, below: &[Process]) -> bool {
         let all = below.iter().chain([&self.root]);
-        processes::await_end(all, self.limits.grace).unwrap_or(false)
+        process_observation::await_end(all, self.limits.grace).unwrap_or(false)
     }
 
     /// Launchers put ranks into groups of their own, so the group alone is not enough. Of processes that have ended
@@ -326,10 +326,10 @@ mod tests {
     fn a_peer_that_hangs_is_ended_with_its_children() {
         let script = r#"sleep 1000 & echo '{"ready":""}'; read word; wait"#;
         let mut hanging = fake(script, BRIEF).unwrap();
-        let children = processes::below(hanging.root.id()).unwrap();
+        let children = process_observation::below(hanging.root.id()).unwrap();
         assert!(told(hanging.repetition(8, HOT)).contains("did not answer within 200ms"));
         drop(hanging);
-        assert!(processes::await_end(children.iter(), Duration::from_secs(60)).unwrap());
+        assert!(process_observation::await_end(children.iter(), Duration::from_secs(60)).unwrap());
     }
 
     #[test]

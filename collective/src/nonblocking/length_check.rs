@@ -3,7 +3,7 @@
 //! Each tells each of its partners first how long all blocks between the two are, as it knows it. So both find out
 //! where they disagree, and no block is on its way then. What fits behind the lengths goes with them.
 
-use crate::exchange_blocks::{ExchangeBlocks, Partner};
+use crate::exchange_partners::{ExchangeBlocks, Partner};
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Calls with blocks that differ in length, nonblocking.
 
 use super::{Communicator, StartedCollective};
-use crate::exchange_blocks::{ExchangeBlocks, Partner};
+use crate::exchange_partners::{ExchangeBlocks, Partner};
 use crate::neighbourhood::Neighbourhood;
 use crate::nonblocking::length_check::swap;
 use bytemuck::Pod;

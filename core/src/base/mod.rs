@@ -1,7 +1,7 @@
 //! Basic types that all other folders use: ranks, errors, atomics and locks, the log.
 
 pub mod error;
-pub mod hint;
+pub mod error_hint;
 mod id_map;
 pub mod log;
 mod panic_message;

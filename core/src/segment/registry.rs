@@ -15,7 +15,7 @@ use super::layout::{
 };
 use super::mapped_range::MappedRange;
 use super::region::Region;
-use crate::base::hint::REGISTRATIONS;
+use crate::base::error_hint::REGISTRATIONS;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
 use crate::os::available_memory;

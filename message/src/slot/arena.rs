@@ -14,7 +14,7 @@
 //! | 128 Ki | entries of the directory |
 //! | 8 Mi | units, beginning with number 1 |
 
-use tasuki_core::base::hint::ARENA_OF_MESSAGES;
+use tasuki_core::base::error_hint::ARENA_OF_MESSAGES;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};

@@ -17,7 +17,7 @@
 
 use crate::slot::arena::{self, at, atomic8};
 use crate::slot::ref_count::{self, RefCount, RefCountMemory, Side};
-use tasuki_core::base::hint::DIRECTORY_OF_MESSAGES;
+use tasuki_core::base::error_hint::DIRECTORY_OF_MESSAGES;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};

@@ -89,7 +89,7 @@ mod tests {
         let text = fault("bcats=binomial");
         assert!(text.contains("'bcast'?") && text.contains("allreduce, gather"), "{text}");
         let text = fault("barrier=tree");
-        let expected = "there is no algorithm for barrier 'tree': there are dissemination, central";
+        let expected = "there is no algorithm for barrier 'tree': choose from dissemination, central";
         assert!(text.starts_with(expected), "{text}");
         assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
         assert!(fault("bcast=chain,bcast=chain").contains("twice"));

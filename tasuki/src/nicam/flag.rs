@@ -5,7 +5,7 @@
 //! the signal exceeds what it has read, so it cannot miss a wake-up. All flags of a block share one signal.
 
 use crate::{Array, Cause, Command, GlobalPtr, Job, Rank, RemoteSignal, Result, Signal};
-use tasuki_core::base::hint::BYTES_BY_KEY;
+use tasuki_core::base::error_hint::BYTES_BY_KEY;
 
 /// Words of a flag: its value; and, if the two sides of a copy by key that should set the flag gave different sizes:
 /// the size that the other rank gave, plus one; the other rank's number together with the size that this rank gave;

@@ -14,8 +14,8 @@
 
 use super::job::Job;
 use super::options::Way;
+use super::proc_threads::{Thread, threads_of};
 use super::snapshot::RankState;
-use super::threads::{Thread, threads_of};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write;

@@ -2,11 +2,11 @@
 
 use super::job::Job;
 use super::options::Way;
+use super::proc_threads::threads_of;
 use super::process::Process;
 use super::snapshot::{RUNNING, RankState, SLEEPING, Snapshot, WAITING, names, report};
 use super::stdin::StdinForwarder;
 use super::termination::Termination;
-use super::threads::threads_of;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};

@@ -9,7 +9,7 @@
 //! process           a process and its descendants (rank_process); spawn starts it
 //! keeper            ends the processes if the launcher is killed
 //! termination       which signals end the processes, and when
-//! snapshot          the state of the job for `tasuki ps` (rank_queues, threads)
+//! snapshot          the state of the job for `tasuki ps` (rank_queues, proc_threads)
 //! deadlock          finds ranks that wait for each other for ever
 //! oom_kills         tells that the kernel killed a process for lack of memory
 //! printer           prints the output of ranks (line_buffer, output)
@@ -31,6 +31,7 @@ mod options;
 mod output;
 mod poll_sources;
 mod printer;
+mod proc_threads;
 mod process;
 mod program;
 mod rank_process;
@@ -40,7 +41,6 @@ mod snapshot;
 pub(crate) mod spawn;
 mod stdin;
 mod termination;
-mod threads;
 
 pub(crate) use options::{GRACE, Options, Output, Stream, Way};
 pub(crate) use snapshot::{RankState, Snapshot, names};

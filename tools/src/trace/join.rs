@@ -1,7 +1,7 @@
 //! The trace of a whole job. The launcher checks before the job starts that it can write the trace,
 //! and writes it when the job has ended.
 
-use super::{json, lanes, link, parts};
+use super::{json, lanes, link, rank_files};
 use crate::run::names;
 use anyhow::Context;
 use flate2::Compression;
@@ -32,18 +32,18 @@ impl Trace {
         for path in [&file, &part] {
             File::create(path).map_err(|error| refused(path, error))?;
         }
-        parts::remove(&file, ranks);
+        rank_files::remove(&file, ranks);
         Ok(Trace { file, ranks })
     }
 
     /// Joins the parts that the ranks wrote. Returns remarks for the user.
     pub(crate) fn join(&self) -> anyhow::Result<Vec<String>> {
-        let found = parts::read(&self.file, self.ranks);
+        let found = rank_files::read(&self.file, self.ranks);
         let remarks = remarks(&found);
         let sheet = link::link(&found.parts);
         write(&self.file, &found, &sheet)
             .with_context(|| format!("the trace could not be written to {}", self.file.display()))?;
-        parts::remove(&self.file, self.ranks);
+        rank_files::remove(&self.file, self.ranks);
         Ok(remarks)
     }
 }
@@ -51,11 +51,11 @@ impl Trace {
 /// Joins the parts that lie beside a file. Returns remarks for the user.
 pub(super) fn join_again(file: &Path) -> anyhow::Result<Vec<String>> {
     let none = || misuse(format!("there are no parts {}.rank0 and so on", file.display()));
-    let ranks = parts::count(file).ok_or_else(none)?;
+    let ranks = rank_files::count(file).ok_or_else(none)?;
     Trace { file: file.to_path_buf(), ranks }.join()
 }
 
-fn remarks(found: &parts::Found) -> Vec<String> {
+fn remarks(found: &rank_files::Found) -> Vec<String> {
     let mut remarks = found.remarks.clone();
     if !found.missing.is_empty() {
         let who = names(&found.missing);
@@ -76,7 +76,7 @@ fn remarks(found: &parts::Found) -> Vec<String> {
 }
 
 /// Writes the trace, compressed if the file's name ends in `.gz`.
-fn write(file: &Path, found: &parts::Found, sheet: &lanes::Sheet) -> anyhow::Result<()> {
+fn write(file: &Path, found: &rank_files::Found, sheet: &lanes::Sheet) -> anyhow::Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
     if file.extension().is_some_and(|end| end == "gz") {
         let mut compressed = GzEncoder::new(out, Compression::default());

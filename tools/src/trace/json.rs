@@ -5,7 +5,7 @@
 //! 0 for "no process", or show all threads 0 in one row. The names contain the rank itself.
 
 use super::lanes::{Kind, MEMORY, Mark, Sheet, Span, UNDER_WAY};
-use super::parts::Found;
+use super::rank_files::Found;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

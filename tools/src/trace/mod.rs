@@ -2,21 +2,21 @@
 //! picture.
 //!
 //! ```text
-//! parts      reads the parts that ranks wrote      join       makes one file of the parts
+//! rank_files reads the files that ranks wrote      join       makes one file of them
 //! lanes      spans and arrows, on lanes            link       finds which span led to which
-//! json       writes Trace Event JSON               reading    reads Trace Event JSON
+//! json       writes Trace Event JSON               json_read  reads Trace Event JSON
 //! picture    draws it (scale: axis; colours)       names      names of commands, calls, queues
 //! ```
 
 mod colours;
 mod join;
 mod json;
+mod json_read;
 mod lanes;
 mod link;
 mod names;
-mod parts;
 mod picture;
-mod reading;
+mod rank_files;
 mod scale;
 
 pub(crate) use join::Trace;
@@ -81,8 +81,8 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 
 fn draw(args: &DrawArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
-    let text = reading::load(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
-    let run = reading::read(&text).map_err(|why| misuse(format!("{shown}: {why}")))?;
+    let text = json_read::load(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
+    let run = json_read::read(&text).map_err(|why| misuse(format!("{shown}: {why}")))?;
     let (first, last) = run.times();
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(last));
     if from >= to {

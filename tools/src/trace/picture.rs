@@ -2,8 +2,8 @@
 //! that encloses them.
 
 use super::colours::{BAND, CAUSE, COURSE, DATA, FAILED, FAINT, INK, kind, meaning, of};
+use super::json_read::{Lane, PictureArrow, PictureBox, PictureMark, Run};
 use super::lanes::{Kind, UNDER_WAY};
-use super::reading::{Lane, PictureArrow, PictureBox, PictureMark, Run};
 use super::scale::{label, ticks, unit};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -300,7 +300,7 @@ fn text(size: u32) -> TextStyle<'static> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::read;
+    use super::super::json_read::read;
     use super::*;
 
     const FILE: &str = r#"{"otherData":{"clock":"a clock","lost":{"0":0,"1":7}},"traceEvents":[

@@ -1,12 +1,12 @@
 //! Comments contain no code: the history keeps old code.
 
-use super::remark;
+use super::line_comment;
 use crate::tree::{Finding, Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, _) in tree.rust() {
-        let dead = file.lines().filter(|(_, line)| remark::plain(line).is_some_and(is_code));
+        let dead = file.lines().filter(|(_, line)| line_comment::plain(line).is_some_and(is_code));
         findings.extend(
             dead.map(|(line, _)| file.finding(line, "code in a comment: delete it, history keeps it")),
         );

@@ -6,22 +6,23 @@ use std::path::Path;
 
 mod bench_reach;
 mod commented_out;
-mod edges;
+mod dependency_edges;
+mod doc_paths;
 mod heads;
 mod knows_no_collective;
 mod layers;
 mod length;
 mod libc_home;
+mod line_comment;
 mod lints;
 mod names;
-mod remark;
 mod retired_words;
 mod silenced;
-mod sync_names;
+mod sync_pairs;
 mod tokens;
 mod type_names;
+mod unfinished_marks;
 mod unsafe_code;
-mod words;
 
 use crate::tree::{Finding, Tree};
 
@@ -44,7 +45,7 @@ impl Rule {
 }
 
 const RULES: &[Rule] = &[
-    Rule::new("edges", edges::check),
+    Rule::new("dependency_edges", dependency_edges::check),
     Rule::new("layers", layers::check),
     Rule::new("libc_home", libc_home::check),
     Rule::new("knows_no_collective", knows_no_collective::check),
@@ -55,11 +56,12 @@ const RULES: &[Rule] = &[
     Rule::new("silenced", silenced::check),
     Rule::new("heads", heads::check),
     Rule::new("names", names::check),
-    Rule::new("words", words::check),
+    Rule::new("unfinished_marks", unfinished_marks::check),
     Rule::new("retired_words", retired_words::check),
+    Rule::new("doc_paths", doc_paths::check),
     Rule::new("type_names", type_names::check),
     Rule::new("commented_out", commented_out::check),
-    Rule::new("sync_names", sync_names::check),
+    Rule::new("sync_pairs", sync_pairs::check),
 ];
 
 /// The results of all rules.

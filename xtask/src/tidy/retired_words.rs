@@ -8,12 +8,16 @@ const RETIRED: &[(&str, &str)] = &[
     ("baton", "owner lock"),
     ("berth", "ring span"),
     ("complaint", "mismatch, or the error of a wait probe"),
+    ("crossing", "kernel copy"),
     ("deed", "action"),
     ("errand", "remote note"),
     ("exhibit", "exposed buffer"),
     ("farewell", "shutdown"),
     ("habit", "schedule cache, or cached schedule"),
     ("husk", "closed slot bank"),
+    ("inlet", "stdin"),
+    ("outlet", "stdout"),
+    ("pace", "step, or step specification"),
     ("porter", "coordinator"),
     ("quarantine", "deferred free"),
     ("roster", "local queues"),
@@ -21,6 +25,8 @@ const RETIRED: &[(&str, &str)] = &[
     ("sentry", "monitor"),
     ("shelf", "work queue"),
     ("stray", "late match"),
+    ("visitor", "connection"),
+    ("walker", "executor"),
 ];
 /// The change log keeps old words; this file must name what it looks for.
 const EXEMPT: &[&str] = &["CHANGELOG.md", "xtask/src/tidy/retired_words.rs"];

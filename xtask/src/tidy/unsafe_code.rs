@@ -1,7 +1,7 @@
 //! Unsafe code may only be in files whose head says so and names the invariants, and each use says
 //! why it is sound.
 
-use super::remark;
+use super::line_comment;
 use super::tokens::{identifiers, line_of};
 use crate::tree::{File, Finding, Rust, Tree};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -92,12 +92,12 @@ fn is_block(token: &TokenTree) -> bool {
 
 /// Looks for the comment on the line itself, in the comment above it, and above its statement.
 fn is_explained(lines: &[&str], line: usize) -> bool {
-    let says = |text: &str| remark::of(text).is_some_and(|comment| comment.contains("SAFETY:"));
+    let says = |text: &str| line_comment::of(text).is_some_and(|comment| comment.contains("SAFETY:"));
     if says(lines[line - 1]) {
         return true;
     }
     for text in lines[..line - 1].iter().rev() {
-        if remark::is_whole(text) {
+        if line_comment::is_whole(text) {
             if says(text) {
                 return true;
             }

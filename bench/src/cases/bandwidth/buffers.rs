@@ -1,6 +1,6 @@
 //! Memory of all sizes and states for the cases that are asked for, and how two ranks meet before a block.
 
-use super::pages::Pages;
+use super::block_memory::Pages;
 use super::shared_copy::Commands;
 use crate::case::Case;
 use crate::harness::measure::{peer, side};

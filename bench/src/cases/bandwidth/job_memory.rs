@@ -1,7 +1,7 @@
 //! bandwidth_job: messages from job memory to job memory.
 
 use super::buffers::Arena;
-use super::{Block, Carrier, pages};
+use super::{Block, Carrier, block_memory};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::Side;
 use tasuki::Slot;
@@ -12,7 +12,7 @@ pub(super) struct Job<'a>(pub(super) &'a Arena<'a>);
 
 impl Carrier for Job<'_> {
     fn write(&self, block: Block) -> tasuki::Result<()> {
-        pages::write(self.0.job_source()?, block)
+        block_memory::write(self.0.job_source()?, block)
     }
 
     #[inline(never)]
@@ -36,6 +36,6 @@ impl Carrier for Job<'_> {
     }
 
     fn read(&self, block: Block) -> tasuki::Result<()> {
-        pages::read(self.0.job_target()?, block)
+        block_memory::read(self.0.job_target()?, block)
     }
 }

@@ -2,16 +2,16 @@
 //! messages and by commands.
 //!
 //! ```text
-//! buffers    memory of all sizes and states, and how two ranks meet before a block
-//! pages      the two kinds of memory: the job's, and what the program merely owns
+//! buffers       memory of all sizes and states, and how two ranks meet before a block
+//! block_memory  the two kinds of memory: the job's, and memory of the program
 //! put, job_memory, own_memory, shared_copy    half a ping-pong, by one call each
-//! windows    several blocks in flight
+//! windows       several blocks in flight
 //! ```
 
+mod block_memory;
 mod buffers;
 mod job_memory;
 mod own_memory;
-mod pages;
 mod put;
 mod shared_copy;
 mod windows;

@@ -1,7 +1,7 @@
 //! bandwidth_put: put with signal, into job memory.
 
 use super::buffers::Arena;
-use super::{Block, Carrier, pages};
+use super::{Block, Carrier, block_memory};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::Side;
 
@@ -41,6 +41,6 @@ impl Carrier for PutCarrier<'_> {
     }
 
     fn read(&self, block: Block) -> tasuki::Result<()> {
-        pages::read(self.0.job_target()?, block)
+        block_memory::read(self.0.job_target()?, block)
     }
 }

@@ -1,7 +1,7 @@
 //! shared_copy: copies by commands, from job memory to job memory, while both ranks wait: each of them takes a part.
 
 use super::buffers::Arena;
-use super::{Block, Carrier, pages};
+use super::{Block, Carrier, block_memory};
 use crate::harness::stopwatch::Stopwatch;
 use crate::limit::Side;
 use std::cell::Cell;
@@ -44,7 +44,7 @@ impl SharedCopyCarrier<'_> {
 
 impl Carrier for SharedCopyCarrier<'_> {
     fn write(&self, block: Block) -> tasuki::Result<()> {
-        pages::write(self.0.job_source()?, block)
+        block_memory::write(self.0.job_source()?, block)
     }
 
     #[inline(never)]
@@ -62,6 +62,6 @@ impl Carrier for SharedCopyCarrier<'_> {
     }
 
     fn read(&self, block: Block) -> tasuki::Result<()> {
-        pages::read(self.0.job_target()?, block)
+        block_memory::read(self.0.job_target()?, block)
     }
 }

@@ -1,7 +1,7 @@
 //! idle: processor time of all processes of a job whose ranks wait for a signal.
 
 use crate::cases::whole_job::waiting_ranks::Waiting;
-use crate::harness::processes::Times;
+use crate::harness::process_observation::Times;
 use std::time::Duration;
 
 /// How long the ranks are watched, from the moment when all of them wait.

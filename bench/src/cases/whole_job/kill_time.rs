@@ -1,7 +1,7 @@
 //! death: from SIGKILL until the last process of a job is gone.
 
 use crate::cases::whole_job::waiting_ranks::Waiting;
-use crate::harness::processes::await_end;
+use crate::harness::process_observation::await_end;
 use anyhow::ensure;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! A job of ranks that all wait for a signal, as cases idle and death need it: started, known by its processes, ended.
 
+use crate::harness::process_observation::{self, Process};
 use crate::harness::process_role::ProcessRole;
-use crate::harness::processes::{self, Process};
 use crate::result::figure::Event;
 use anyhow::{Context, bail};
 use rustix::process::Signal;
@@ -56,7 +56,7 @@ impl Waiting {
         let root = Process::open(launcher.id())?;
         let mut job = Waiting { launcher, said, root, ranks: Vec::new(), below: Vec::new() };
         job.ranks = job.await_ranks(ranks)?;
-        job.below = processes::below(job.root.id())?;
+        job.below = process_observation::below(job.root.id())?;
         Ok(job)
     }
 
@@ -86,7 +86,7 @@ impl Waiting {
     /// Ends the job as a user would, and waits until nothing is left of it.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         self.root.send(Signal::TERM)?;
-        if !processes::await_end(self.all(), END_MAX)? {
+        if !process_observation::await_end(self.all(), END_MAX)? {
             bail!("processes of a job are still there {END_MAX:?} after SIGTERM to its launcher");
         }
         Ok(())

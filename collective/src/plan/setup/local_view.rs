@@ -3,7 +3,7 @@
 //! blocks alone.
 
 use crate::communicator::Communicator;
-use crate::exchange_blocks::{Partner, ranges};
+use crate::exchange_partners::{Partner, ranges};
 use crate::neighbourhood::{Neighbourhood, Round};
 use crate::plan::{Plan, PlanCombining};
 use std::collections::BTreeMap;

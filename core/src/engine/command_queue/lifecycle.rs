@@ -6,7 +6,7 @@
 use super::lookup::ResolvedQueue;
 use super::post::QueueName;
 use super::run::ready_list::ReadyList;
-use crate::base::hint::QUEUES_OF_RANK;
+use crate::base::error_hint::QUEUES_OF_RANK;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::worker::Worker;
 use crate::fabric::{Atomic, AtomicKind, Poison, Width};

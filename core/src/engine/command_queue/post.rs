@@ -3,7 +3,7 @@
 use super::lifecycle::LocalQueue;
 use super::lookup::ResolvedQueue;
 use super::run::Failure;
-use crate::base::{Cause, Rank, hint};
+use crate::base::{Cause, Rank, error_hint};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::node::park::WakeMode;
@@ -385,7 +385,7 @@ pub(super) fn full(number: u32, capacity: u64, lines: u64) -> Cause {
              in one, and post_many needs room for all of its commands at once"
         ));
     }
-    let what = if number == CALLS { hint::QUEUE_OF_CALLS } else { hint::COMMAND_QUEUE };
+    let what = if number == CALLS { error_hint::QUEUE_OF_CALLS } else { error_hint::COMMAND_QUEUE };
     Cause::Full { what, capacity: capacity as usize }
 }
 

@@ -3,7 +3,7 @@
 //! Unsafe: hands local buffers to the fabric. Blocking calls return only after the operation has ended; the others
 //! pass a keep-alive, which the table holds until then.
 
-use crate::base::hint::FAILURES;
+use crate::base::error_hint::FAILURES;
 use crate::base::{Cause, Error, Result};
 use crate::engine::operation::kind::{FabricStep, Local, Operation};
 use crate::engine::operation::order::{After, Handle, Order};

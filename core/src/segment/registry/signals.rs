@@ -2,7 +2,7 @@
 //! private ones of this rank from the high end.
 
 use super::{Cause, Registry, Result, SIGNALS_MAX};
-use crate::base::hint::SIGNAL_MEMORY;
+use crate::base::error_hint::SIGNAL_MEMORY;
 
 impl Registry {
     /// Creates a signal. The same sequence of calls gives the same numbers on every rank.

@@ -1,7 +1,7 @@
 //! Checks that adding `tasuki` to a program never calls a C compiler: no dependency can call one,
 //! and it builds where every compiler fails.
 
-use super::crates_below::below_tasuki;
+use super::dependency_count::below_tasuki;
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
 use anyhow::{Result, bail};

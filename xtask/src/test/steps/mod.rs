@@ -4,27 +4,27 @@ use super::step::Step;
 
 mod asan;
 mod c_free;
-mod crates_below;
+mod cargo_commands;
 mod demo;
+mod dependency_count;
 mod examples;
-mod house;
 mod loom;
 mod miri;
 mod mpiexec;
-mod one_command;
 mod rust_version;
 mod tests;
+mod tidy;
 
 /// All steps.
 pub(super) const ALL: &[Step] = &[
-    Step::quick("rustfmt", one_command::rustfmt),
-    Step::quick("tidy", house::tidy),
-    Step::quick("clippy", one_command::clippy),
+    Step::quick("rustfmt", cargo_commands::rustfmt),
+    Step::quick("tidy", tidy::tidy),
+    Step::quick("clippy", cargo_commands::clippy),
     Step::quick("rust version", rust_version::run),
-    Step::quick("crates below", crates_below::run),
+    Step::quick("crates below", dependency_count::run),
     Step::quick("tests", tests::all),
     Step::quick("doc tests", tests::in_documentation),
-    Step::slow("documentation", one_command::documentation),
+    Step::slow("documentation", cargo_commands::documentation),
     Step::slow("no C compiler", c_free::run),
     Step::slow("examples", examples::run),
     Step::slow("demo", demo::run),

@@ -74,7 +74,8 @@ impl<'t> Manifest<'t> {
         let Some(folder) = self.folder() else { return Vec::new() };
         let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == folder) else {
             return vec![
-                self.file.finding(1, "a new folder: say in xtask/src/tidy/edges.rs what it may use"),
+                self.file
+                    .finding(1, "a new folder: say in xtask/src/tidy/dependency_edges.rs what it may use"),
             ];
         };
         let mut findings = Vec::new();

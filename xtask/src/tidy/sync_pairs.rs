@@ -1,7 +1,7 @@
 //! A comment `SYNC name` marks one side of a pair of release and acquire. Each name must occur at
 //! both sides.
 
-use super::remark;
+use super::line_comment;
 use crate::tree::{Finding, Tree};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// The names in the comment of a line.
 fn names(line: &str) -> Vec<&str> {
-    let comment = remark::of(line).unwrap_or_default();
+    let comment = line_comment::of(line).unwrap_or_default();
     let behind_marks = comment.split(MARK).skip(1);
     behind_marks.map(leading_name).filter(|name| !name.is_empty()).collect()
 }

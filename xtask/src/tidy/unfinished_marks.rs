@@ -1,6 +1,6 @@
 //! Words that must not stay in the sources: marks of unfinished work, and paths of one machine.
 
-use super::remark;
+use super::line_comment;
 use crate::tree::{File, Finding, Tree};
 
 /// Marks of unfinished work: finish it, or write an issue.
@@ -8,7 +8,7 @@ const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX"];
 /// Folders that a reader does not have. Code may name them, comments and documentation may not.
 const MACHINE_PLACES: &[&str] = &["/work/", "/tmp/", "/root/", "/home/"];
 /// This file must name the words that it looks for.
-const SELF: &str = "xtask/src/tidy/words.rs";
+const SELF: &str = "xtask/src/tidy/unfinished_marks.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.files.iter().filter(|file| file.path != SELF).flat_map(check_file).collect()
@@ -30,7 +30,7 @@ fn check_file(file: &File) -> Vec<Finding> {
 /// The part of a line that is prose for readers.
 fn prose<'t>(file: &File, line: &'t str) -> &'t str {
     if file.rust.is_some() {
-        return remark::of(line).unwrap_or_default();
+        return line_comment::of(line).unwrap_or_default();
     }
     if file.path.ends_with(".md") { line } else { "" }
 }

@@ -1,7 +1,8 @@
-//! What a call lends to its execution: its buffers, and how it combines values.
+//! What a call lends to its execution: its buffers, and the function that combines values.
 #![allow(unsafe_code)]
-//! Unsafe: values of others are read where they lie, in job memory that stays mapped while the machine lives. Who
-//! raised the signal that was waited for leaves them as they are until this rank raises its own.
+//! Unsafe: values of others are read in place, in job memory that stays mapped while the fabric lives. The rank that
+//! raised the awaited signal leaves them unchanged until this rank raises its own. The caller lends its buffers for
+//! as long as the [`CallBuffers`] live, and steps that use them run one after the other.
 
 use super::ResolvedOperand;
 use crate::engine::sync::revocable_buffer::BufferView;
@@ -10,68 +11,69 @@ use crate::queue::reduction::Reduction;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Bytes that are combined in one go, on the stack.
+/// Most bytes that are combined at a time in a block on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
 /// How a call combines values.
 #[derive(Clone, Copy)]
 pub enum CombineWith<'l> {
-    /// Not.
+    /// The call combines nothing.
     Not,
-    /// As everybody knows: values of others are read where they lie.
+    /// By a predefined operation. Values of others are combined in place.
     Known(Reduction),
-    /// The left ones become left with right. Values of others are copied first: nobody may change them meanwhile.
+    /// By a function that stores the result of left and right into left. Values of others are copied first, because
+    /// they are passed as slices, which no other rank may change.
     By(&'l dyn Fn(&mut [u8], &[u8])),
 }
 
-/// What the call lends, and how it combines values.
+/// The buffers that a call lends, and how it combines values.
 pub struct CallBuffers<'l> {
-    /// Its buffers.
+    /// The buffers. Steps name them by their index.
     pub buffers: [BufferView<'l>; 2],
-    /// How it combines.
+    /// How values are combined.
     pub how: CombineWith<'l>,
-    /// Bytes of a value, [`COMBINED_MAX`] at most.
+    /// Bytes of a value: at most [`COMBINED_MAX`].
     pub value_bytes: usize,
 }
 
-/// Values on the stack, where any type may lie.
+/// A block on the stack, aligned for values of any type.
 #[repr(align(64))]
 struct CombineBlock([MaybeUninit<u8>; COMBINED_MAX]);
 
 impl<'l> CallBuffers<'l> {
-    /// Nothing.
+    /// Lends nothing.
     pub fn nothing() -> CallBuffers<'l> {
         CallBuffers::read(&[])
     }
 
-    /// Values that are given.
+    /// Lends values that the call reads.
     pub fn read(values: &'l [u8]) -> CallBuffers<'l> {
         CallBuffers::between(values, &mut [])
     }
 
-    /// Values that are only moved: given, or gotten there.
+    /// Lends values that are moved without combining: the call reads them if `is_given`, else it writes them.
     pub fn moved(values: &'l mut [u8], is_given: bool) -> CallBuffers<'l> {
         if is_given { CallBuffers::read(values) } else { CallBuffers::combined(values, 1, CombineWith::Not) }
     }
 
-    /// Values that are given, and others that are gotten.
+    /// Lends values that the call reads, and a buffer for its result.
     pub fn between(values: &'l [u8], result: &'l mut [u8]) -> CallBuffers<'l> {
         let buffers = [BufferView::of(values), BufferView::of_mut(result)];
         CallBuffers { buffers, how: CombineWith::Not, value_bytes: 1 }
     }
 
-    /// Values of so many bytes each, which become what all come to.
+    /// Lends values of `value_bytes` bytes each. The call reads them and replaces them by the result.
     pub fn combined(values: &'l mut [u8], value_bytes: usize, how: CombineWith<'l>) -> CallBuffers<'l> {
         CallBuffers { buffers: [BufferView::of_mut(values), BufferView::of_mut(&mut [])], how, value_bytes }
     }
 
-    /// The same with a piece of the first buffer.
+    /// Returns the same buffers, with only a piece of the first one.
     pub fn piece(&self, piece: Range<usize>) -> CallBuffers<'_> {
         let [values, result] = self.buffers;
         CallBuffers { buffers: [values.piece(piece), result], ..*self }
     }
 
-    /// Where that is.
+    /// Returns the address of an operand of `len` bytes.
     #[inline(always)]
     pub(super) fn place(&self, place: ResolvedOperand, len: usize) -> *const u8 {
         match place {
@@ -80,26 +82,29 @@ impl<'l> CallBuffers<'l> {
         }
     }
 
-    /// Bytes of a buffer that are read.
+    /// Returns bytes of a buffer for reading.
     pub(super) fn own(&self, buffer: usize, at: u64, len: usize) -> &[u8] {
-        // SAFETY: bytes that the caller lends, and nobody writes meanwhile.
+        // SAFETY: `part` has checked that the bytes are inside a buffer that the caller lends. Nobody writes them
+        // meanwhile, because steps run one after the other.
         unsafe { std::slice::from_raw_parts(self.buffers[buffer].part(at, len as u64), len) }
     }
 
-    /// Bytes of a buffer that are written.
+    /// Returns bytes of a buffer for writing.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // the caller lends them for that, and steps are run one after the other
+    #[allow(clippy::mut_from_ref)] // the caller lends them for writing, and steps run one after the other
     pub(super) fn own_mut(&self, buffer: usize, at: u64, len: usize) -> &mut [u8] {
-        // SAFETY: bytes that the caller lends for writing, and nobody else has.
+        // SAFETY: `part_mut` has checked that the bytes are inside a buffer that the caller lends for writing. Nobody
+        // else accesses them meanwhile, because steps run one after the other.
         unsafe { std::slice::from_raw_parts_mut(self.buffers[buffer].part_mut(at, len as u64), len) }
     }
 
-    /// Combines what lies `from` there on, in memory that others may write, with as many values.
+    /// Combines as many bytes at `from` as `into` has with the values in `into`. Other ranks may write the memory at
+    /// `from` meanwhile. The values at `from` are the left ones if `in_front`.
     #[inline]
     pub(super) fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
         match self.how {
             CombineWith::Not => {}
-            // SAFETY: as many bytes as `into` has lie there.
+            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
             CombineWith::Known(how) => unsafe { how.with_incoming_first(in_front).combine_from(into, from) },
             CombineWith::By(combine) => self.combine_blocks(combine, from, into, in_front),
         }
@@ -117,7 +122,9 @@ impl<'l> CallBuffers<'l> {
         let mut at = 0;
         for ours in into.chunks_mut(most) {
             let place: *mut u8 = block.0.as_mut_ptr().cast();
-            // SAFETY: as many bytes as `into` has lie there, and a chunk of them fits the block; then they are written.
+            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked, and
+            // the chunk at `at` is inside it. A chunk fits into the block, and the copy initializes its bytes there
+            // before the slice is made.
             let theirs = unsafe {
                 copy::copy(from.add(at), place, ours.len());
                 std::slice::from_raw_parts_mut(place, ours.len())

@@ -1,13 +1,14 @@
-//! Memory of a call's own that it shows to another rank, which copies from it or into it by way of the fabric.
+//! A caller's buffer that is exposed to another rank, which copies from it or into it through the fabric.
 #![allow(unsafe_code)]
-//! Unsafe: a word of job memory that the fabric named when the execution was made.
+//! Unsafe: pointers to an [`ExposedBuffer`] in job memory, which was resolved when the execution was made; and copies
+//! between a buffer of this process and one that another rank exposes.
 //!
-//! The owner writes down where its bytes lie before it raises the signal by which the other is let at them, so who has
-//! seen that finds them. A call that ends well does so when the other has said that it is done. One that ends in the
-//! midst, by an error or a panic, takes its bytes back: it wipes the place, and then waits for as long as somebody is
-//! counted as using them. A user counts itself before it looks for the place. Both have a full fence between, so one of
-//! the two sees the other (`SYNC exposed`); what the user has copied is there when it is no longer counted (`SYNC
-//! exposed-end`).
+//! The owner stores the address of its buffer before it raises the signal that lets the other rank access it. So a
+//! rank that sees the signal finds the address. A call that succeeds ends after the other rank has signalled that it
+//! is done. A call that an error or a panic ends early revokes its buffer: it clears the address, and then waits
+//! while any user is counted. A user counts itself before it reads the address. Both execute a full fence in between,
+//! so at least one of the two sees the other (`SYNC exposed`). When a user is no longer counted, the bytes that it
+//! copied are visible (`SYNC exposed-end`).
 
 use super::CallBuffers;
 use crate::base::sync::{AtomicU64, Ordering, fence};
@@ -15,42 +16,43 @@ use crate::base::{Cause, Rank, planted, relaxed_if_planted};
 use crate::engine::worker::Worker;
 use std::ptr::NonNull;
 
-/// Where a rank shows bytes to another one: in its job memory, zeroed at first.
+/// The place in a rank's job memory by which the rank exposes a buffer to another one. All zero at first.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ExposedBuffer {
-    /// The address in its process; 0: nowhere.
+    /// The address of the buffer in the owner's process; 0: nothing is exposed.
     place: AtomicU64,
-    /// Which way the call goes: who goes another one is in another call.
+    /// The variant of the owner's call. A rank that uses another variant is in another call.
     variant: AtomicU64,
-    /// How many are using them.
+    /// Number of users.
     users: AtomicU64,
 }
 
-/// Somebody who uses what is shown: the owner waits for it before it takes that back.
+/// A use of an exposed buffer. An owner that revokes the buffer waits until this is dropped.
 #[derive(Debug)]
 pub struct ExposedAccess<'s> {
     buffer: &'s ExposedBuffer,
     place: u64,
 }
 
-/// Bytes of a [`ExposedBuffer`].
+/// Size of an [`ExposedBuffer`].
 pub const EXPOSED_BYTES: u64 = size_of::<ExposedBuffer>() as u64;
 
 impl ExposedBuffer {
-    /// Nothing is shown yet.
+    /// Creates the state in which nothing is exposed.
     pub fn nothing() -> ExposedBuffer {
         ExposedBuffer { place: AtomicU64::new(0), variant: AtomicU64::new(0), users: AtomicU64::new(0) }
     }
 
-    /// Bytes lie there from now on, of a call that goes that way. Who is to use them is told after that.
+    /// Exposes the buffer at address `place`, for a call that uses `variant`. The caller tells the other rank
+    /// afterwards, by a signal.
     #[inline]
     pub fn expose(&self, place: u64, variant: u64) {
         self.variant.store(variant, Ordering::Relaxed);
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// Uses them. None: they were taken back.
+    /// Begins a use. Returns `None` if nothing is exposed, because the owner has revoked the buffer.
     pub fn enter(&self) -> Option<ExposedAccess<'_>> {
         self.users.fetch_add(1, Ordering::Relaxed);
         if !planted("exposed_user_fence") {
@@ -60,20 +62,20 @@ impl ExposedBuffer {
         (access.place != 0).then_some(access)
     }
 
-    /// Takes them back: whoever comes now finds nothing.
+    /// Revokes the buffer: a use that begins later finds nothing.
     pub fn revoke(&self) {
         self.place.store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst); // SYNC exposed
     }
 
-    /// Whether somebody uses them, or is about to find that they are not there.
+    /// Returns true if a use has not ended, or is about to find that the buffer was revoked.
     pub fn is_used(&self) -> bool {
         self.users.load(relaxed_if_planted("exposed_end_relaxed", Ordering::Acquire)) != 0 // SYNC exposed-end
     }
 }
 
 impl ExposedAccess<'_> {
-    /// Where they lie in their process.
+    /// Returns the address of the buffer in the owner's process.
     pub fn place(&self) -> u64 {
         self.place
     }
@@ -85,14 +87,14 @@ impl Drop for ExposedAccess<'_> {
     }
 }
 
-/// What a rank shows of its own, and to whom.
+/// The place by which this rank exposes a buffer, and the rank that uses it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExposureTarget {
     pub(super) word: NonNull<ExposedBuffer>,
     pub(super) to: Rank,
 }
 
-/// What another rank shows, from some byte on.
+/// A range, from offset `at` on, of the buffer that rank `of` exposes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerBuffer {
     pub(super) word: NonNull<ExposedBuffer>,
@@ -100,7 +102,7 @@ pub(super) struct PeerBuffer {
     pub(super) at: u64,
 }
 
-// SAFETY: a pointer to atomics in shared memory that is mapped while the machine lives.
+// SAFETY: a pointer to atomics in shared memory that stays mapped while the fabric lives.
 unsafe impl Send for ExposureTarget {}
 // SAFETY: as above.
 unsafe impl Sync for ExposureTarget {}
@@ -111,25 +113,27 @@ unsafe impl Sync for PeerBuffer {}
 
 impl PeerBuffer {
     fn word(&self) -> &ExposedBuffer {
-        // SAFETY: a word of job memory that is mapped while the machine lives.
+        // SAFETY: it points to atomics in job memory that stays mapped while the fabric lives.
         unsafe { self.word.as_ref() }
     }
 
-    /// Copies from there in a call that goes that way. Error: it was taken back, or belongs to another call, or cannot
-    /// be reached any more.
+    /// Copies from the exposed buffer, in a call that uses `variant`. Fails if the owner has revoked the buffer, if
+    /// it is in another call, or if its process cannot be reached any more.
     pub(super) fn copy_from(&self, worker: &Worker, variant: u64, into: &mut [u8]) -> Result<(), Cause> {
-        // SAFETY: bytes of ours, which we may write.
+        // SAFETY: `into` is a mutable slice, so its bytes may be written.
         unsafe { self.copy(worker, variant, (into.as_mut_ptr(), into.len()), false) }
     }
 
-    /// Copies to there. Errors as above.
+    /// Copies into the exposed buffer. Fails like [`PeerBuffer::copy_from`].
     pub(super) fn copy_into(&self, worker: &Worker, variant: u64, from: &[u8]) -> Result<(), Cause> {
-        // SAFETY: bytes of ours, which are only read.
+        // SAFETY: `from` is a slice, so its bytes may be read; a copy with `is_into` only reads them.
         unsafe { self.copy(worker, variant, (from.as_ptr().cast_mut(), from.len()), true) }
     }
 
+    /// Copies `len` bytes at `here` into the exposed buffer if `is_into`, else from there.
+    ///
     /// # Safety
-    /// As many bytes at `here` may be read, or written.
+    /// `len` bytes at `here` may be read if `is_into`, else written.
     unsafe fn copy(
         &self,
         worker: &Worker,
@@ -138,19 +142,21 @@ impl PeerBuffer {
         is_into: bool,
     ) -> Result<(), Cause> {
         let access = self.word().enter();
-        // One that has found this out before has taken its bytes back, and left the way as it was.
+        // Checked before the address: an owner that found the difference first has revoked its buffer, but left the
+        // variant.
         if self.word().variant.load(Ordering::Relaxed) != variant {
             let text = format!("rank {} is in the same call with another root", self.of);
             return Err(Cause::Argument(text));
         }
         let revoked = || Cause::Argument(format!("rank {} has ended the call with an error", self.of));
         let access = access.ok_or_else(revoked)?;
-        // SAFETY: the caller's promise; the other rank keeps its bytes while it sees that they are used.
+        // SAFETY: the caller's promise for `here`; the other rank keeps its buffer valid while `access` counts as a
+        // use.
         unsafe { worker.fabric().copy_exposed(self.of, access.place() + self.at, here, len, is_into) }
     }
 }
 
-/// Bytes that are shown for as long as a call lasts.
+/// A buffer that this rank exposes while a call lasts. Revoked on drop, unless the call has ended well.
 pub(super) struct Exposure<'m> {
     worker: &'m Worker,
     target: ExposureTarget,
@@ -158,7 +164,7 @@ pub(super) struct Exposure<'m> {
 }
 
 impl<'m> Exposure<'m> {
-    /// Shows what a call lends first, which goes that way.
+    /// Exposes the first buffer that a call lends, for a call that uses `variant`.
     pub(super) fn of(
         worker: &'m Worker,
         target: ExposureTarget,
@@ -171,11 +177,11 @@ impl<'m> Exposure<'m> {
     }
 
     fn word(&self) -> &ExposedBuffer {
-        // SAFETY: a word of job memory that is mapped while the machine lives.
+        // SAFETY: it points to atomics in job memory that stays mapped while the fabric lives.
         unsafe { self.target.word.as_ref() }
     }
 
-    /// The call has ended well: the other has done with them.
+    /// Ends the exposure of a call that has succeeded: the other rank is done with the buffer.
     pub(super) fn end(mut self) {
         self.is_over = true;
     }
@@ -187,7 +193,7 @@ impl Drop for Exposure<'_> {
             return;
         }
         self.word().revoke();
-        // One whose process is gone is using nothing any more.
+        // A rank whose process is gone uses nothing any more.
         while self.word().is_used() && !self.worker.is_process_gone(self.target.to) {
             std::thread::yield_now();
         }

@@ -1,6 +1,8 @@
-//! Steps that copy between this rank's own memory and what another rank shows of its own.
+//! Steps that copy between a buffer of the call and a buffer that another rank exposes. The kernel does the copy,
+//! between two processes.
 #![allow(unsafe_code)]
-//! Unsafe: a look at another process's memory, into bytes of ours.
+//! Unsafe: copies from another process's memory into memory of this process. The latter is a local variable in each
+//! case.
 
 use super::exposed_buffer::{ExposedBuffer, PeerBuffer};
 use super::{CallBuffers, Operand, StepAction};
@@ -8,18 +10,19 @@ use crate::base::{Cause, Rank};
 use crate::engine::worker::Worker;
 use crate::segment::GlobalAddress;
 
-/// Such a step: of so many bytes of that buffer of the call's, from there on.
+/// A copy of `len` bytes between an exposed buffer and a buffer of the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelCopy {
     peer_buffer: PeerBuffer,
+    /// The buffer of the call, and the offset in it.
     here: (usize, u64),
     len: usize,
-    /// Whether into what is shown, or from there.
+    /// True if the copy goes into the exposed buffer, false if it comes from there.
     is_into: bool,
 }
 
 impl KernelCopy {
-    /// The step that does that, if it is one.
+    /// Resolves an action that is such a copy. Returns `None` for other actions.
     pub(super) fn of(worker: &Worker, action: StepAction) -> Result<Option<KernelCopy>, Cause> {
         let (exposed, here, len, is_into) = match action {
             StepAction::Copy(Operand::ExposedBuffer(word, at), Operand::CallBuffers(buffer, to), len) => {
@@ -34,7 +37,7 @@ impl KernelCopy {
         Ok(Some(KernelCopy { peer_buffer, here, len: len as usize, is_into }))
     }
 
-    /// Does it, in a call that goes that way. Error: it could not be done.
+    /// Runs the copy, in a call that uses `variant`. Fails if the copy could not be done.
     #[inline(never)]
     pub(super) fn run(&self, worker: &Worker, variant: u64, lent: &CallBuffers<'_>) -> Result<(), Cause> {
         let &KernelCopy { peer_buffer, here: (buffer, at), len, is_into } = self;
@@ -45,27 +48,29 @@ impl KernelCopy {
     }
 }
 
-/// What others look for in this process's memory.
+/// A value that other ranks try to read in this process's memory.
 static PROBE: u64 = 0x7461_7375_6b69_2121;
 
 impl Worker {
-    /// Where another rank may try whether it reaches the memory of this one's process.
+    /// Returns the address in this process that another rank reads to find out if it reaches the memory of this
+    /// process.
     pub fn probe(&self) -> u64 {
         &raw const PROBE as u64
     }
 
-    /// Whether this rank reaches the memory of that one's process, which has its probe there.
+    /// Returns true if this rank reaches the memory of the process of rank `of`, whose probe is at address `there`.
     pub fn finds_probe(&self, of: Rank, there: u64) -> bool {
         let mut found = [0; size_of::<u64>()];
-        // SAFETY: bytes of ours; the other process's stay as they are.
+        // SAFETY: the copy writes `found`, a local variable, and only reads in the other process.
         let copied = unsafe { self.fabric().copy_exposed(of, there, found.as_mut_ptr(), found.len(), false) };
         copied.is_ok() && u64::from_ne_bytes(found) == PROBE
     }
 
-    /// Whether that rank's process is there no more.
+    /// Returns true if the process of `rank` no longer exists.
     pub(super) fn is_process_gone(&self, rank: Rank) -> bool {
         let mut nothing = [0];
-        // SAFETY: a byte of ours. Nothing lies at address 0, and a process that is there says so.
+        // SAFETY: the copy can write only `nothing`, a local variable. Nothing is mapped at address 0, so in a
+        // process that exists the copy fails with another error.
         let looked =
             unsafe { self.fabric().copy_exposed(rank, 0, nothing.as_mut_ptr(), nothing.len(), false) };
         matches!(looked, Err(Cause::PeerDied { .. } | Cause::PeerLeft { .. }))
@@ -76,7 +81,7 @@ impl Worker {
         Ok(PeerBuffer { word: self.exposed_buffer_at(word)?, of, at })
     }
 
-    /// The word at that address by which its rank shows something.
+    /// Returns the [`ExposedBuffer`] at an address, which belongs to the rank that the address names.
     pub(super) fn exposed_buffer_at(
         &self,
         word: GlobalAddress,

@@ -1,18 +1,18 @@
 //! Executions: compiled steps that a rank runs on its own thread, in a collective call or in the start and wait of a
 //! plan.
 #![allow(unsafe_code)]
-//! Unsafe: copies between places of job memory that the fabric named when the execution was made, which stay mapped
-//! while the fabric lives, and the caller's own memory, which it lends for the call.
+//! Unsafe: copies between ranges of job memory and the caller's own memory. The fabric resolved the job memory when
+//! the execution was made, and keeps it mapped while the fabric lives. The caller lends its own memory for the call.
 //!
 //! A [`RepeatingQueue`](super::RepeatingQueue) may be run by any rank while its owner computes, so it needs a lease,
 //! shared state and armed signals. An execution is run by one thread and needs none of them: its steps run one after
 //! the other, and when one has to wait, the call waits. [`Operand::CallBuffers`] names memory that the call lends; no
 //! other rank reaches it. Each signal is raised by one rank only, which knows its value, so a raise is a store.
 //!
-//! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
-//! signal-raise), or the inline flag behind them (SYNC inline-flag). An inline flag lies in the cache line of its data.
-//! The reader looks at that line only, and at the signal only in a long wait, so the signal's line stays in the
-//! writer's cache.
+//! Order: bytes that a step has copied are visible to a rank that sees the signal raised by the step, by release and
+//! acquire (SYNC signal-raise), or that sees the step's inline flag (SYNC inline-flag). An inline flag lies in the
+//! cache line of its data. The reader reads that line only, and the signal only in a long wait, so the signal's line
+//! stays in the writer's cache.
 
 mod call_buffers;
 mod exposed_buffer;
@@ -47,19 +47,20 @@ const PREFETCH_BYTES_MAX: usize = 16 << 10;
 pub struct Execution {
     /// The steps of all calls of the first variant, then those of the next.
     steps: Box<[ResolvedStep]>,
-    /// Values of signals when they were last read. A place has often been free for some calls already; then the signal
-    /// is not read again, and its line stays in the writer's cache.
+    /// Values of signals when they were last read. A value often shows that a buffer has been free for some calls
+    /// already; then the signal is not read again, and its line stays in the writer's cache.
     seen: Box<[u64]>,
     per_call: usize,
-    /// Steps of a variant.
+    /// Number of steps of a variant.
     per_variant: usize,
-    /// The next step, and the end of its call.
+    /// Index of the next step.
     next: usize,
+    /// End of the steps of the call that is next or under way.
     end: usize,
     pass: u64,
-    /// Which of the call's buffers this rank exposes at the beginning of each call.
+    /// Where, and to whom, this rank exposes the first buffer of each call.
     exposes: Option<ExposureTarget>,
-    /// Why a step could not be done.
+    /// Why a step failed. Taken by the call that returns the error.
     failure: Option<Cause>,
 }
 
@@ -69,21 +70,21 @@ struct ResolvedStep {
     action: ResolvedAction,
     flag: Option<ResolvedFlag>,
     raises: Box<[ResolvedRaise]>,
-    /// The call ends with giving something to others.
+    /// The last step of a call, and it provides data to others: running it sets the yield hint.
     sets_yield_hint: bool,
 }
 
 #[derive(Debug)]
 struct ResolvedWait {
     cell: DirectCell,
-    /// Where it stands how far it had come.
+    /// Index in [`Execution::seen`] of the value last read.
     seen: usize,
     count: PerStart,
     by: Rank,
     flag: Option<ResolvedFlag>,
 }
 
-/// A seal, with its word.
+/// An inline flag, resolved to its word.
 #[derive(Clone, Copy, Debug)]
 struct ResolvedFlag {
     word: NonNull<InlineFlag>,
@@ -98,14 +99,17 @@ struct ResolvedRaise {
     mode: WakeMode,
 }
 
-/// An act, with the places that it names.
+/// An action with resolved operands.
 #[derive(Debug)]
 enum ResolvedAction {
     Nothing,
-    /// The last says whether another rank is told of it at once, and reads it next.
+    /// From, to, and the number of bytes. True if the step also raises a signal, so that another rank probably reads
+    /// the bytes next.
     Copy(ResolvedOperand, ResolvedOperand, usize, bool),
+    /// From, the call's buffer and the offset in it, the number of bytes. True if the values at the first are the left
+    /// ones.
     Combine(ResolvedOperand, (usize, u64), usize, bool),
-    /// The same from or into what another rank shows.
+    /// A copy from or into a buffer that another rank exposes.
     KernelCopy(KernelCopy),
 }
 
@@ -115,7 +119,8 @@ enum ResolvedOperand {
     CallBuffers(usize, u64),
 }
 
-// SAFETY: a pointer to shared memory that is mapped while the machine lives.
+// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
+// lives.
 unsafe impl Send for ResolvedOperand {}
 // SAFETY: as above.
 unsafe impl Sync for ResolvedOperand {}
@@ -125,19 +130,19 @@ unsafe impl Send for ResolvedFlag {}
 unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedStep {
-    /// Whether it is there for its place in a row alone.
+    /// Returns true if the step does nothing: it only makes all variants equally long.
     fn is_padding(&self) -> bool {
         self.wait.is_none() && matches!(self.action, ResolvedAction::Nothing) && self.raises.is_empty()
     }
 
-    /// Whether it lays out something, and tells others.
+    /// Returns true if the step copies data to job memory and raises signals that announce them.
     fn provides_data(&self) -> bool {
         matches!(self.action, ResolvedAction::Copy(_, ResolvedOperand::Mapped(_), _, has_raise) if has_raise)
     }
 }
 
 impl ResolvedWait {
-    /// Whether it is over, after what was seen before.
+    /// Returns true if the condition is met. Reads the signal only if its last seen value does not show that.
     #[inline(always)]
     fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
         if self.flag.is_some() {
@@ -150,7 +155,7 @@ impl ResolvedWait {
         }
     }
 
-    /// Whether it is over, as can be seen now.
+    /// Returns true if the condition is met. Always reads the flag or the signal.
     #[inline(always)]
     fn is_over_now(&self, pass: u64) -> bool {
         if let Some(flag) = &self.flag {
@@ -167,17 +172,18 @@ impl ResolvedWait {
 impl ResolvedFlag {
     #[inline(always)]
     fn word(&self) -> &InlineFlag {
-        // SAFETY: a word of job memory that is mapped while the machine lives, which executions store and load whole.
+        // SAFETY: an aligned word of job memory that stays mapped while the fabric lives. Executions access it only
+        // as an atomic.
         unsafe { self.word.as_ref() }
     }
 }
 
 impl Execution {
-    /// The steps of a call are done: the next call has those behind them.
+    /// Moves on to the steps of the next call, which follow in the first variant.
     #[inline(always)]
     fn advance(&mut self) {
         while self.end > self.per_variant {
-            self.end -= self.per_variant; // the same call of the first way
+            self.end -= self.per_variant; // the same call in the first variant
         }
         let is_last = self.end == self.per_variant;
         self.next = if is_last { 0 } else { self.end };
@@ -185,8 +191,9 @@ impl Execution {
         self.pass += u64::from(is_last);
     }
 
-    /// Looks whether places are free for the next call, if that begins with waiting for it: they mostly are, who says
-    /// so is far away, and nothing waits for the answer now.
+    /// Reads the signal that the next call waits for first, if its first step only waits for a free buffer. The
+    /// buffer is mostly free by now. The signal's line has to come from a far processor, and now no step waits for
+    /// it.
     #[inline(always)]
     fn look_ahead(&mut self) {
         if let Some(ResolvedStep { wait: Some(wait), action: ResolvedAction::Nothing, .. }) =
@@ -197,7 +204,7 @@ impl Execution {
         }
     }
 
-    /// The call that comes next, of which no step has been run yet, goes that way; without it, the first one.
+    /// Makes the next call, of which no step has run yet, use `variant`. Without this call it uses variant 0.
     #[inline(always)]
     pub fn choose_variant(&mut self, variant: usize) {
         debug_assert!(
@@ -208,12 +215,12 @@ impl Execution {
         self.end += variant * self.per_variant;
     }
 
-    /// Which way the call goes whose steps are next.
+    /// Returns the variant of the call whose steps are next.
     fn variant(&self) -> u64 {
         (self.next / self.per_variant.max(1)) as u64
     }
 
-    /// Whether the next step need not wait.
+    /// Returns true if the next step need not wait.
     pub fn can_continue(&self) -> bool {
         let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
         wait.is_none_or(|wait| wait.is_over_now(self.pass))
@@ -221,19 +228,20 @@ impl Execution {
 }
 
 impl Worker {
-    /// Whether this rank can have executions: it reaches others' signals by stores, and nothing that it does is to be
-    /// noted.
+    /// Returns true if this rank can run executions: it reaches signals of others by stores, and records no trace.
     pub fn can_execute(&self) -> bool {
         self.reaches_words() && self.recorder().is_none()
     }
 
-    /// An execution of those steps, of which each call runs as many: so many calls, and then again. `variants` are
-    /// different steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways,
-    /// and raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is
-    /// to be noted.
+    /// Makes an execution of the steps of `calls` calls, each with the same number of steps; after the last of these
+    /// calls the first one follows again. `variants` are different steps for the same calls, for example one variant
+    /// for each root. In each call, this rank must wait for the same signals in all variants, and raise the same
+    /// ones. Returns `None` if this rank does not reach by loads and stores all memory and signals that the steps
+    /// name, or if it records a trace.
     ///
-    /// Nobody may have raised a signal that it raises since they were agreed on. `exposes`: where, and to whom, it
-    /// shows what each call lends first; a call ends only when that one has done with it.
+    /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
+    /// address of an [`ExposedBuffer`], and the rank to which this rank exposes the first buffer of each call. The
+    /// steps of a call must then end only when that rank has finished with the buffer.
     pub fn make_execution(
         &self,
         variants: &[Vec<StepSpec>],
@@ -339,8 +347,9 @@ impl Worker {
         })
     }
 
-    /// Runs the steps of one call that are left. Waits, and serves peers meanwhile. An error: a rank died, or one left
-    /// that is waited for, or can no longer be reached; then the execution is of no more use.
+    /// Runs the remaining steps of one call. Waits where a step must wait, and makes progress meanwhile. Fails if a
+    /// rank died, or if a rank that a step waits for has left or can no longer be reached. After an error the
+    /// execution cannot be used again.
     #[inline]
     pub fn execute(
         &self,
@@ -356,7 +365,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits for what the next step waits for. Error: it has come to that, and could not be done.
+    /// Waits for the condition of the next step, or returns the error if that step has failed.
     #[cold]
     #[inline(never)]
     fn wait_or_fail(&self, execution: &mut Execution, call: &dyn Fn() -> String) -> Result<()> {
@@ -366,8 +375,8 @@ impl Worker {
         }
     }
 
-    /// Runs the steps of one call that are left, up to one that has to wait. Whether there was none: the next steps are
-    /// those of another call.
+    /// Runs the remaining steps of one call up to one that must wait or that fails. Returns true if all have run; the
+    /// next steps then belong to the next call.
     #[inline]
     pub fn run_until_blocked(&self, execution: &mut Execution, lent: &CallBuffers<'_>) -> bool {
         let (begin, pass) = (execution.next, execution.pass);
@@ -402,14 +411,15 @@ impl Worker {
         true
     }
 
-    /// Whether the execution ends well, as far as can be told now: an error if what its next step waits for cannot come
-    /// any more. Moves this rank's work on; never waits.
+    /// Tests the condition of the next step: an error if it can no longer be met. Makes progress for this rank; never
+    /// waits.
     pub fn test_execution(&self, execution: &Execution, call: &dyn Fn() -> String) -> Result<()> {
         let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
         wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
     }
 
-    /// Where a step reads. What others have laid out far away is on its way from there.
+    /// Returns the address that a step reads. If the step reads many bytes that another rank has written, and
+    /// processors are far from each other (this rank then uses non-temporal stores), prefetches them.
     #[inline(always)]
     fn prefetch_source(&self, from: ResolvedOperand, lent: &CallBuffers<'_>, len: usize) -> *const u8 {
         let place = lent.place(from, len);
@@ -426,11 +436,12 @@ impl Worker {
     #[inline(always)]
     fn run_step_action(&self, action: &ResolvedAction, lent: &CallBuffers<'_>) {
         match *action {
-            ResolvedAction::Nothing | ResolvedAction::KernelCopy(_) => {} // which may fail, and are done elsewhere
+            ResolvedAction::Nothing | ResolvedAction::KernelCopy(_) => {} // the caller runs kernel copies
             ResolvedAction::Copy(from, to, len, has_raise) => {
                 let from = self.prefetch_source(from, lent, len);
-                // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
-                // job's lie elsewhere.
+                // SAFETY: each range is either job memory, resolved for `len` bytes and still mapped, or a range that
+                // `part` or `part_mut` has checked to be inside a buffer lent by the caller. The job memory lies
+                // outside of these buffers.
                 unsafe {
                     match to {
                         ResolvedOperand::Mapped(to) if has_raise => {

@@ -1,75 +1,77 @@
-//! What the steps of an execution are to be: by addresses and numbers of signals, before they are looked up.
+//! Specifications of the steps of an execution. They name global addresses and signal numbers, which the executor
+//! resolves to mapped memory.
 
 use crate::base::Rank;
 use crate::segment::GlobalAddress;
 
-/// Where a step reads or writes.
+/// The memory that a step reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operand {
-    /// In memory of the job.
+    /// Job memory at this address.
     At(GlobalAddress),
-    /// In one of the buffers that the call lends: its number, and the offset in it.
+    /// A buffer that the call lends: the buffer's number, and an offset in it.
     CallBuffers(usize, u64),
-    /// In what a rank lends to its call first, and shows by the [`ExposedBuffer`](super::ExposedBuffer) at that
-    /// address: the offset in it.
+    /// The first buffer that another rank's call lends. That rank exposes it by the
+    /// [`ExposedBuffer`](super::ExposedBuffer) at this address. The number is an offset in the buffer.
     ExposedBuffer(GlobalAddress, u64),
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepAction {
-    /// Nothing.
+    /// The step only waits and raises.
     Nothing,
-    /// Moves so many bytes; one of the places at least is this rank's.
+    /// Copies from the first operand to the second: the number of bytes. At least one operand is memory of this rank.
     Copy(Operand, Operand, u64),
-    /// Combines so many bytes of values with those at the second place, in the caller's memory: behind them, or in
-    /// front.
+    /// Combines the values at the first operand into those at the second, which the call must lend: the number of
+    /// bytes, and true if the values at the first operand are the left ones.
     Combine(Operand, Operand, u64, bool),
 }
 
-/// A number that grows: from the first pass through the execution on, by as much in each.
+/// A number that grows by the same amount in each pass through the execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerStart {
-    /// In the first pass.
+    /// The number in the first pass.
     pub first: u64,
-    /// More in each.
+    /// What each further pass adds.
     pub more: u64,
 }
 
-/// A word of job memory behind what lies in the same line, and the number that it has when that is there. It is stored
-/// before any signal is raised that tells of it, and is something else until then.
+/// An inline flag: a word of job memory in the same cache line as the data that it announces. The writer stores the
+/// number of the pass's data into it after the data, and before it raises a signal that announces them. Until then
+/// the word has another value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlagSpec {
-    /// The word.
+    /// Address of the word.
     pub at: GlobalAddress,
-    /// Its number.
+    /// Number that marks the data of a pass.
     pub number: PerStart,
 }
 
-/// That a signal of the own rank has come so far.
+/// The condition for which a step waits: a signal of this rank has reached a count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitSpec {
-    /// Its number.
+    /// Number of the signal.
     pub signal: u32,
-    /// How far.
+    /// The count that the signal must reach.
     pub count: PerStart,
-    /// The one rank that raises it.
+    /// The only rank that raises the signal.
     pub by: Rank,
-    /// The seal of what the step takes then: who sees it need not look at the signal.
+    /// The inline flag of the data that the step reads. A rank that sees the flag need not read the signal.
     pub flag: Option<FlagSpec>,
 }
 
-/// A step.
+/// A step: it waits, acts, sets an inline flag and raises signals, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StepSpec {
-    /// What it waits for.
+    /// The condition for which the step waits.
     pub wait: Option<WaitSpec>,
-    /// What it does then.
+    /// The action after the wait.
     pub action: StepAction,
-    /// The seal that it puts behind what it has laid out.
+    /// The inline flag that the step sets after the action, in the cache line of the bytes that it wrote.
     pub flag: Option<FlagSpec>,
-    /// The signals that it raises then, of other ranks, and by how much they are up since the execution was made:
-    /// nobody else raises them.
+    /// The signals of other ranks that the step raises last. Each has the total by which it is then higher than when
+    /// the execution was made. No other rank raises them.
     pub raises: Vec<(GlobalAddress, PerStart)>,
 }
 

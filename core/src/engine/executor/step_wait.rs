@@ -1,25 +1,27 @@
-//! How an execution waits, and who has the processor meanwhile where ranks share processors.
+//! How an execution waits, and which rank gets the processor meanwhile if ranks share processors.
 //!
-//! There the number of turns decides: a switch between two processes takes longer than most steps. A rank that waits
-//! offers its processor at once if one of those that it waits for needs this very one; else it looks for about as long
-//! as a switch takes, because to be switched out and in again for nothing takes two.
+//! If they do, the number of context switches decides the time, because a switch between two processes takes longer
+//! than most steps. A rank that waits yields its processor at once if a rank that it waits for needs this very
+//! processor. Otherwise it spins for about as long as a switch takes, because being switched out and in again for
+//! nothing costs two switches.
 //!
-//! A rank whose last call ended with giving something offers it at once, too. Who shares its processor has something
-//! to do now, and is ready for what comes next when that comes: in a row of broadcasts whose root goes around, the next
-//! but one gets its turn while the next gives, and not after it.
+//! A rank whose last call ended by providing data yields at once, too. The rank that shares its processor can use the
+//! data now, and will then be ready for the next call. For example, in a row of broadcasts with rotating roots, the
+//! root after the next one runs while the next root provides its data, and not after that.
 
 use super::ResolvedStep;
 use crate::base::{Rank, Result};
 use crate::engine::worker::Worker;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often a thread offers its processor before it sees to everything else, where ranks share processors.
+/// How often a thread yields its processor before it makes progress on its other work, if ranks share processors.
 const OFFERS: u32 = 8;
-/// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
+/// How often a thread reads the awaited word before each yield, if a rank on another processor is to raise it. This
+/// takes about as long as a context switch.
 const LOOKS_BEFORE_OFFER: u32 = 100;
 
-/// Whether a call of a rank ended with giving something, and it has not waited for its turn since. A hint: threads that
-/// note it at the same time lose nothing.
+/// Set when a call of this rank has ended by providing data; cleared by its next wait on a shared processor. It is
+/// only a hint: if several threads change it at the same time, nothing is lost.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct YieldHint(AtomicBool);
 
@@ -36,7 +38,7 @@ impl YieldHint {
     }
 }
 
-/// Looks so often whether it is so; whether it was.
+/// Evaluates `is_so` up to `looks` times, until it returns true. Returns true if it did.
 #[inline]
 fn spins_until(looks: u32, is_so: impl Fn() -> bool) -> bool {
     (0..looks).any(|_| {
@@ -49,7 +51,7 @@ fn spins_until(looks: u32, is_so: impl Fn() -> bool) -> bool {
 }
 
 impl Worker {
-    /// Waits for what the first of these steps waits for.
+    /// Waits until the wait condition of the first of these steps is met.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_step(
@@ -78,8 +80,8 @@ impl Worker {
         self.wait(&wait.condition(pass), None, call)
     }
 
-    /// Whether one of the ranks that are waited for before these steps tell others anything needs this very processor
-    /// to go on.
+    /// Returns true if one of the ranks on which these steps wait before they next raise a signal needs this very
+    /// processor to go on.
     fn needs_this_processor(&self, steps: &[ResolvedStep], pass: u64) -> bool {
         let is_near = |step: &ResolvedStep| {
             let unmet = step.wait.as_ref().filter(|wait| !wait.is_over_now(pass));
@@ -89,7 +91,7 @@ impl Worker {
         steps[..first_raise.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
-    /// Whether another rank of the job was last seen on this very processor.
+    /// Returns true if another rank of the job was last seen on this very processor.
     fn shares_its_processor(&self) -> bool {
         let mut others = (0..self.size() as u32).map(Rank).filter(|&rank| rank != self.rank());
         others.any(|rank| self.platform().shares_processor(rank))

@@ -1,12 +1,12 @@
-//! A program as its own rank runs it: every address found beforehand.
+//! The commands of a repeating queue, compiled for the queue's own rank: all addresses are resolved beforehand.
 #![allow(unsafe_code)]
-//! Unsafe: copies between places of job memory that the fabric named when the program was made; what is freed stays
-//! mapped while the fabric lives, and the machine keeps that.
+//! Unsafe: copies between ranges of job memory that the fabric resolved when the queue was made. The fabric keeps
+//! them mapped while it lives, also after they are freed, and the worker keeps the fabric.
 //!
-//! Whoever runs a queue reads a command out of its lines, looks for the queue, the memory and the signals that it
-//! names, and books what is under way. A rank that runs a program of its own knows all that. It takes the lease as
-//! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it
-//! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
+//! The ordinary code in `command_queue/run` decodes each command, looks up the queue, the memory and the signals that
+//! the command names, and records commands in flight. For a repeating queue of its own, a rank looks all this up
+//! once. It takes the lease like any other rank, and updates the queue's position and counts like any other, so any
+//! rank can go on from there. It leaves the rest, such as a long copy or a poisoned signal, to the ordinary code.
 
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -23,18 +23,18 @@ use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Most bytes that are copied so: longer copies others may help with.
+/// Most bytes that a compiled copy moves. Other ranks may help with longer copies.
 const SHORT: u64 = 8 * 1024;
 
-/// The commands of a program in their order.
+/// The compiled commands of a repeating queue, in order.
 #[derive(Debug)]
 pub(in crate::engine::command_queue) struct CompiledCommands {
     /// The signal that counts starts.
     starts: DirectCell,
     steps: Box<[CompiledStep]>,
-    /// Which of them begins at each line.
+    /// For each line of the ring, the index of the step whose command is there.
     at_line: Box<[u32]>,
-    /// Bytes that are moved or combined in a start.
+    /// Number of bytes that a start copies or combines.
     moved: u64,
 }
 
@@ -42,13 +42,13 @@ pub(in crate::engine::command_queue) struct CompiledCommands {
 struct CompiledStep {
     lines: u64,
     wait: Option<CompiledWait>,
-    /// Whoever raises what it waits for leaves it to this rank.
+    /// A rank that raises the awaited signal leaves the step to this rank.
     is_left_to_owner: bool,
     action: CompiledAction,
     effects: [Option<Effect>; 2],
 }
 
-/// What a step waits for: a threshold that grows with each pass.
+/// The condition for which a step waits: a signal has reached a threshold that grows with each pass.
 #[derive(Debug)]
 struct CompiledWait {
     cell: DirectCell,
@@ -63,7 +63,7 @@ enum CompiledAction {
         from: NonNull<u8>,
         to: NonNull<u8>,
         len: usize,
-        /// To another rank's memory.
+        /// True if the destination is another rank's memory.
         is_outward: bool,
     },
     Reduce {
@@ -72,11 +72,11 @@ enum CompiledAction {
         len: usize,
         how: Reduction,
     },
-    /// Something for the common way.
+    /// Anything else: the ordinary code runs it.
     Other,
 }
 
-// SAFETY: pointers to shared memory that is mapped while the machine lives.
+// SAFETY: pointers to shared memory that stays mapped while the fabric lives.
 unsafe impl Send for CompiledAction {}
 // SAFETY: as above.
 unsafe impl Sync for CompiledAction {}
@@ -89,7 +89,7 @@ impl CompiledWait {
     }
 }
 
-/// Bytes that a command moves or combines.
+/// Returns the number of bytes that a command copies or combines.
 fn moved_by(encoded: &EncodedCommand) -> u64 {
     match Command::decode(encoded).map(|command| command.action) {
         Some(Action::Copy { len, .. } | Action::Reduce { len, .. }) => len,
@@ -98,23 +98,24 @@ fn moved_by(encoded: &EncodedCommand) -> u64 {
 }
 
 impl CompiledCommands {
-    /// Bytes that are moved or combined in a start.
+    /// Returns the number of bytes that a start copies or combines.
     #[inline]
     pub(in crate::engine::command_queue) fn moved(&self) -> u64 {
         self.moved
     }
 
-    /// One more start. Only the program's rank starts it, one start after the other.
+    /// Counts one more start. Only the queue's rank starts it, one start after the other.
     #[inline]
     pub(in crate::engine::command_queue) fn start(&self) {
         let count = self.starts.counter().load(Ordering::Relaxed);
-        // Whoever has the lease sees it, or is called by who starts it (SYNC lease).
+        // The lease holder sees the new count, or finds the mark that the starting thread leaves (SYNC lease).
         self.starts.counter().store(count.wrapping_add(1), Ordering::Release);
     }
 }
 
 impl Worker {
-    /// The program of those commands as its own rank runs it, where it reaches all that they name by loads and stores.
+    /// Compiles the commands of a repeating queue for the queue's own rank. Returns `None` if the rank does not reach
+    /// signals by loads and stores, or if it records a trace.
     pub(in crate::engine::command_queue) fn compile_commands(
         &self,
         commands: &[EncodedCommand],
@@ -123,7 +124,7 @@ impl Worker {
     ) -> Result<Option<CompiledCommands>, Cause> {
         let SignalCell::Direct(starts) = self.fabric().own_signal(starts)? else { return Ok(None) };
         if !self.reaches_words() || self.recorder().is_some() {
-            return Ok(None); // a trace tells of all that happens
+            return Ok(None); // the ordinary code records events for the trace
         }
         let mut at_line = Vec::new();
         let (mut steps, mut moved) = (Vec::new(), 0);
@@ -191,8 +192,8 @@ impl Worker {
         }
     }
 
-    /// Runs what can be run of a program of this rank's own, unless somebody else is at it. Whether anything was run:
-    /// whoever asks asks again.
+    /// Runs the steps of a queue of this rank that need not wait, unless the lease is held. Does not mark a held
+    /// lease if no command is in flight, because the caller will call again. Returns true if anything was run.
     #[inline]
     pub(in crate::engine::command_queue) fn run_unless_leased(
         &self,
@@ -204,7 +205,8 @@ impl Worker {
         (!is_usual || queue.lease().snapshot().is_free()) && self.run_or_mark_lease(repeating, compiled)
     }
 
-    /// The same, but whoever else is at it goes on then.
+    /// Runs the steps of a queue of this rank that need not wait. If the lease is held, marks it, so that its holder
+    /// runs the queue again. Returns true if anything was run.
     #[inline]
     pub(in crate::engine::command_queue) fn run_or_mark_lease(
         &self,
@@ -229,7 +231,7 @@ impl Worker {
         moved
     }
 
-    /// Whether the next step may be run now.
+    /// Returns true if the next step is released by a start, and its signal has reached the threshold or is poisoned.
     #[inline]
     fn next_step_can_run(&self, resolved: &ResolvedQueue<'_>, compiled: &CompiledCommands) -> bool {
         let queue = &resolved.queue;
@@ -242,8 +244,8 @@ impl Worker {
         step.wait.as_ref().is_none_or(|wait| wait.is_over(pass) || self.is_poisoned(wait.cell))
     }
 
-    /// Whoever raises what the next step waits for looks at the program from now on, unless that is left to its rank.
-    /// Whether it has been raised meanwhile.
+    /// Arms the signal for which the next step waits, so that a rank that raises it runs the queue. Does nothing if
+    /// the step is left to the queue's rank. Returns true if the threshold was reached meanwhile.
     #[inline]
     pub(in crate::engine::command_queue) fn arm_next_wait(
         &self,
@@ -266,7 +268,7 @@ impl Worker {
         cell.control().poison_and_value().is_some()
     }
 
-    /// Runs steps until one has to wait, under the lease. False: there is something for the common way.
+    /// Runs steps until one must wait, under the lease. Returns false if the ordinary code must go on.
     #[inline]
     fn run_compiled(
         &self,
@@ -316,7 +318,7 @@ impl Worker {
             CompiledAction::Nothing => true,
             CompiledAction::Copy { from, to, len, is_outward } => {
                 let (from, to) = (from.as_ptr(), to.as_ptr());
-                // SAFETY: places of so many bytes in memory of the job that stay mapped.
+                // SAFETY: both ranges were resolved for `len` bytes of job memory, which stays mapped.
                 unsafe {
                     if is_outward {
                         self.store_policy().copy(from, to, len)
@@ -327,7 +329,7 @@ impl Worker {
                 copy::fence_after_copy(len);
                 true
             }
-            // SAFETY: places of so many bytes in memory of the job that stay mapped.
+            // SAFETY: both ranges were resolved for `len` bytes of job memory, which stays mapped.
             CompiledAction::Reduce { from, to, len, how } => unsafe {
                 self.reduce_between(from, to, len, how)
             },

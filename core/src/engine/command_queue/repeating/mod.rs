@@ -1,9 +1,9 @@
-//! Programs: commands that are prepared once, and run anew for each start.
+//! Repeating queues: commands that are prepared once and run again for each start.
 //!
-//! A program is a queue that begins anew, whose credit counts starts. Its commands run in their order, each when what
-//! it waits for at the head has come, which grows from pass to pass; so nothing is ever reset, and starting costs a
-//! raise. Whoever may run a queue may run it: the rank that starts it, one that raises a signal, one that waits, a
-//! helper.
+//! A credit signal counts the starts of such a queue. Its commands run in order. Each waits at the head of the queue
+//! until its signal has reached a threshold that grows with each pass, so nothing is ever reset, and a start is one
+//! raise of a signal. Any rank that may run queues may run it: the rank that starts it, a rank that raises a signal,
+//! a rank that waits, or a helper.
 
 pub(super) mod compiled;
 
@@ -22,28 +22,29 @@ use crate::segment::layout::signal_offset;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often a thread that waits for programs offers its processor before it sees to everything else, where ranks share
-/// processors: as long as it may take until another rank's message is looked at.
+/// How often a thread that waits for repeating queues yields its processor before it makes progress on its other
+/// work, if ranks share processors. The thread does not read messages of other ranks meanwhile.
 const OFFERS: u32 = 8;
 
-/// A start that is about so many bytes is left to a helper that is awake: it notices in the time that fewer take.
+/// Bytes of a start from which on it is left to a helper that is awake. The helper notices the start in about the
+/// time in which this rank would copy this many bytes.
 const HELPER_BYTES_MIN: u64 = 2 << 10;
-/// To move or combine so many it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.
+/// Bytes of a start from which on a sleeping helper is woken. Waking takes about 5 us, in which 200 KiB are copied.
 const WOKEN_FROM: u64 = 256 << 10;
 
-/// A program of this rank's own.
+/// A repeating queue of this rank.
 #[derive(Debug)]
 pub struct RepeatingQueue {
     local: Arc<LocalQueue>,
     compiled: Option<CompiledCommands>,
 }
 
-/// How far an own signal has come when a start is over.
+/// The count that a signal of this rank has reached when a start is complete.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalTarget {
     /// The signal.
     pub cell: SignalCell,
-    /// What it has counted then.
+    /// Its count when the start is complete.
     pub threshold: u64,
 }
 
@@ -54,7 +55,8 @@ impl RepeatingQueue {
     }
 }
 
-/// Whoever raises that signal is told of the queue from now on. False: that has been so.
+/// Arms a signal for queue `number`, so that a rank that raises it runs the queue. Returns false if it was armed
+/// before.
 #[inline]
 fn arm(control: &SignalControl, number: u32) -> bool {
     let mark = control.armed_hint();
@@ -73,11 +75,11 @@ impl SignalTarget {
 }
 
 impl Worker {
-    /// Makes a program of those commands. Each raise of the own signal `starts` by one lets `per_start` of them run;
-    /// all of them are as many starts in a row, after which they begin anew.
-    ///
-    /// Errors: there is no room for it; a command is wrong in itself. It lasts until
+    /// Makes a repeating queue of `commands`. Each raise of this rank's signal `starts` by one lets the next
+    /// `per_start` commands run. After the last command the first one follows again. The queue lasts until
     /// [`drop_repeating_queue`](Worker::drop_repeating_queue).
+    ///
+    /// Errors: there is no room for the queue, or a command is invalid.
     pub fn make_repeating_queue(
         &self,
         commands: &[EncodedCommand],
@@ -93,19 +95,19 @@ impl Worker {
         Ok(RepeatingQueue { local, compiled })
     }
 
-    /// Takes a program down.
+    /// Removes a repeating queue.
     pub fn drop_repeating_queue(&self, repeating: &RepeatingQueue) {
         self.drop_queue(&repeating.local);
     }
 
-    /// How far a signal of this rank's own has come.
+    /// Returns the count of a signal of this rank.
     pub fn count_of_own(&self, signal: u32) -> u64 {
         self.fabric().read_signal(GlobalAddress::new(self.rank(), signal_offset(signal)))
     }
 
-    /// Starts programs that count their starts by that signal of this rank's own, which nobody else raises, and runs
-    /// what can be run at once, unless that is left to a helper: what they are about, here or elsewhere, has so many
-    /// `bytes`. One start after the other.
+    /// Starts repeating queues. `starts` is the signal of this rank that counts their starts; nobody else raises it.
+    /// Runs the commands that can run now, unless a helper is to do it. `bytes` is the number of bytes that the start
+    /// moves on this or another rank. Starts are made one after the other.
     #[inline]
     pub fn start_repeating_queues(
         &self,
@@ -128,7 +130,7 @@ impl Worker {
         }
     }
 
-    /// Whether what has just been started is much, here or elsewhere, and somebody else sees to it.
+    /// Returns true if the start moves many bytes, here or elsewhere, and another thread will run the queues.
     #[inline]
     fn is_left_to_helper(&self, queues: &[RepeatingQueue], bytes: u64) -> bool {
         let moved =
@@ -137,14 +139,16 @@ impl Worker {
         bytes.max(moved) >= HELPER_BYTES_MIN && self.finds_poller(moved >= WOKEN_FROM)
     }
 
-    /// Whether somebody looks at this rank's queues, perhaps woken for that.
+    /// Returns true if a thread polls this rank's queues. If none does and `wakes` is true, wakes a helper, and
+    /// returns true if one was woken.
     #[inline(never)]
     fn finds_poller(&self, wakes: bool) -> bool {
         fence(Ordering::SeqCst); // SYNC serving
         self.commands().directory().poll_state.is_polled() || wakes && self.wakes_helper()
     }
 
-    /// Runs what can be run now of programs of this rank's own, as far as they are at hand. Whether anything was.
+    /// Runs the commands of repeating queues of this rank that can run now, if the queues are compiled. Returns true
+    /// if any was run.
     #[inline]
     pub fn run_repeating_queues(&self, queues: &[RepeatingQueue]) -> bool {
         let run = |repeating: &RepeatingQueue| {
@@ -153,15 +157,17 @@ impl Worker {
         queues.iter().fold(false, |moved, repeating| moved | run(repeating))
     }
 
-    /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on.
-    /// Whose look it was that came too early for the start, another's or this, is called.
+    /// Runs those commands of a just started queue that need not wait. Then arms the signal for which the next
+    /// command waits, so that a rank that raises it goes on. A lease holder may have read the count of starts too
+    /// early; the mark on the lease makes it run the queue again.
     #[inline]
     fn begin(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
         self.run_or_mark_lease(repeating, compiled);
         self.arm_and_run(repeating, compiled);
     }
 
-    /// Whoever raises what a program of this rank's own waits for looks at it from now on.
+    /// Arms the signal for which the next command of a queue waits. Runs the queue if the threshold was reached
+    /// meanwhile.
     #[inline]
     fn arm_and_run(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
         if self.arm_next_wait(repeating, compiled) {
@@ -169,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// The same of programs.
+    /// Calls `arm_and_run` for each queue that is compiled.
     #[inline]
     fn arm_all(&self, queues: &[RepeatingQueue]) {
         for repeating in queues {
@@ -177,7 +183,8 @@ impl Worker {
         }
     }
 
-    /// Waits until all those milestones are reached, and runs those programs meanwhile. A long wait asks that watch.
+    /// Waits until all targets are reached, and runs the queues meanwhile. A long wait calls the probe of number
+    /// `wait_probe`.
     #[inline]
     pub fn wait_for_repeating_queues(
         &self,
@@ -202,7 +209,8 @@ impl Worker {
         })
     }
 
-    /// Whether it has happened before everything else that this rank sees to must be looked at.
+    /// Runs the queues and spins. Returns true if the targets were reached, and false when this rank must make
+    /// progress on its other work.
     fn spins_until_reached(&self, queues: &[RepeatingQueue], are_reached: &dyn Fn() -> bool) -> bool {
         let is_crowded = !self.platform().has_processor();
         let looks = if is_crowded { OFFERS } else { self.platform().spins() };
@@ -213,7 +221,7 @@ impl Worker {
             } else {
                 left -= 1;
                 if is_crowded {
-                    self.arm_all(queues); // who raises it has the processor
+                    self.arm_all(queues); // the rank that raises the signal has the processor, and can run the queue
                 }
                 self.platform().offer();
             }
@@ -224,9 +232,9 @@ impl Worker {
         false
     }
 
-    /// The queue begins anew, and what is next in it waits for a signal: whoever raises that is told to look, unless
-    /// that is left to the queue's rank. Whether it has been raised meanwhile. Where signals are out of reach all that
-    /// may ever be waited for is marked from the beginning.
+    /// Arms the signal that the next command of a session queue waits for, unless that command is left to the queue's
+    /// rank. Returns true if the threshold was reached meanwhile. Where this rank does not reach signals by loads and
+    /// stores, all signals that commands may wait for are armed from the beginning, so this function does nothing.
     #[inline]
     pub(in crate::engine::command_queue) fn arm_head(&self, resolved: &ResolvedQueue<'_>) -> bool {
         resolved.queue.cycle().is_some() && self.reaches_words() && self.arm_next(resolved)
@@ -245,7 +253,7 @@ impl Worker {
             && resolved.trigger_outcome(self, trigger).is_some()
     }
 
-    /// Whether all that was started of a program has been run.
+    /// Returns true if all commands that starts have released are complete, and nobody holds the lease.
     pub fn has_run_all(&self, repeating: &RepeatingQueue) -> bool {
         let queue = repeating.local.queue();
         let started = queue.credit().map_or(0, |credit| self.count_of_own(credit));

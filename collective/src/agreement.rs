@@ -1,11 +1,12 @@
-//! How the members of a communicator come to choose alike.
+//! Makes all members of a communicator choose algorithms by the same data.
 //!
-//! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
-//! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a helper, all
-//! have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many
-//! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
-//! one afterwards know it already. Costs an exchange of 40 bytes, once.
+//! Members may start with different data: each node has its own tuning file, and a rank may have been started without
+//! one. Before the first plan of a communicator, an allgather gives each member the data of all members, and all
+//! derive one [`Selection`] from them. If costs differ, all use the built-in costs. If any member has a helper, all
+//! compile their plans for a helper. Of the numbers of ranks per processor that members see, the least counts; if all
+//! members are bound to processors, it is limited to the number of members bound to one processor. If different
+//! algorithms are forced, no plan is made. Communicators that are split from this one afterwards inherit the result.
+//! Cost: one exchange of 40 bytes per member.
 
 use crate::Communicator;
 use bytemuck::{Pod, Zeroable};

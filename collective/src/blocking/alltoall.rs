@@ -1,5 +1,5 @@
-//! A block of everybody's for everybody: each gives each its block, in an order in which nobody is asked by two at
-//! once.
+//! Alltoall: each member sends a block to each other member. In step k it sends to the member k places after it and
+//! receives from the member k places before it, so that no member receives from two at once.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;

@@ -1,8 +1,8 @@
-//! A barrier: in a round each member tells several others and hears of as many, ever further away; after
-//! ceil(log8 P) rounds each has heard of all.
+//! Barrier by dissemination: in each round a member sends to up to seven members and receives from up to seven, at
+//! distances that grow by a factor of eight. After ceil(log8 P) rounds each member knows that all have arrived.
 //!
-//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); with several partners a round:
-//! Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); with several partners a
+//! round: Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
 
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::{Communicator, RADIX};

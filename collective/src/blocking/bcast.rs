@@ -1,4 +1,4 @@
-//! Broadcast along a tree.
+//! Broadcast by messages along a k-nomial tree.
 
 use crate::blocking::knomial_tree::KnomialTree;
 use crate::cached::schedule_cache::CallKind;

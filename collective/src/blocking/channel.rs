@@ -1,8 +1,8 @@
-//! How the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
-//! the program meets.
+//! Carries the steps of a collective call as messages of a context that only the communicator's collectives use, so
+//! that they never match a message of the program.
 //!
-//! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
-//! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
+//! A message of one cache line goes to a preposted receive. A longer message is announced there first, with its
+//! length. So two members that disagree about the length of a step both get an error instead of waiting for ever.
 
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Error, Rank, Result};

@@ -1,4 +1,4 @@
-//! Gathers: up a tree to the root; to all members by Bruck's algorithm, with several partners a round.
+//! Gather up a tree to the root; allgather by Bruck's algorithm, with several partners a round.
 //!
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems" (1997).

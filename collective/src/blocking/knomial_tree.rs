@@ -1,8 +1,8 @@
-//! A tree over the places of members, each with up to seven children a level: place 0 is its root, and the part of the
-//! tree below a place is the places that follow it.
+//! A k-nomial tree over places: each place has up to seven children a level, place 0 is the root, and the subtree of
+//! a place is the places that follow it.
 //!
-//! Wide rather than deep: a member that tells seven others waits for none of them, but each level costs a hand-over,
-//! and where ranks share processors a switch.
+//! The tree is wide rather than deep. A member sends to seven others without waiting for any of them, but each level
+//! costs one message latency, and a context switch where ranks share processors.
 
 use crate::communicator::RADIX;
 

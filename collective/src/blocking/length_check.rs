@@ -1,8 +1,8 @@
-//! How two members that exchange blocks find out, both of them, that they disagree about a length.
+//! Lets two members that exchange blocks both find out that they disagree about a length.
 //!
-//! Only who gives a block and who gets it know how long it is, each for itself. So each tells each of its partners
-//! first how long the blocks between the two are, as it knows it, in a message that fits in a line; no block is on its
-//! way then. Costs a hand-over more than the blocks alone.
+//! Only the sender and the receiver of a block know its length. So each member first sends the lengths that it
+//! expects to each of its partners, in a message of one cache line, before any block is sent. This costs one message
+//! latency more than the blocks alone.
 
 use crate::communicator::Communicator;
 use bytemuck::{Pod, Zeroable};

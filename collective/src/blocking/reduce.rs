@@ -1,9 +1,9 @@
-//! Reductions: a tree towards the first member, and from there to the root. For all members: where the values are few
-//! and the members, too, everyone tells everyone; where only the values are few, recursive doubling; else a tree and a
-//! broadcast.
+//! Reductions. Reduce goes up a tree to the first member, and from there to the root. Allreduce has three algorithms:
+//! few values of few members are sent by each to all; few values of more members go by recursive doubling; many
+//! values are reduced to the first member and then broadcast.
 //!
-//! Values are always combined in the order of the members they come from, lower first, and in the same grouping on
-//! every member: the result is the same to the bit everywhere, and operations that do not commute are right.
+//! Values are always combined in the order of their members, lower first, and in the same grouping on every member.
+//! So the result is equal to the bit everywhere, and operations that do not commute are correct.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 

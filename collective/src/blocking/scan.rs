@@ -1,5 +1,5 @@
-//! Scans: what the values of the members up to each come to, by doubling: in round k a member knows of itself and those
-//! 2^k - 1 before it, and hears of as many more.
+//! Scan and exscan (prefix reductions) by doubling: before round k a member has combined its own values with those of
+//! the 2^k - 1 members before it, and in the round it receives the combined values of 2^k more.
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 

@@ -1,4 +1,5 @@
-//! Scatters: the root gives each its block. And of what all values come to, each gets its block.
+//! Scatter, in which the root sends each member its block; and reduce_scatter, in which each member gets its block of
+//! the combined values.
 
 use crate::blocking::reduce::{CombinerRef, byte_combiner};
 use crate::cached::schedule_cache::CallKind;

@@ -1,5 +1,5 @@
-//! Calls with blocks that differ in length. Each member says what it gives and what it gets; what two say of a block
-//! must agree.
+//! Calls whose blocks differ in length. Each member gives the lengths of what it sends and receives; the two members
+//! that exchange a block must give equal lengths for it.
 
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;

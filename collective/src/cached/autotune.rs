@@ -1,12 +1,15 @@
-//! Two ways for calls of two members that move much: one lays it out where both reach it, or each shows the other what
-//! is lent to it (`algorithm/bcast/split_copy.rs`).
+//! Chooses at run time between two variants for long calls of two members: the root copies the values into memory
+//! that both map, or each member exposes its buffer to the other (`algorithm/bcast/split_copy.rs`).
 //!
-//! Nothing is copied twice where it is shown, but each copy is a call of the system, which must let one process at the
-//! other's memory. Which is quicker depends on how far processors are from each other, and changes with that. So once
-//! a kind of calls has been made often both ways are timed, for some calls each; whenever its calls have doubled since,
-//! again. What counts is how long it takes from each call to the next, for who gives is soon through with a call, and
-//! waits in the next; but for the longest third of them, in which a processor was taken away, say; and on the member
-//! for which that is more. All members count the same calls, and hear the same times.
+//! With exposed buffers nothing is copied twice, but each copy is a system call that must get access to the memory of
+//! another process. Which variant is faster depends on the distance of the two processors, and changes when they
+//! change. So both variants are timed for some calls, for the first time when a kind of calls is frequent, and again
+//! whenever its number of calls has doubled.
+//!
+//! The time is measured from each call to the next, because a member that sends is soon through with a call and waits
+//! in the next one. The longest third of the times is left out, because a processor may have been preempted in them.
+//! Of the two members, the slower one counts. Both members count the same calls and compare the same times, so they
+//! decide alike.
 
 use crate::cached::schedule_cache::{CachedSchedule, CallKind};
 use crate::communicator::Communicator;

@@ -1,4 +1,5 @@
-//! A communicator: members that exchange messages and make collective calls, each named by its place among them.
+//! A communicator: an ordered group of members that exchange messages and make collective calls. A member is named by
+//! its place in the group.
 
 use super::agreement::Agreed;
 use super::current_call::{CallWord, CurrentCall, call_on};

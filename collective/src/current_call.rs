@@ -1,7 +1,7 @@
-//! What a collective call is called: for errors, traces, and whoever asks what a rank waits for.
+//! Names the collective call that a rank is in, for errors, traces and `tasuki ps`.
 //!
-//! The mark of a communicator that a call is under way says in the same word which one. So a wait of one of its steps,
-//! which knows no more than the communicator, tells the call that the program made, and a call costs no more for it.
+//! One word of the communicator says that a call is under way, and which one. So a wait inside a step of the call,
+//! which knows only the communicator, can name the call that the program made, at no extra cost for the call.
 
 use crate::cached::schedule_cache::CallKind;
 use std::sync::atomic::{AtomicU64, Ordering};

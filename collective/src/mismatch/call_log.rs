@@ -1,16 +1,17 @@
-//! Which calls members are in: who waits long looks whether all are in the same.
+//! Records the last calls of each member, so that a member that waits long can check that all are in the same call.
 //!
-//! Messages find members that disagree about a call, unless all wait for each other. Steps that were arranged move what
-//! they move, whatever others do: one that came with another length, or to another call, would wait for what never
-//! comes, and its partners, too. So each member notes its calls where others can read them, in words of its own memory:
-//! a number, which counts calls on the communicator, and what the call is. A member that has waited for long compares.
-//! On the communicator of all ranks, whose words have the same numbers everywhere, that is so from the first call on;
-//! on others from the first steps that are arranged, when members tell each other where their words are.
+//! Messages find members that disagree about a call, unless all wait for each other. Compiled steps do not: a member
+//! that came with another length, or to another call, would wait for ever, and so would its partners. So each member
+//! records its calls in words of its own memory that others can read: the number of the call on the communicator, and
+//! its kind. A member that has waited long compares the words. On the communicator of all ranks, whose words have
+//! equal numbers on all ranks, this works from the first call on. On other communicators it works from the first
+//! compiled schedule on, because the members then exchange the numbers of their words.
 //!
-//! Where two members have a root both may be wrong and wait for nothing: each gives what nobody takes. So now and then
-//! a member of two compares without having waited, too.
+//! If two members both take themselves for the root, neither waits: each sends what nobody receives. So with two
+//! members, a member also compares now and then without having waited.
 //!
-//! Words are written by their member and read by others at any time, each by itself: they order nothing.
+//! Each word is written by its member and read by others at any time, independently of other words. The words order
+//! no other memory accesses.
 
 use crate::cached::schedule_cache::CallKind;
 use std::fmt;

@@ -1,16 +1,19 @@
-//! Which calls members are in, where they do not reach each other's words: who waits long tells the member after it.
+//! Finds members in different calls where members cannot read each other's words: a member that waits long notifies
+//! the member after it.
 //!
-//! Steps that the network does by itself find nobody who is in another call, or has left; and who waits for messages
-//! does not find those who wait for the network. So each member counts its calls, as
-//! for the [call_log](crate::mismatch::call_log), and one whose wait has become a long one says in a line of the next
-//! member's which call it is in, and which ones it was in before; one that leaves, or that has failed in a call of the
-//! network's, says that. Who waits and reads of another call than its own, or of a member that will never come to its
-//! own, ends with that. It hands what it has read on, and so does everybody who reads of a member that has left or
-//! failed, and waits: so all hear of it that wait in calls of the communicator, one after the other. A member that
-//! waits elsewhere hands it on when it waits in its next call.
+//! The collectives of the network do not find a member that is in another call or has left, and a member that waits
+//! for messages does not find those that wait for the network. So each member counts its calls, as for the
+//! [call_log](crate::mismatch::call_log). When it has waited long, it writes its present call and the calls before it
+//! into a line of the next member. A member that leaves, or has failed in a call of the network, writes that. A
+//! member whose wait reads of a different call than its own, or of a member that will never come to its call, ends
+//! with an error.
 //!
-//! Two lines of each member: one for what the member before it says of itself, one for what it hands on. Costs one line
-//! written in a long wait, nothing in others.
+//! It passes on what it has read, and so does each waiting member that reads of a member that has left or failed. So
+//! the notice reaches all members that wait in calls of the communicator, one after the other. A member that waits
+//! elsewhere passes it on when it waits in its next call.
+//!
+//! Each member has two lines: one for the notices of the member before it, one for notices that the member before
+//! passes on. The cost is one line written in a long wait, and nothing in other waits.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};

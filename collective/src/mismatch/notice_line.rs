@@ -1,4 +1,4 @@
-//! A line of another member's that one member alone writes.
+//! A payload signal of another member that only this member writes.
 
 use bytemuck::NoUninit;
 use std::sync::atomic::{AtomicU64, Ordering};

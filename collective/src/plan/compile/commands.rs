@@ -1,8 +1,9 @@
-//! A part as commands: each queue of a schedule becomes a program of the rank's engine.
+//! Compiles a part to commands: each queue of a schedule becomes a repeating queue.
 //!
-//! Buffers that take turns have another address in each start, so as many starts are written out, one behind the other,
-//! as it takes until all of them are back at the first. What a step waits for is a threshold of a signal that grows
-//! with each pass through the program, from where the signal stood when the plan was made.
+//! A buffer with several copies that are used in turn has another address in each start. So the commands of several
+//! starts are compiled one after the other, until all buffers are back at their first copy. A command waits for a
+//! threshold of a signal. The threshold grows each time the queue repeats, from the value that the signal had when
+//! the plan was made.
 
 use crate::plan::setup::layout::{PlacedPart, common_multiple};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
-//! What is so little that its seal fits into the same line: who takes it sees by the seal that it is there.
+//! Finds data that are short enough for an inline flag, so that the receiver sees in their own cache line that they
+//! have come.
 //!
-//! A line moves between processors as a whole. Bytes in one and the signal that tells of them in another are two moves;
-//! where a rank lays out one line in a start, and tells of nothing else by the same signals, the number of the start
-//! behind the bytes says the same.
+//! A cache line moves between processors as a whole. Data in one line and a signal in another are two transfers. If a
+//! rank copies in one line in a start, and announces nothing else by the same signals, the number of the start
+//! written behind the data announces them as well.
 
 use crate::plan::compile::steps::AllParts;
 use crate::plan::setup::layout::PlacedPart;

@@ -1,9 +1,10 @@
-//! Which steps are left to their rank.
+//! Chooses the steps that are left to their own rank.
 //!
-//! Who raises a signal sees to it that what waits for it goes on, also on a rank that computes. That is in vain where
-//! nobody else waits for what follows: a value that arrived is put where its rank finds it when it asks. Such a step is
-//! run by its rank when it waits, and the raise costs no more than a raise. A place that is free again is nothing that
-//! anybody hurries for, as long as it is needed in a later start only: to that start the rank has to come itself.
+//! A rank that raises a signal also runs the commands that wait for it, even if their owner computes. That is of no
+//! use if nobody else waits for the result: for example, data that have arrived are copied to where their rank reads
+//! them later. Such a step is run by its rank when it waits, and the raise costs no more than a raise. A buffer that
+//! is free again is not urgent either if only a later start needs it, because the rank itself must come to that
+//! start.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::setup::layout::PlacedPart;

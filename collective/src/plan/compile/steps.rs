@@ -1,8 +1,8 @@
-//! A part as a walk: the steps of a call, in memory that it lends.
+//! Compiles a part to the steps of an execution, which works on buffers that a call lends.
 //!
-//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody
-//! reads or writes the data of another rank, unless there are two, who show them to each other. What only this rank
-//! itself raises is over when the step that raises it is, so nothing waits for it.
+//! The schedule must have one queue for each rank, and each signal must be raised by one rank only. No rank reads or
+//! writes the data of another, unless there are two ranks that expose their buffers to each other. If this rank
+//! itself raises a signal, nothing waits for it: the step that raises it is complete before the next step begins.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::compile::inline_flag::{FLAG_OFFSET, FlaggedBuffer};

@@ -1,9 +1,9 @@
-//! Plans that were dropped: their memory stays until nobody can reach it any more.
+//! Keeps the memory of dropped plans until no member can reach it any more.
 //!
-//! A plan is over for the group when all members have dropped it and all that they had started of it has been run.
-//! Plans have numbers, the same on all members, because they are made together; so one word from each says which of
-//! the 64 that follow the last one known to be over it has done with. The words travel with what members tell each
-//! other when they make the next plan, or when they [quiesce](crate::Communicator::quiesce).
+//! A plan can be freed when all members have dropped it and all starts of all members have run. Plans are made
+//! together and so have equal numbers on all members. Each member publishes one word: bit n says that it needs no
+//! more the n-th of the 64 plans after the last one that all have freed. The words travel in the exchange for the
+//! next plan, or in [quiesce](crate::Communicator::quiesce).
 
 use crate::plan::PlanState;
 use std::collections::BTreeMap;

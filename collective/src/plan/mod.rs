@@ -1,8 +1,9 @@
-//! Plans: schedules that members have prepared, to be started any number of times.
+//! Plans: schedules that members have prepared together and can start any number of times.
 //!
-//! When it is made, each member lays out the buffers and signals of its part, tells the others where they are, and
-//! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
-//! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
+//! When a plan is made, each member allocates the buffers and signals of its part, tells the other members where they
+//! lie, and compiles its steps, to commands of repeating queues or to an execution. With repeating queues, a start
+//! raises one signal of the member. From there each command is run when its trigger is met, by whichever thread is
+//! there: the member in its calls, a peer that raised a signal, or a helper.
 
 pub(crate) mod compile;
 pub(crate) mod end;

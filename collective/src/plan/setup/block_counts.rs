@@ -1,5 +1,5 @@
-//! Counts of blocks that differ, where each member knows no more than its own and perhaps one knows all: each tells all
-//! others its own, and all draw the same conclusion from the same words.
+//! Agrees on block counts that differ between members, when each member knows only its own and perhaps one member, or
+//! each, knows all. An allgather gives every member the same words, from which all draw the same conclusion.
 
 use crate::communicator::Communicator;
 use crate::current_call::size;

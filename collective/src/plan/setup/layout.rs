@@ -1,5 +1,5 @@
-//! Where the buffers and signals of a rank's part lie: buffers one behind the other in a block of its memory, signals
-//! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
+//! The layout of a rank's part: its buffers lie one after the other in one block of its memory, and its signals have
+//! consecutive numbers. Any member computes an address on another rank from that rank's part and its [`PlanAddress`].
 
 use crate::plan::compile::owner_only_steps::late_signals;
 use bytemuck::{Pod, Zeroable};

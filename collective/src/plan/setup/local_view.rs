@@ -1,6 +1,6 @@
-//! Plans of blocks that differ, as one member knows them: it tells each of its partners how long the blocks between the
-//! two are and where they lie, and knows nothing of those between others. So a member takes time and memory for its own
-//! blocks alone.
+//! Plans of blocks that differ in length, where a member knows only its own blocks: it exchanges the lengths and
+//! addresses of blocks with each of its partners, and knows nothing of blocks between others. So the time and memory
+//! that a member needs depend only on its own blocks.
 
 use crate::communicator::Communicator;
 use crate::exchange_blocks::{Partner, ranges};

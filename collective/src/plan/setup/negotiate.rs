@@ -1,5 +1,5 @@
-//! How something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
-//! to run, and nobody has it unless all have.
+//! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, tells all
+//! others where it lies, and compiles its steps. Either all members get the plan, or none.
 
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;

@@ -258,7 +258,7 @@ impl WaitProbe for CallNotices {
 }
 
 impl FinalizeHook for CallNotices {
-    /// Returns false until the end: other members may wait for this one until they read that it has left.
+    /// Always false: other members may wait for this one until they read that it has left, so it must announce that.
     fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }

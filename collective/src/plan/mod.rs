@@ -174,7 +174,7 @@ impl Communicator {
         loop {
             let dropped = self.dropped_by_all(&call)?;
             self.settle_all(&dropped, &call)?;
-            let word = self.lock_plans().word(); // the lock is not held during the exchange: plans may be dropped meanwhile
+            let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
             let words = self.allgather_steps(&[word]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
             if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {

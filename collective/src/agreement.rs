@@ -1,11 +1,12 @@
-//! How the members of a communicator come to choose alike.
+//! Makes all members of a communicator choose algorithms by the same data.
 //!
-//! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
-//! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a helper, all
-//! have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many
-//! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
-//! one afterwards know it already. Costs an exchange of 40 bytes, once.
+//! Members may start with different data: each node has its own tuning file, and a rank may have been started without
+//! one. Before the first plan of a communicator, an allgather gives each member the data of all members, and all
+//! derive one [`Selection`] from them. If costs differ, all use the built-in costs. If any member has a helper, all
+//! compile their plans for a helper. Of the numbers of ranks per processor that members see, the least counts; if all
+//! members are bound to processors, it is limited to the number of members bound to one processor. If different
+//! algorithms are forced, no plan is made. Communicators that are split from this one afterwards inherit the result.
+//! Cost: one exchange of 40 bytes per member.
 
 use crate::Communicator;
 use bytemuck::{Pod, Zeroable};
@@ -15,7 +16,7 @@ use tasuki_core::base::{Cause, Result};
 use tasuki_core::os::affinity;
 use tasuki_schedule::{CollectiveKind, CostParameters, Selection, Shape};
 
-/// What a member would choose by, and what all do, as soon as that is known.
+/// The data by which this member would choose, and those by which all choose, once they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agreed {
     own: Arc<Selection>,
@@ -23,7 +24,7 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    /// Whether this member is told to take that algorithm.
+    /// Returns true if this member is configured to use the algorithm of that name.
     pub(crate) fn is_forced(&self, collective: CollectiveKind, name: &str) -> bool {
         self.own.forced.of(collective).is_some_and(|algorithm| algorithm.name == name)
     }
@@ -33,18 +34,18 @@ impl Agreed {
     }
 }
 
-/// What each member tells all others.
+/// What each member sends to all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct MemberSelection {
-    /// Its costs, as a number.
+    /// Hash of its cost parameters.
     costs: u64,
-    /// What is forced on it, as a number.
+    /// Hash of the algorithms that are forced on it.
     forced: u64,
     per_processor: u64,
-    /// The processor that it is bound to, counted from 1; 0: to none.
+    /// The processor that it is bound to, counted from 1; 0 if it is not bound to one processor.
     bound: u64,
-    /// 1: nobody goes on with its plans but itself.
+    /// 1 if only the member itself runs its plans.
     has_no_helper: u64,
 }
 
@@ -63,8 +64,8 @@ fn number(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What all choose by who have told these words; or the first member whose word tells of other algorithms forced
-/// than the one before it.
+/// Returns the data by which all members choose that have sent these words; or, as the error, the first member with
+/// other forced algorithms than the member before it.
 fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Selection, usize> {
     let alike =
         |what: fn(&MemberSelection) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
@@ -78,8 +79,8 @@ fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Select
     Ok(Selection { costs, per_processor, has_no_helper, forced: own.forced.clone() })
 }
 
-/// How many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
-/// ranks than processors. No limit where one is not bound.
+/// Returns the number of members bound to the processor to which most are bound, but at least two, because there are
+/// more ranks than processors. Returns no limit if a member is not bound.
 fn most_bound(words: &[MemberSelection]) -> u64 {
     let mut bound: Vec<u64> = words.iter().map(|word| word.bound).collect();
     bound.sort_unstable();
@@ -88,8 +89,8 @@ fn most_bound(words: &[MemberSelection]) -> u64 {
 }
 
 impl Communicator {
-    /// What all members choose by, asked for the first time for a shape. Collective. Errors: other algorithms are
-    /// forced on another member; a member died, or left.
+    /// Returns the data by which all members choose. The first call exchanges them, for a plan of `shape`.
+    /// Collective. Errors: different algorithms are forced on another member; a member died or left.
     pub(crate) fn select(&self, shape: &Shape) -> Result<&Selection> {
         let agreed = &self.agreed;
         if let Some(all) = agreed.all.get() {
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn ranks_that_are_bound_count_who_shares_their_processor() {
-        // As a rank sees it that may use one processor alone.
+        // The data of a rank that may use only one processor.
         let own = Selection { per_processor: 5, ..Selection::default() };
         let of = |bound: &[&[usize]]| {
             let words: Vec<MemberSelection> =

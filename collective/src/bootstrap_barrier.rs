@@ -1,11 +1,12 @@
-//! A meeting of all ranks: a barrier that also finds out whether they agree.
+//! A barrier of all ranks that also finds out if they agree about some values.
 //!
-//! Dissemination: in round k each rank writes a line at the rank 2^k further on and waits for the one 2^k before
-//! it; after ceil(log2 P) rounds everybody has heard of everybody. The line carries what is known so far, the least
-//! and the largest value, which do not mind being told twice.
+//! Dissemination: in round k each rank writes a line at the rank 2^k places after it, and waits for a line from the
+//! rank 2^k places before it. After ceil(log2 P) rounds each rank has heard of all others. The line carries the
+//! minimum and the maximum of the values known so far. Both stay correct if a value is counted twice.
 //!
-//! The writer of a line may be one meeting ahead of its reader, never two: it can finish meeting n+1 only when the
-//! reader has entered it, which is after the reader read meeting n. So two lines in turn suffice.
+//! The writer of a line may be one barrier ahead of its reader, never two: it can finish barrier n+1 only when the
+//! reader has entered that barrier, which is after the reader read the line of barrier n. So two lines used in turn
+//! suffice.
 //!
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 

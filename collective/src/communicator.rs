@@ -1,4 +1,5 @@
-//! A communicator: members that exchange messages and make collective calls, each named by its place among them.
+//! A communicator: an ordered group of members that exchange messages and make collective calls. A member is named by
+//! its place in the group.
 
 use super::agreement::Agreed;
 use super::current_call::{CallWord, CurrentCall, call_on};
@@ -17,73 +18,73 @@ use tasuki_core::engine::Worker;
 use tasuki_message::Context;
 use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
 
-/// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
+/// A member and the members that it sends to in one round. One more message costs less than a further round.
 pub(crate) const RADIX: usize = 8;
 
-/// Contexts of a communicator: for messages, for collective calls, and for those that were begun.
+/// Contexts of a communicator: for messages, for blocking collective calls, and for nonblocking ones.
 const CONTEXTS: u64 = 3;
 
-/// Members that exchange messages and make collective calls.
+/// An ordered group of members that exchange messages and make collective calls.
 #[derive(Debug)]
 pub struct Communicator {
     messages: Arc<Context>,
     pub(crate) channel: CollectiveChannel,
-    /// Collective calls that were begun.
+    /// Nonblocking collective calls.
     pub(crate) nonblocking: Nonblocking,
     rank: Rank,
     size: usize,
-    /// What all communicators of the rank share.
+    /// State that all communicators of the rank share.
     of_rank: Arc<RankShared>,
-    /// Its name, and whether a thread of this rank is in a collective call, and in which.
+    /// The name of the communicator, and the collective call that a thread of this rank is in, if any.
     current_call: Arc<CurrentCall>,
-    /// The first of the signals of its fuzzy barriers, if it is the same on all members.
+    /// The first signal of its fuzzy barriers, if it has the same number on all members.
     pub(crate) fuzzy_signals: Option<u32>,
-    /// Made at the first fuzzy barrier.
+    /// The state of fuzzy barriers, made at the first one.
     pub(crate) fuzzy: OnceLock<Arc<Fuzzy>>,
-    /// Whether a thread of this rank is making it.
+    /// True while a thread of this rank makes that state.
     pub(crate) is_making_fuzzy: AtomicBool,
     /// Its plans.
     plans: Plans,
-    /// What algorithms are chosen by.
+    /// The data by which algorithms are chosen.
     pub(crate) agreed: Agreed,
-    /// The first of the signals by which members leave that have made plans.
+    /// The first of the signals by which members that have made plans leave together.
     pub(crate) plan_shutdown: OnceLock<u32>,
-    /// That they do.
+    /// Set when this member is registered to leave that way.
     pub(crate) leaving: OnceLock<()>,
-    /// Which calls members are in; none where that cannot be told. Of all ranks from the first call on, else from the
-    /// first plan on.
+    /// The check for members in different calls; None where members cannot read each other's words. The communicator
+    /// of all ranks has it from the first call on, others from the first plan on.
     pub(crate) mismatch_check: OnceLock<Option<MismatchCheck>>,
-    /// The first of this member's signals for that.
+    /// The first of this member's signals for the call log.
     pub(crate) call_log: OnceLock<u32>,
-    /// Whether that is the same on all members.
+    /// True if that signal has the same number on all members.
     is_call_log_common: bool,
-    /// What the fabric does of its own for all members; none before the first call that could use it, or where it does
-    /// nothing.
+    /// The collectives of the network itself. Unset before the first call that could use them; None if there are
+    /// none.
     pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
-    /// Calls that are made again and again.
+    /// The compiled schedules of repeated calls.
     pub(crate) cache: Mutex<ScheduleCache>,
 }
 
-/// What all communicators of a rank share.
+/// State that all communicators of a rank share.
 #[derive(Debug)]
 struct RankShared {
-    /// Numbers of contexts that it has given out.
+    /// The next unused context number.
     contexts: AtomicU64,
-    /// Bytes of its parts of plans.
+    /// Bytes of this rank's parts of plans.
     plan_bytes: Arc<AtomicU64>,
-    /// Collective calls that were begun.
+    /// Nonblocking collective calls that are not complete.
     active_calls: Arc<ActiveCalls>,
 }
 
-/// No thread is in a collective call; or none may be: a call was left by a panic, in the midst of its messages. Else a
-/// thread is in the call of that [`CallWord`].
+/// Values of the word of the current call: no thread is in a collective call; or no thread may enter one, because a
+/// panic ended a call in the middle of its messages. Otherwise the word is the [`CallWord`] of the call.
 const NO_CALL: u64 = 0;
 const LEFT_BY_PANIC: u64 = u64::MAX;
-/// Beside the word of the call: it was made while a panic was under way.
+/// Set in addition to the word of the call if it was made while its thread was panicking.
 const IN_PANIC: u64 = 1 << 63;
 
-/// A collective call: while it lasts there is no other.
-// No more than that: words that were just stored by halves are slow to copy.
+/// A collective call under way. While it exists, no other call can begin.
+// It holds nothing more: to copy words that were just stored in smaller pieces is slow.
 pub(crate) struct CallGuard<'c> {
     communicator: &'c Communicator,
     _logged: Option<LoggedCall>,
@@ -96,23 +97,24 @@ impl Drop for CallGuard<'_> {
     }
 }
 
-/// What each member says in a split.
+/// What each member contributes to a split.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct SplitRequest {
-    /// Which of the new communicators; none of them if it is not `is_member`.
+    /// The new communicator of this member; unused unless `is_member`.
     colour: u64,
-    /// Its place there, by this and then by its present place.
+    /// Members are ordered by this and then by their present place.
     key: i64,
-    /// The number of a context that it gives if it comes to be the first.
+    /// The context number that this member offers. The one of the first member of the new communicator is used.
     context: u64,
     is_member: u64,
     slots: u64,
 }
 
 impl Communicator {
-    /// The communicator of all ranks, with so many slots for each pair and direction, and what this rank would choose
-    /// algorithms by. The first one of a rank, and made before it tells others of signals that only it has.
+    /// Makes the communicator of all ranks, with `slots` slots for each pair and direction, and the data by which
+    /// this rank would choose algorithms. It must be the rank's first communicator, and be made before the rank
+    /// allocates signals that other ranks do not allocate, because signal numbers must be equal on all ranks.
     pub fn world(worker: Arc<Worker>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (worker.rank(), worker.size());
         let signals =
@@ -171,18 +173,18 @@ impl Communicator {
         }
     }
 
-    /// Its messages.
+    /// Returns its context for messages.
     #[inline(always)]
     pub fn messages(&self) -> &Arc<Context> {
         &self.messages
     }
 
-    /// What it is called where calls are told.
+    /// Returns its name, as it appears in names of calls.
     pub(crate) fn name(&self) -> &Arc<str> {
         self.current_call.communicator_name()
     }
 
-    /// How a collective call on it is told.
+    /// Returns the text for a collective call on it.
     pub(crate) fn call(&self, kind: &CallKind) -> String {
         self.call_of(CallWord::of(kind))
     }
@@ -191,23 +193,23 @@ impl Communicator {
         self.current_call.call(word)
     }
 
-    /// The same of a call that is no operation: `grid([2, 3])`.
+    /// Returns the text for a call that is no operation: `grid([2, 3])`.
     pub(crate) fn call_on(&self, call: &str) -> String {
         call_on(call, self.name())
     }
 
-    /// This rank's place among the members.
+    /// Returns this rank's place among the members.
     pub fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes that the plans and the cached schedules of this rank's communicators take: buffers and
-    /// signals.
+    /// Returns the bytes of buffers and signals that the plans and the cached schedules of this rank's communicators
+    /// use.
     pub fn plan_bytes(&self) -> u64 {
         self.of_rank.plan_bytes.load(Ordering::Relaxed)
     }
@@ -224,30 +226,31 @@ impl Communicator {
         self.messages.worker()
     }
 
-    /// The member so many places further on, around the end: at most once around.
+    /// Returns the member `steps` places after `member`, wrapping around at most once.
     #[inline]
     pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
         let at = member.index() + steps;
         Rank(if at < self.size { at } else { at - self.size } as u32)
     }
 
-    /// All others, the next one first.
+    /// Returns all other members, the next one first.
     pub(crate) fn others(&self) -> impl Iterator<Item = Rank> + '_ {
         (1..self.size).map(|steps| self.after(self.rank, steps))
     }
 
-    /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
+    /// Returns the distances of the members with which a member communicates in the round of `step`: 1 to 7 times
+    /// `step`.
     pub(crate) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
     }
 
-    /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
-    /// one that names none. Collective.
+    /// Splits the members into communicators by colour, ordered by key and then by present place. Returns None to a
+    /// member without a colour. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
-        // Numbers that are given in vain are never used again.
+        // A number that is not chosen is never used again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let own = u64::from(self.worker().rank().0) << 40 | next;
         let request = SplitRequest {
@@ -298,17 +301,18 @@ impl Communicator {
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 
-    /// Begins a collective call: one at a time, for their order must be known to all members.
+    /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
     ///
-    /// The mark is a plain store, as the marks of slots are: a locked instruction would wait until what the last call
-    /// wrote for its partners has reached them, which is a hand-over. So two threads that call at the very same time
-    /// may not be told; they are in error, and can confuse nothing but this communicator.
+    /// The word of the call is written by a plain store, as the state of slots is. A locked instruction would wait
+    /// until the stores of the last call have reached its partners, which costs a cache-line transfer. So two threads
+    /// that call at the very same time may both get in undetected. That is an error of the program, and it can
+    /// disturb nothing but this communicator.
     #[inline]
     pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
         self.begin_as(kind.map_or(CallWord::PREPARES, CallWord::of), kind, call)
     }
 
-    /// The same for a call that is told by a word of its own.
+    /// Begins a collective call that is named by `word`.
     #[inline]
     pub(crate) fn begin_as(
         &self,
@@ -317,7 +321,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        // SYNC one-call: what the last call left, perhaps another thread's, is seen.
+        // SYNC one-call: makes the writes of the last call visible, which may have been made by another thread.
         let current = self.current_call.word.load(Ordering::Acquire);
         if current != NO_CALL {
             return Err(self.refuse_second_call(current, call));
@@ -352,9 +356,10 @@ impl Communicator {
         self.worker().fault(Cause::Argument(text.into()), call)
     }
 
-    /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not
-    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was running
-    /// its compiled steps, those are refused.
+    /// Returns the word of the current call after a call whose thread panics. If the panic ends the call, other
+    /// members wait for messages that were not sent, and would take those of a later call for them. So no later call
+    /// is allowed, and the call log tells the others. If the call was running compiled steps, the cache refuses later
+    /// calls instead.
     #[cold]
     fn after_panic(&self) -> u64 {
         if self.current_call.word.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {
@@ -366,17 +371,17 @@ impl Communicator {
         LEFT_BY_PANIC
     }
 
-    /// The first call of all ranks: from now on they find out who is in another one.
+    /// Starts the check for different calls, at the first call on the communicator of all ranks.
     #[cold]
     fn start_mismatch_check(&self) -> Option<&MismatchCheck> {
         let &first = self.call_log.get()?;
         let firsts: Vec<_> = Rank::all(self.size).map(|rank| (rank, first)).collect();
-        let _ = self.open_call_log(&firsts); // one that cannot look hears of others' errors by messages
+        let _ = self.open_call_log(&firsts); // without it, messages still report the errors of others
         self.mismatch_check.get()?.as_ref()
     }
 
-    /// From now on members find out who is in another call, where all reach each other's signals: `firsts` are their
-    /// ranks, and the first of the signals that tell which calls they are in.
+    /// Opens the call log, if all members reach each other's signals: from now on members detect that they are in
+    /// different calls. `firsts` are the ranks of the members and the first signal of each one's call log.
     pub(crate) fn open_call_log(&self, firsts: &[(Rank, u32)]) -> Result<(), Cause> {
         let worker = self.worker();
         let is_for_all = firsts.len() <= MEMBERS_MAX && worker.reaches_words();
@@ -387,7 +392,7 @@ impl Communicator {
         opened
     }
 
-    /// A member that is to be the root.
+    /// Returns an error unless `root` is a member.
     pub(crate) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
         if root.index() < self.size {
             return Ok(());
@@ -395,7 +400,7 @@ impl Communicator {
         Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
     }
 
-    /// Names the collective call in an error of one of its steps, unless that says it already.
+    /// Names the collective call in an error of one of its steps, unless the error names it already.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
         let call = call();
         if error.call() == call { error } else { error.note(format!("in {call}")) }

@@ -1,7 +1,7 @@
-//! What a collective call is called: for errors, traces, and whoever asks what a rank waits for.
+//! Names the collective call that a rank is in, for errors, traces and `tasuki ps`.
 //!
-//! The mark of a communicator that a call is under way says in the same word which one. So a wait of one of its steps,
-//! which knows no more than the communicator, tells the call that the program made, and a call costs no more for it.
+//! One word of the communicator says that a call is under way, and which one. So a wait inside a step of the call,
+//! which knows only the communicator, can name the call that the program made, at no extra cost for the call.
 
 use crate::cached::schedule_cache::CallKind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +11,12 @@ use tasuki_message::CallNames;
 use tasuki_schedule::operation_names::OPERATIONS;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// A call in a word: 34 bits of how many bytes or values, 24 of the root, five of what it does. Never 0; the highest
-/// bit is free.
+/// A call in a word: 34 bits for its bytes or values, 24 bits for the root, five bits for the kind of call. It is
+/// never 0, and the highest bit is free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallWord(u64);
 
-/// What a call does that is no [`CollectiveKind`]. None of it counts bytes, but values.
+/// Calls that are no [`CollectiveKind`]. Their word holds a number of values instead of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VectorCall {
     GatherV = 13,
@@ -43,7 +43,7 @@ const VECTOR_CALLS: [(VectorCall, &str); 5] = [
 ];
 
 impl CallWord {
-    /// A call that is no operation, as one that prepares a plan: it is told by its text.
+    /// A call that is no operation, for example one that prepares a plan. Its text names it.
     pub(crate) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
 
     #[inline]
@@ -69,7 +69,7 @@ impl CallWord {
         self.0 >> CODE_AT & 0x1f
     }
 
-    /// The call on a communicator of that name; none if only its text tells.
+    /// Returns the text of the call on the communicator of that name; None if the word holds no operation.
     fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let code = self.code();
@@ -88,7 +88,7 @@ impl CallWord {
     }
 }
 
-/// `8 KiB from rank 0`: what an operation moves. Of the largest amounts it is only known that they are.
+/// Returns what an operation moves: `8 KiB from rank 0`. The largest amounts are given as `16 GiB or more`.
 pub(crate) fn described(collective: CollectiveKind, root: usize, bytes: u64) -> String {
     let size = if bytes >= AMOUNT_MAX { "16 GiB or more".into() } else { size(bytes) };
     match collective {
@@ -103,14 +103,14 @@ pub(crate) fn described(collective: CollectiveKind, root: usize, bytes: u64) -> 
     }
 }
 
-/// `8 bytes`, `8 KiB`.
+/// Returns a size as text: `8 bytes`, `8 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.is_multiple_of(1 << bits));
     unit.map_or_else(|| format!("{bytes} bytes"), |(bits, unit)| format!("{} {unit}", bytes >> bits))
 }
 
-/// `allreduce(8 bytes)` on a communicator: `allreduce(8 bytes, world)`.
+/// Adds the communicator to the text of a call: `allreduce(8 bytes)` becomes `allreduce(8 bytes, world)`.
 pub(crate) fn call_on(call: &str, communicator: &str) -> String {
     match call.strip_suffix(')') {
         Some(call) if call.ends_with('(') => format!("{call}{communicator})"),
@@ -119,13 +119,13 @@ pub(crate) fn call_on(call: &str, communicator: &str) -> String {
     }
 }
 
-/// The name of a communicator, and which collective call its rank is in.
+/// The name of a communicator, and the collective call that its rank is in.
 #[derive(Debug)]
 pub(crate) struct CurrentCall {
     communicator_name: Arc<str>,
-    /// 0, or the call under way; what else the word says is [`Communicator::begin`](super::Communicator)'s.
+    /// 0, or the call under way. [`Communicator::begin`](super::Communicator) defines the other values.
     pub(crate) word: AtomicU64,
-    /// The call under way that only prepares something.
+    /// The text of the call under way, if its word is [`CallWord::PREPARES`].
     preparing: Mutex<String>,
 }
 
@@ -138,7 +138,7 @@ impl CurrentCall {
         &self.communicator_name
     }
 
-    /// A call begins that only prepares something.
+    /// Records the text of a call that begins and is no operation.
     pub(crate) fn note_preparing(&self, call: String) {
         *self.lock_preparing() = call;
     }

@@ -1,4 +1,5 @@
-//! The stages of a fuzzy barrier: whom a member tells, who tells it, and what says how far that has come.
+//! The stages of a dissemination barrier, as fuzzy barriers and plans use them: the partners of a member in each
+//! stage, and the signals that count its stages.
 
 use crate::communicator::Communicator;
 use std::sync::Arc;

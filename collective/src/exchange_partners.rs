@@ -1,4 +1,4 @@
-//! Whom one member exchanges blocks with, as it knows that itself.
+//! The blocks that one member exchanges with each of its partners, as that member knows them.
 
 use std::ops::Range;
 

@@ -1,13 +1,14 @@
-//! Barriers and broadcasts that the fabric offers of its own, where members do not reach each other by loads and
+//! Barriers and broadcasts of the network itself, for members that do not reach each other's memory by loads and
 //! stores.
 //!
-//! At the first such call of a communicator its members lay out what the network needs, tell each other where by two
-//! allgathers, and use it from then on if all have it. A barrier is a meeting. In a broadcast the root's bytes come
-//! into a place of each member's, with a head that says what they are; each takes them from there, and comes to a
-//! meeting: when that is over, which nobody waits for before the next call, all places are free. So a broadcast takes
-//! one way through the network, unless the root comes before the others have taken the last one.
+//! At the first such call of a communicator, each member allocates what the network needs, and two allgathers tell
+//! the members where it lies. Later calls use it if all members have it. A barrier is one barrier of the network. In
+//! a broadcast the network writes the root's bytes, with a header that describes them, into a buffer of each member.
+//! Each member copies them out and then enters a barrier of the network, for which nobody waits before the next call;
+//! when it is complete, all buffers are free again. So a broadcast takes one network latency, unless the root comes
+//! before the others have read the previous one.
 //!
-//! Nothing here tells of members that do not come: [`call_notices`](crate::mismatch::call_notices) does.
+//! Nothing here detects members that do not come: [`call_notices`](crate::mismatch::call_notices) does.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;

@@ -1,23 +1,26 @@
-//! Fuzzy barriers: each member starts one and goes on; it is over when all have started it.
+//! Fuzzy barriers: each member starts an instance and goes on; the instance is complete when all members have started
+//! it.
 //!
-//! Dissemination: member n tells the one 2^i further on as soon as it knows of the 2^i members up to itself that they
-//! have started, for i = 0 .. ceil(log2 P) - 1. It knows that when it has started, and has been told in all stages
-//! before i. Each stage has a signal of its own at each member, which one other raises by one for each instance, so
-//! instance k is an arrival of stage i when that signal has reached k: nothing is reset, and who is instances ahead is
-//! taken for nothing else.
+//! Dissemination: member n notifies the member 2^i places after it, for i = 0 .. ceil(log2 P) - 1, as soon as it
+//! knows that the 2^i members up to itself have started. It knows that when it has started itself and was notified in
+//! all stages before i. Each stage has a signal of its own at each member, which one other member raises by one for
+//! each instance. So instance k has arrived in stage i when that signal has reached k: nothing is reset, and a member
+//! that is some instances ahead cannot be mistaken for another one.
 //!
-//! What a member cannot tell yet when it starts it leaves behind as commands: stage 1 when stage 0 has reached k; a
-//! later one when the stage before it has reached k *and* the commands before have fired. One signal that both raise
-//! would not do: two arrivals of one contributor would stand for one of each. So a command has two triggers, and beyond
-//! 8 members a *token*, a signal that only the member itself raises, says how often a stage was told. A count of k
-//! there, or at a peer, may be of other instances than the first k, as commands fire; but then one of them is a later
-//! one, and that all have started a later one says that they have started k.
+//! If a member cannot notify in a stage yet when it starts, it leaves a command behind: the command of stage 1 fires
+//! when stage 0 has reached k, and the command of a later stage when the stage before has reached k *and* the
+//! commands before it have fired. One signal that both raise would not do: two arrivals from one of them would count
+//! as one from each. So a command has two triggers. Beyond 8 members, a *token*, which is a signal that only the
+//! member itself raises, counts how often it has notified in a stage. As commands may fire in another order, a count
+//! of k there, or at a peer, may include later instances than the first k. But if all have started a later instance,
+//! they have started instance k too.
 //!
-//! Whoever raises the signal that a command waits for runs it, so stages go on while the member computes. Who finds all
-//! others there already posts nothing; among two members nothing is ever posted.
+//! Whichever rank raises the signal that a command waits for runs the command, so stages go on while the member
+//! computes. A member that starts last posts no command, and with two members no command is ever posted.
 //!
-//! A member that leaves stays until what it has started is over, or cannot be: others may wait for what its commands
-//! tell. It is *leaving* meanwhile, so who waits for anything else of it is told at once.
+//! A member that leaves the job stays until the instances that it has started are complete, or cannot be completed:
+//! others may wait for the notifications of its commands. Its stage is *leaving* meanwhile, so ranks that wait for
+//! anything else from it get an error at once.
 //!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters"; for any number of
 //! members: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).

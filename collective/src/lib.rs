@@ -1,4 +1,4 @@
-//! Calls that all members of a group make together.
+//! Collective calls: calls that all members of a communicator make together.
 
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]

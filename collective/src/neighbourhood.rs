@@ -1,4 +1,5 @@
-//! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
+//! Neighbourhoods: the members with which each member exchanges blocks, as that member knows them; and the blocking
+//! exchange with them.
 
 use super::current_call::{CallWord, VectorCall};
 use crate::blocking::length_check::BlockLengths;

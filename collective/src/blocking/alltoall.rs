@@ -1,5 +1,5 @@
-//! A block of everybody's for everybody: each gives each its block, in an order in which nobody is asked by two at
-//! once.
+//! Alltoall: each member sends a block to each other member. In step k it sends to the member k places after it and
+//! receives from the member k places before it, so that no member receives from two at once.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
@@ -10,7 +10,8 @@ use tasuki_message::SHORT_MAX;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
-    /// The members' blocks for this one, in their order, into `all`; `values` are this one's for them.
+    /// Sends block `k` of `values` to member `k`, and receives the block of member `k` for this one as block `k` of
+    /// `all`.
     pub fn alltoall<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let count = values.len() / self.size();
         let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), count);
@@ -25,7 +26,8 @@ impl Communicator {
         self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// By messages: to the ones 1, 2, 3 and so on further on, from those as far before.
+    /// Exchanges blocks by messages. In step k this member sends to the member k places after it and receives from
+    /// the member k places before it.
     pub(crate) fn swap_blocks(&self, values: &[u8], all: &mut [u8]) -> Result<()> {
         let (me, size) = (self.rank(), self.size());
         let bytes = values.len() / size;
@@ -45,8 +47,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Long blocks, one at a time: to the ones 1, 2, 3 and so on further on, from those as far before. What is got
-    /// comes to lie in the order of members.
+    /// Exchanges long blocks with one pair of members at a time, in the steps of [`swap_blocks`](Self::swap_blocks).
+    /// The received blocks lie in `all` in the order of members.
     pub(crate) fn exchange_with_each<'v>(
         &self,
         given: impl Fn(Rank) -> &'v [u8],

@@ -1,4 +1,4 @@
-//! Broadcast along a tree.
+//! Broadcast by messages along a k-nomial tree.
 
 use crate::blocking::knomial_tree::KnomialTree;
 use crate::cached::schedule_cache::CallKind;
@@ -9,7 +9,7 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
-    /// The root's values become everybody's.
+    /// Copies the root's `values` to all members.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
@@ -35,7 +35,7 @@ impl Communicator {
         if let Some(parent) = tree.parent(place) {
             self.channel.recv(bytes, self.after(root, parent))?;
         }
-        // The largest parts first: they take longest.
+        // Send to the child with the largest subtree first: it takes longest.
         tree.children(place).rev().try_for_each(|child| self.channel.send(bytes, self.after(root, child)))
     }
 }

@@ -1,22 +1,22 @@
-//! How the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
-//! the program meets.
+//! Carries the steps of a collective call as messages of a context that only the communicator's collectives use, so
+//! that they never match a message of the program.
 //!
-//! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
-//! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
+//! A message of one cache line goes to a preposted receive. A longer message is announced there first, with its
+//! length. So two members that disagree about the length of a step both get an error instead of waiting for ever.
 
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer};
 use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, Received, SHORT_MAX};
 
-/// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
+/// The slot for messages longer than a cache line. The slots before it have preposted receives.
 const LONG: u32 = PREPOSTED_SLOTS as u32;
-/// How an announcement begins; its length follows.
+/// The first word of an announcement; the length of the announced message follows.
 const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
-/// Slots of such a context.
+/// Number of slots of the context.
 pub(crate) const SLOTS: u32 = LONG + 1;
 
-/// One member's way to the others.
+/// Sends and receives the steps of one member's collective calls.
 #[derive(Debug)]
 pub(crate) struct CollectiveChannel {
     context: Arc<Context>,
@@ -27,16 +27,17 @@ impl CollectiveChannel {
         CollectiveChannel { context }
     }
 
-    /// Sends bytes to a member that will receive as many.
+    /// Sends `bytes` to a member that receives exactly that length.
     #[inline]
     pub(crate) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
         if bytes.len() <= SHORT_MAX {
             if announced(bytes).is_some() {
-                self.announce(bytes.len(), to)?; // the program's own bytes only look like one
+                self.announce(bytes.len(), to)?; // the program's data happen to look like an announcement
             }
             self.context.send_preposted(bytes, to)
         } else {
-            // One who disagrees may be telling this one something: neither is to wait for the other's receive.
+            // A member that disagrees about the step may be sending to this one: neither must wait for the other's
+            // receive.
             self.context.prepost(to)?;
             self.announce(bytes.len(), to)?;
             self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
@@ -46,13 +47,14 @@ impl CollectiveChannel {
         }
     }
 
-    /// A message of so many bytes follows: on the slot of long ones, if it is one.
+    /// Announces a message of `len` bytes: on the slot of long messages, if it is one.
     fn announce(&self, len: usize, to: Rank) -> Result<()> {
         self.context.send_preposted(bytemuck::bytes_of(&[ANNOUNCED.to_le(), (len as u64).to_le()]), to)
     }
 
-    /// Hears a short message of exactly `wanted` bytes, or the announcement of such a message: true. Of a long one of
-    /// another length, which is on its way all the same, `end` lets the sender know.
+    /// Receives either a short message of exactly `wanted` bytes, and returns false, or the announcement of such a
+    /// message, and returns true. If a long message of another length is announced, its sender has begun to send it;
+    /// `end` receives it, so that the sender gets an error too.
     #[inline]
     fn recv_short(
         &self,
@@ -68,12 +70,12 @@ impl CollectiveChannel {
             return Ok(announced.is_some());
         }
         if len > SHORT_MAX {
-            let _ = end(); // it fails where there is too little room, as its sender's call does
+            let _ = end(); // fails if its buffer is too short, and so does the sender's call
         }
         Err(self.disagree(len as u64, wanted as u64, from))
     }
 
-    /// Receives exactly so many bytes.
+    /// Receives exactly as many bytes as `into` holds.
     #[inline]
     pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
         let mut line = [0; SHORT_MAX];
@@ -87,19 +89,19 @@ impl CollectiveChannel {
         Ok(())
     }
 
-    /// Whether that member needs this rank's processor to tell it something.
+    /// Returns true if `member` needs this rank's processor to send to it.
     pub(crate) fn shares_processor(&self, member: Rank) -> bool {
         let rank = self.context.rank_of(member);
         rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
     }
 
-    /// Messages will come from that member: so that its first does not wait.
+    /// Preposts the receives for messages from `from`, so that the first one need not wait.
     #[inline]
     pub(crate) fn expect(&self, from: Rank) -> Result<()> {
         self.context.prepost(from)
     }
 
-    /// Sends to one member and receives from one, who may be the same, in any order.
+    /// Sends to one member and receives from one, in any order. Both may be the same member.
     pub(crate) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
         self.expect(from)?;
         if into.len() <= SHORT_MAX {
@@ -111,14 +113,14 @@ impl CollectiveChannel {
             let begun =
                 self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
             let mut pending_recv = begun?;
-            // Where one fails the receive is taken back.
+            // If one of these fails, the receive is withdrawn.
             self.send(bytes, to)?;
             self.recv_short(&mut [0; SHORT_MAX], len, from, || pending_recv.take(&mut []))?;
             pending_recv.take(&mut []).map(drop)
         })
     }
 
-    /// That a member's part is not as long as this one's.
+    /// Returns the error for a step whose length differs between this member and `member`.
     #[cold]
     fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
         let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
@@ -126,7 +128,7 @@ impl CollectiveChannel {
     }
 }
 
-/// The length of the message that this announces, if it announces one.
+/// Returns the length of the announced message, if `bytes` are an announcement.
 #[inline]
 fn announced(bytes: &[u8]) -> Option<usize> {
     let words: &[u8; 16] = bytes.try_into().ok()?;

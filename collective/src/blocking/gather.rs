@@ -1,4 +1,4 @@
-//! Gathers: up a tree to the root; to all members by Bruck's algorithm, with several partners a round.
+//! Gather up a tree to the root; allgather by Bruck's algorithm, with several partners a round.
 //!
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems" (1997).
@@ -12,11 +12,12 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_message::SHORT_MAX;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// Bytes of a member's values from which on to copy them once more takes longer than a message to each member.
+/// From this many bytes of a member's values on, copying them once more takes longer than a message to each member.
 const STRAIGHT_MIN: usize = 4 << 10;
 
 impl Communicator {
-    /// All members' values in their order into `all`, on this member, the root; as many from each.
+    /// Gathers the values of all members on this member, the root, into `all` in the order of members. All members
+    /// give equal numbers of values.
     pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let root = self.rank();
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
@@ -32,7 +33,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// Gives values to another member, the root.
+    /// Sends this member's `values` to another member, the root.
     pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
@@ -44,7 +45,7 @@ impl Communicator {
         self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
     }
 
-    /// That there is room for as many values of each member.
+    /// Returns an error unless `room` is `count` values for each member.
     pub(crate) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
         let wanted = self.size() * count;
         if room == wanted {
@@ -62,7 +63,7 @@ impl Communicator {
     fn gather_steps<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
         let (size, count, tree) = (self.size(), values.len(), KnomialTree { size: self.size() });
         let place = (self.rank().index() + size - root.index()) % size;
-        // The values of the members from this one on, as many as its part of the tree has.
+        // The values of the members in this place's subtree, this member's first.
         let mut part = vec![T::zeroed(); tree.below(place) * count];
         part[..count].copy_from_slice(values);
         for child in tree.children(place) {
@@ -73,11 +74,12 @@ impl Communicator {
             self.channel.send(bytemuck::cast_slice(&part), self.after(root, parent))?;
             return Ok(None);
         }
-        part.rotate_right(root.index() * count); // the root's own came first
+        part.rotate_right(root.index() * count); // the root's values came first
         Ok(Some(part))
     }
 
-    /// All members' values in their order into `all`, on all members; as many from each.
+    /// Gathers the values of all members on all members, into `all` in the order of members. All members give equal
+    /// numbers of values.
     pub fn allgather<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
         let call = || self.call(&kind);
@@ -90,7 +92,7 @@ impl Communicator {
         self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// The same among the members that have begun a call.
+    /// Like [`allgather`](Self::allgather) by messages, inside a call that has already begun.
     pub(crate) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.allgather_by_messages(values, &mut all)?;
@@ -104,7 +106,7 @@ impl Communicator {
             let values = bytemuck::cast_slice(values);
             return self.exchange_with_each(|_| values, bytemuck::cast_slice_mut(all));
         }
-        all[..count].copy_from_slice(values); // of this member and those after it
+        all[..count].copy_from_slice(values); // in the order of members from this one on; rotated below
         let mut step = 1;
         while step < size {
             self.swap_parts(all, step, count)?;
@@ -114,8 +116,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// A round: gives what it has of `step` members to the members 1 to 7 steps before it, and gets as much of those
-    /// after it. Long parts go one at a time.
+    /// Runs a round: sends the values of `step` members to the members at 1 to 7 times `step` places before this one,
+    /// and receives as many from the members after it. Long parts go one at a time.
     fn swap_parts<T: Pod>(&self, all: &mut [T], step: usize, count: usize) -> Result<()> {
         let (size, me) = (self.size(), self.rank());
         let (have, into) = all.split_at_mut(step * count);

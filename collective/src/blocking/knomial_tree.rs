@@ -1,19 +1,19 @@
-//! A tree over the places of members, each with up to seven children a level: place 0 is its root, and the part of the
-//! tree below a place is the places that follow it.
+//! A k-nomial tree over places: each place has up to seven children a level, place 0 is the root, and the subtree of
+//! a place is the places that follow it.
 //!
-//! Wide rather than deep: a member that tells seven others waits for none of them, but each level costs a hand-over,
-//! and where ranks share processors a switch.
+//! The tree is wide rather than deep. A member sends to seven others without waiting for any of them, but each level
+//! costs one message latency, and a context switch where ranks share processors.
 
 use crate::communicator::RADIX;
 
-/// The tree of so many places.
+/// The tree of `size` places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnomialTree {
     pub(crate) size: usize,
 }
 
 impl KnomialTree {
-    /// How many places the part below a place may have; for the root all.
+    /// Returns the number of places that the subtree of a place may have; for the root, at least all places.
     fn span(self, place: usize) -> usize {
         let mut span = 1;
         while span < self.size && place.is_multiple_of(span * RADIX) {
@@ -22,12 +22,12 @@ impl KnomialTree {
         span
     }
 
-    /// Whose child a place is; none for the root.
+    /// Returns the parent of a place; None for the root.
     pub(crate) fn parent(self, place: usize) -> Option<usize> {
         (place > 0).then(|| place - place % (self.span(place) * RADIX))
     }
 
-    /// The children of a place, nearest first.
+    /// Returns the children of a place, nearest first.
     pub(crate) fn children(self, place: usize) -> impl DoubleEndedIterator<Item = usize> {
         let (size, levels) = (self.size, self.span(place).ilog(RADIX));
         (0..levels)
@@ -35,7 +35,7 @@ impl KnomialTree {
             .filter(move |&child| child < size)
     }
 
-    /// How many places there are from a place on to the end of the part below it.
+    /// Returns the number of places in the subtree of a place, itself included.
     pub(crate) fn below(self, place: usize) -> usize {
         self.span(place).min(self.size - place)
     }

@@ -1,15 +1,15 @@
-//! How two members that exchange blocks find out, both of them, that they disagree about a length.
+//! Lets two members that exchange blocks both find out that they disagree about a length.
 //!
-//! Only who gives a block and who gets it know how long it is, each for itself. So each tells each of its partners
-//! first how long the blocks between the two are, as it knows it, in a message that fits in a line; no block is on its
-//! way then. Costs a hand-over more than the blocks alone.
+//! Only the sender and the receiver of a block know its length. So each member first sends the lengths that it
+//! expects to each of its partners, in a message of one cache line, before any block is sent. This costs one message
+//! latency more than the blocks alone.
 
 use crate::communicator::Communicator;
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tasuki_core::base::{Cause, Rank, Result};
 
-/// What a member knows of the blocks between it and a partner.
+/// What a member knows about the lengths of the blocks between it and a partner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockLengths {
     partner: Rank,
@@ -17,13 +17,13 @@ pub(crate) struct BlockLengths {
     gets: SideLengths,
 }
 
-/// The blocks that go one way.
+/// The blocks that go in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SideLengths {
-    /// Of all together.
+    /// Bytes of all blocks together.
     bytes: u64,
-    /// Which stands for the length of each, where there are several.
+    /// Hash of the lengths of the blocks; 0 if there is at most one.
     division: u64,
 }
 
@@ -37,12 +37,12 @@ impl SideLengths {
 }
 
 impl BlockLengths {
-    /// With that partner, of blocks of so many values.
+    /// The lengths of blocks of `gives` values for `partner` and of `gets` values from it.
     pub(crate) fn of<T>(partner: Rank, gives: &[usize], gets: &[usize]) -> BlockLengths {
         BlockLengths { partner, gives: SideLengths::of::<T>(gives), gets: SideLengths::of::<T>(gets) }
     }
 
-    /// In what the partner, which tells what it gives and gets, disagrees.
+    /// Returns the disagreement with the lengths that the partner has sent, if any.
     fn differ_from(&self, [gives, gets]: [SideLengths; 2]) -> Option<Cause> {
         let (ours, theirs) =
             [(self.gets, gives), (self.gives, gets)].into_iter().find(|(ours, theirs)| ours != theirs)?;
@@ -56,9 +56,9 @@ impl BlockLengths {
 }
 
 impl Communicator {
-    /// Tells all partners what this member knows of the blocks between them, and hears what they do.
+    /// Sends this member's lengths to all partners, and compares theirs with them.
     pub(crate) fn agree_on_lengths(&self, with: &[BlockLengths]) -> Result<()> {
-        // Neither of two is to wait for the other's receive.
+        // Prepost, so that neither of two partners waits for the other's receive.
         with.iter().try_for_each(|own| self.channel.expect(own.partner))?;
         let tell =
             |own: &BlockLengths| self.channel.send(bytemuck::bytes_of(&[own.gives, own.gets]), own.partner);

@@ -1,4 +1,5 @@
-//! Blocking collective calls by messages: the first calls of a kind, and all that have no compiled schedule.
+//! Blocking collective calls by messages: used for the first calls of a kind, and for all calls without a compiled
+//! schedule.
 
 mod alltoall;
 mod barrier;

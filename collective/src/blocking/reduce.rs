@@ -1,9 +1,9 @@
-//! Reductions: a tree towards the first member, and from there to the root. For all members: where the values are few
-//! and the members, too, everyone tells everyone; where only the values are few, recursive doubling; else a tree and a
-//! broadcast.
+//! Reductions. Reduce goes up a tree to the first member, and from there to the root. Allreduce has three algorithms:
+//! few values of few members are sent by each to all; few values of more members go by recursive doubling; many
+//! values are reduced to the first member and then broadcast.
 //!
-//! Values are always combined in the order of the members they come from, lower first, and in the same grouping on
-//! every member: the result is the same to the bit everywhere, and operations that do not commute are right.
+//! Values are always combined in the order of their members, lower first, and in the same grouping on every member.
+//! So the result is equal to the bit everywhere, and operations that do not commute are correct.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
@@ -20,16 +20,16 @@ use tasuki_schedule::shape::CollectiveKind;
 
 /// An operation that combines values.
 pub trait ValueCombiner<T> {
-    /// The left become left with right.
+    /// Combines `left` with `right`, element by element, into `left`.
     fn combine(&self, left: &mut [T], right: &[T]);
-    /// The same, if everybody knows it.
+    /// Returns the built-in reduction that does the same, if there is one.
     fn known(&self) -> Option<Reduction>;
 }
 
-/// How values are combined.
+/// Reference to an operation that combines values.
 pub type CombinerRef<'c, T> = &'c dyn ValueCombiner<T>;
 
-/// How values are combined, given as their bytes.
+/// An operation on values that are given as bytes.
 pub(crate) struct ByteCombiner<F> {
     by: F,
     known: Option<Reduction>,
@@ -41,11 +41,11 @@ impl<F: Fn(&mut [u8], &[u8])> ByteCombiner<F> {
     }
 }
 
-/// Values that are mostly few.
+/// Values that are kept on the stack if they are few.
 type FewValues<T> = SmallVec<[T; 6]>;
 
 impl Communicator {
-    /// Combines all members' values on this member, the root, where `values` are the result.
+    /// Combines all members' values on this member, the root. `values` become the result.
     pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let root = self.rank();
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
@@ -76,7 +76,7 @@ impl Communicator {
         done.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Combines all members' values; `values` are the result everywhere.
+    /// Combines all members' values. `values` become the result on every member.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len());
         let call = || self.call(&kind);
@@ -97,8 +97,8 @@ impl Communicator {
         done.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members
-    /// give their values to the root at once.
+    /// Combines values up a tree to the first member, so that neighbours are combined first, and sends the result
+    /// from there to the root. If the members are few, each sends its values to the root directly.
     pub(crate) fn reduce_steps<T: Pod>(
         &self,
         values: &mut [T],
@@ -129,7 +129,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// The root hears of all.
+    /// The root receives from all members and combines; the others send to it.
     fn combine_at<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>, root: Rank) -> Result<()> {
         if self.rank() != root {
             return self.channel.send(bytemuck::cast_slice(values), root);
@@ -137,7 +137,7 @@ impl Communicator {
         self.combine_all(values, combine)
     }
 
-    /// Combines what all others send with the own values, in the order of the members.
+    /// Combines the values received from all others with this member's own, in the order of the members.
     fn combine_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let mut part = FewValues::from_slice(values);
         let (mut own, sum) = (part.clone(), values);
@@ -153,7 +153,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// Everyone tells everyone, and combines for itself.
+    /// Each member sends its values to all others and combines all values itself.
     fn tell_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         for steps in 1..self.size() {
             self.channel.expect(self.after(self.rank(), self.size() - steps))?;
@@ -162,7 +162,7 @@ impl Communicator {
         self.combine_all(values, combine)
     }
 
-    /// Recursive doubling. Where the members are no power of two, the first few pairs are one each.
+    /// Recursive doubling. If the number of members is no power of two, each of the first pairs acts as one member.
     fn double<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let (place, size) = (self.rank().index(), self.size());
         let whole = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
@@ -177,7 +177,7 @@ impl Communicator {
             self.channel.recv(bytemuck::cast_slice_mut(&mut part), partner)?;
             combine_in_order(values, &mut part, false, combine);
         }
-        // The place among those that go on, and back.
+        // Convert a place to the number among the members that take part in the rounds, and back.
         let among = |place: usize| if place < 2 * pairs { place / 2 } else { place - pairs };
         let place_of = |among: usize| if among < pairs { 2 * among + 1 } else { among + pairs };
         let mine = among(place);
@@ -196,7 +196,7 @@ impl Communicator {
     }
 }
 
-/// Combines values that are given as bytes, which lie where values of this type may.
+/// Returns the operation on bytes. The bytes must be aligned for values of this type.
 pub(crate) fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
     let by = |left: &mut [u8], right: &[u8]| {
         combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
@@ -204,7 +204,7 @@ pub(crate) fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner
     ByteCombiner { by, known: combine.known() }
 }
 
-/// Combines own values with a part of others, which come after them or before.
+/// Combines this member's values with those of others, which come after them if `own_first`, else before.
 pub(crate) fn combine_in_order<T: Pod>(
     own: &mut [T],
     part: &mut [T],

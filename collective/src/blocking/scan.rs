@@ -1,5 +1,5 @@
-//! Scans: what the values of the members up to each come to, by doubling: in round k a member knows of itself and those
-//! 2^k - 1 before it, and hears of as many more.
+//! Scan and exscan (prefix reductions) by doubling: before round k a member has combined its own values with those of
+//! the 2^k - 1 members before it, and in the round it receives the combined values of 2^k more.
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
@@ -12,7 +12,7 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
-    /// `values` become what those of the members up to this one come to, combined in their order.
+    /// Combines the values of the members up to and including this one, in their order. `values` become the result.
     pub fn scan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len());
         let call = || self.call(&kind);
@@ -26,7 +26,8 @@ impl Communicator {
         self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// `values` become what those of the members before this one come to; those of the first one stay.
+    /// Combines the values of the members before this one. `values` become the result; those of the first member
+    /// stay.
     pub fn exscan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len());
         let call = || self.call(&kind);
@@ -37,7 +38,7 @@ impl Communicator {
         if self.runs_cached(&kind, lent, &call)? {
             return Ok(());
         }
-        // Each hands its values on; what the others then have they scan.
+        // Shift all values by one member, then scan the shifted values from the second member on.
         let shifted = self.hand_on(values, 1, 0).and_then(|before| {
             before.iter().for_each(|before| values.copy_from_slice(before));
             self.double_from(1, values, combine)
@@ -45,7 +46,7 @@ impl Communicator {
         shifted.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// A scan of the members from that one on.
+    /// Scans over the members from place `first` on.
     fn double_from<T: Pod>(&self, first: usize, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let mut step = 1;
         while first + step < self.size() && self.rank().index() >= first {
@@ -57,8 +58,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Gives values to the member so many steps after this one, and gets those of the one before it, if they are there,
-    /// from `first` on.
+    /// Sends values to the member `steps` places after this one, and receives those of the member `steps` places
+    /// before it. Members before `first` and past the end do not take part.
     fn hand_on<T: Pod>(&self, values: &[T], steps: usize, first: usize) -> Result<Option<Vec<T>>> {
         let place = self.rank().index();
         let to = Some(place + steps).filter(|&to| to < self.size()).map(|to| Rank(to as u32));

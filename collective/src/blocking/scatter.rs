@@ -1,4 +1,5 @@
-//! Scatters: the root gives each its block. And of what all values come to, each gets its block.
+//! Scatter, in which the root sends each member its block; and reduce_scatter, in which each member gets its block of
+//! the combined values.
 
 use crate::blocking::reduce::{CombinerRef, byte_combiner};
 use crate::cached::schedule_cache::CallKind;
@@ -9,7 +10,7 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
-    /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
+    /// Sends each member its block of `values`, from this member, the root, whose own block is copied to `block`.
     pub fn scatter_here<T: Pod>(&self, values: &[T], block: &mut [T]) -> Result<()> {
         let (count, root) = (block.len(), self.rank());
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
@@ -27,7 +28,7 @@ impl Communicator {
         self.others().try_for_each(give).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Gets its block from another member, the root.
+    /// Receives this member's block from another member, the root.
     pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
         let call = || self.call(&kind);
@@ -40,7 +41,7 @@ impl Communicator {
         self.channel.recv(block, root).map_err(|error| self.step_failed(error, &call))
     }
 
-    /// This member's block of what all members' `values` come to, combined in the order of members.
+    /// Combines all members' `values` in the order of members, and returns this member's block of the result.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len() / self.size());
         let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count);

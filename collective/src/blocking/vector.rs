@@ -1,5 +1,5 @@
-//! Calls with blocks that differ in length. Each member says what it gives and what it gets; what two say of a block
-//! must agree.
+//! Calls whose blocks differ in length. Each member gives the lengths of what it sends and receives; the two members
+//! that exchange a block must give equal lengths for it.
 
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
@@ -8,11 +8,11 @@ use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
 
-/// Where blocks of so many values lie, one behind the other.
+/// The ranges of blocks of these numbers of values, one block after the other.
 struct BlockRanges<'b>(&'b [usize]);
 
 impl BlockRanges<'_> {
-    /// Of so many values together as a number can say.
+    /// Returns the number of values of all blocks, or `usize::MAX` if it is larger.
     fn all(&self) -> usize {
         self.0.iter().fold(0, |all, &count| all.saturating_add(count))
     }
@@ -24,7 +24,7 @@ impl BlockRanges<'_> {
 }
 
 impl Communicator {
-    /// All members' blocks into `all`, on this member, the root, who knows how long they are.
+    /// Gathers all members' blocks into `all` on this member, the root, which knows their lengths.
     pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
         let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), me);
@@ -39,7 +39,7 @@ impl Communicator {
         taken.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Gives a block to another member, the root.
+    /// Sends a block to another member, the root.
     pub fn gather_v_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), root);
         let call = || self.call_of(word);
@@ -51,7 +51,7 @@ impl Communicator {
         given.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
+    /// Sends each member its block of `values`, from this member, the root, whose own block is copied to `block`.
     pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
         let word = CallWord::of_vector_call(VectorCall::ScatterV, values.len(), me);
@@ -66,7 +66,7 @@ impl Communicator {
         given.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Gets a block from another member, the root.
+    /// Receives a block from another member, the root.
     pub fn scatter_v_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let count = block.len();
         let word = CallWord::of_vector_call(VectorCall::ScatterV, count, root);
@@ -78,7 +78,7 @@ impl Communicator {
         gotten.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// All members' blocks into `all`, on all members.
+    /// Gathers all members' blocks into `all` on all members.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
         let word = CallWord::of_vector_call(VectorCall::AllgatherV, values.len(), me);
@@ -94,8 +94,7 @@ impl Communicator {
         swapped.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// The members' blocks for this one into `all`, of as many values each as `gets` says; `values` are this one's for
-    /// them, as many for each as `gives` says.
+    /// Sends `gives[k]` values to each member k, from `values`, and receives `gets[k]` values from it into `all`.
     pub fn alltoall_v<T: Pod>(
         &self,
         values: &[T],
@@ -123,7 +122,7 @@ impl Communicator {
         self.others().map(lengths).collect()
     }
 
-    /// Gives each other member something, and gets something of each.
+    /// Sends to each other member what `give` returns for it, and receives from each into its range of `all`.
     fn swap<'v, T: Pod>(
         &self,
         give: impl Fn(Rank) -> &'v [T],
@@ -138,7 +137,7 @@ impl Communicator {
         })
     }
 
-    /// That there is a count for each member, and as many values as they come to.
+    /// Returns an error unless there is a count for each member and their sum is `values`.
     pub(crate) fn check_counts(
         &self,
         counts: &[usize],
@@ -154,7 +153,7 @@ impl Communicator {
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 
-    /// That there is a count for each member, and that they do not come to more than there can be.
+    /// Returns an error unless there is a count for each member and their sum fits in memory.
     pub(crate) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
         let size = self.size();
         let text = if counts.len() != size {
@@ -167,7 +166,7 @@ impl Communicator {
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 
-    /// That this member's own block is as long as it says.
+    /// Returns an error unless this member's own block has as many values as its count says.
     fn check_own(&self, count: usize, values: usize, call: &dyn Fn() -> String) -> Result<()> {
         if count == values {
             return Ok(());

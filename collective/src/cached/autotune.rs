@@ -1,48 +1,51 @@
-//! Two ways for calls of two members that move much: one lays it out where both reach it, or each shows the other what
-//! is lent to it (`algorithm/bcast/split_copy.rs`).
+//! Chooses at run time between two variants for long calls of two members: the root copies the values into memory
+//! that both map, or each member exposes its buffer to the other (`algorithm/bcast/split_copy.rs`).
 //!
-//! Nothing is copied twice where it is shown, but each copy is a call of the system, which must let one process at the
-//! other's memory. Which is quicker depends on how far processors are from each other, and changes with that. So once
-//! a kind of calls has been made often both ways are timed, for some calls each; whenever its calls have doubled since,
-//! again. What counts is how long it takes from each call to the next, for who gives is soon through with a call, and
-//! waits in the next; but for the longest third of them, in which a processor was taken away, say; and on the member
-//! for which that is more. All members count the same calls, and hear the same times.
+//! With exposed buffers nothing is copied twice, but each copy is a system call that must get access to the memory of
+//! another process. Which variant is faster depends on the distance of the two processors, and changes when they
+//! change. So both variants are timed for some calls, for the first time when a kind of calls is frequent, and again
+//! whenever its number of calls has doubled.
+//!
+//! The time is measured from each call to the next, because a member that sends is soon through with a call and waits
+//! in the next one. The longest third of the times is left out, because a processor may have been preempted in them.
+//! Of the two members, the slower one counts. Both members count the same calls and compare the same times, so they
+//! decide alike.
 
 use crate::cached::schedule_cache::{CachedSchedule, CallKind};
 use crate::communicator::Communicator;
 use tasuki_core::base::{Rank, Result};
 use tasuki_schedule::selection::{exposed_schedule, inline_schedule};
 
-/// Calls of a kind after which both ways are timed for the first time, then after twice as many, and so on.
+/// Number of calls of a kind after which both variants are timed for the first time. The number doubles each time.
 const FIRST_AFTER: u32 = 32;
-/// Calls of either way from one to the next of which is timed, but for the last.
+/// Number of timed calls of each variant. A time is taken from each call to the next, so there is one time less.
 const TIMED: u32 = 25;
-/// So many are taken together: where roots change, a long call follows a short one.
+/// Number of times that are added up: where the root alternates, a long call follows a short one.
 const TOGETHER: usize = 4;
-/// Of these sums the shortest count.
+/// Number of sums that count; the longer ones are left out.
 const COUNTED: usize = (TIMED as usize - 1) / TOGETHER * 2 / 3;
-/// What the other way must be quicker by: so much less than as many nanoseconds.
+/// The fraction of the time by which the other variant must be faster to replace the usual one.
 const MARGIN: (u64, u64) = (1, 10);
 
-/// How the ways of a kind compare.
+/// The comparison of the two variants for one kind of calls.
 #[derive(Debug)]
 pub(crate) struct VariantTrial {
-    /// Calls until something is to be done.
+    /// Number of calls until the next step of the comparison.
     left: u32,
-    /// Calls from the last comparison to the next one.
+    /// Number of calls from the last comparison to the next one.
     interval: u32,
-    /// Whether calls show what is lent to them now.
+    /// True if calls use the variant with exposed buffers now.
     is_exposed: bool,
-    /// Nanoseconds from calls that are timed to those behind them: of the usual way, and of the one that is tried.
+    /// Nanoseconds from each timed call to the next: of the usual variant, and of the one that is tried.
     took: [Vec<u64>; 2],
-    /// When the last one of them began.
+    /// The time at which the last timed call began.
     last_began: Option<u64>,
-    /// The usual way, while another one is tried.
+    /// The steps of the usual variant, while the other one is tried.
     usual: Option<CachedSchedule>,
 }
 
 impl VariantTrial {
-    /// Of calls that lay out what they move, if they could show it.
+    /// Starts with the copying variant. Returns None if these calls cannot expose their buffers.
     pub(crate) fn of(kind: &CallKind, members: usize) -> Option<VariantTrial> {
         kind.variant_schedules(members, exposed_schedule).map(|_| VariantTrial {
             left: FIRST_AFTER,
@@ -54,7 +57,7 @@ impl VariantTrial {
         })
     }
 
-    /// One more call begins. Whether something is to be done before it.
+    /// Counts a call that begins. Returns true if a step of the comparison is due before it.
     #[inline]
     pub(crate) fn count(&mut self, now: impl FnOnce() -> u64) -> bool {
         self.left = self.left.saturating_sub(1);
@@ -64,14 +67,14 @@ impl VariantTrial {
         self.left == 0
     }
 
-    /// The call before this one, and what the program did behind it, took until now.
+    /// Records the time from the begin of the previous call until now, which includes what the program did after it.
     fn note(&mut self, now: u64) {
         let began = self.last_began.replace(now);
         let variant = usize::from(self.usual.is_some());
         began.into_iter().for_each(|began| self.took[variant].push(now.saturating_sub(began)));
     }
 
-    /// What calls of either way took, but for the longest.
+    /// Returns the time of each variant, without the longest calls.
     fn times(&self) -> [u64; 2] {
         self.took.each_ref().map(|took| {
             let mut sums: Vec<u64> = took.chunks_exact(TOGETHER).map(|some| some.iter().sum()).collect();
@@ -80,7 +83,7 @@ impl VariantTrial {
         })
     }
 
-    /// The other way, if it is being tried: it is given up with this one.
+    /// Returns the usual variant while the other one is tried; its plan is freed together with the present one.
     pub(crate) fn usual(&self) -> Option<&CachedSchedule> {
         self.usual.as_ref()
     }
@@ -92,8 +95,8 @@ impl VariantTrial {
 }
 
 impl Communicator {
-    /// What is to be done after so many calls: another way is tried, or the quicker one becomes the usual one. All
-    /// members do so before the same call.
+    /// Performs the step of the comparison that is due: the other variant is tried, or the faster one becomes the
+    /// usual one. All members do that before the same call.
     #[cold]
     pub(crate) fn continue_trial(
         &self,
@@ -127,7 +130,7 @@ impl Communicator {
         match compiled {
             Some(other) => {
                 trial.usual = Some(std::mem::replace(present, other));
-                (trial.left, trial.last_began) = (TIMED, None); // to arrange it took long
+                (trial.left, trial.last_began) = (TIMED, None); // compiling took long, so that time must not count
                 trial.is_exposed = !trial.is_exposed;
             }
             None => trial.rest(),
@@ -162,7 +165,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// Whether each of two members reaches the other's memory. Collective.
+    /// Returns true if each of the two members can copy from the other's memory through the kernel. Collective.
     fn can_expose(&self, call: &dyn Fn() -> String) -> Result<bool> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let (worker, other) = (self.worker(), 1 - self.rank().index());

@@ -1,16 +1,17 @@
-//! Which calls members are in: who waits long looks whether all are in the same.
+//! Records the last calls of each member, so that a member that waits long can check that all are in the same call.
 //!
-//! Messages find members that disagree about a call, unless all wait for each other. Steps that were arranged move what
-//! they move, whatever others do: one that came with another length, or to another call, would wait for what never
-//! comes, and its partners, too. So each member notes its calls where others can read them, in words of its own memory:
-//! a number, which counts calls on the communicator, and what the call is. A member that has waited for long compares.
-//! On the communicator of all ranks, whose words have the same numbers everywhere, that is so from the first call on;
-//! on others from the first steps that are arranged, when members tell each other where their words are.
+//! Messages find members that disagree about a call, unless all wait for each other. Compiled steps do not: a member
+//! that came with another length, or to another call, would wait for ever, and so would its partners. So each member
+//! records its calls in words of its own memory that others can read: the number of the call on the communicator, and
+//! its kind. A member that has waited long compares the words. On the communicator of all ranks, whose words have
+//! equal numbers on all ranks, this works from the first call on. On other communicators it works from the first
+//! compiled schedule on, because the members then exchange the numbers of their words.
 //!
-//! Where two members have a root both may be wrong and wait for nothing: each gives what nobody takes. So now and then
-//! a member of two compares without having waited, too.
+//! If two members both take themselves for the root, neither waits: each sends what nobody receives. So with two
+//! members, a member also compares now and then without having waited.
 //!
-//! Words are written by their member and read by others at any time, each by itself: they order nothing.
+//! Each word is written by its member and read by others at any time, independently of other words. The words order
+//! no other memory accesses.
 
 use crate::cached::schedule_cache::CallKind;
 use std::fmt;
@@ -22,29 +23,30 @@ use tasuki_core::fabric::{DirectCell, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
-/// Calls of a member that others find.
+/// Number of calls of a member that others can read.
 pub(crate) const KEPT: u32 = 4;
 
-/// Own calls that a member knows. One that has found a disagreement makes no more calls, and others, which waited for
-/// nothing in that call, are some calls further when they have to wait for it: by what is sent ahead at most.
+/// Number of its own calls that a member keeps. A member that has found a mismatch makes no more calls. Members that
+/// waited for nothing in that call are some calls further when they have to wait for it, but at most by the messages
+/// that can be sent ahead.
 const OWN: usize = 32;
 
-/// So many calls apart two members are that do not wait for each other at all: what is sent ahead is less.
+/// Two members that are this many calls apart do not wait for each other at all: fewer can be sent ahead.
 const APART_MIN: u16 = 16;
 
-/// The words of all members, as one of them reads them.
+/// The words of all members, as one member reads them.
 #[derive(Debug)]
 pub(crate) struct CallLog {
     me: usize,
-    /// For each member the first word, and those behind it.
+    /// The words of each member.
     words: Box<[[DirectCell; KEPT as usize]]>,
-    /// How many calls there were.
+    /// Number of calls so far.
     calls: AtomicU64,
-    /// What the last ones were, as the words of others say it of theirs.
+    /// This member's last calls, in the encoding of the shared words.
     own: [AtomicU64; OWN],
 }
 
-/// A call is in the call log while it lasts.
+/// The entry of a call under way. Dropping it ends the use of the wait probe.
 pub(crate) struct LoggedCall;
 
 impl Drop for LoggedCall {
@@ -54,7 +56,8 @@ impl Drop for LoggedCall {
 }
 
 impl CallLog {
-    /// The call log of members whose words are signals from `firsts` on. None: they are out of reach.
+    /// Makes the call log of members whose words are the signals from `firsts` on. None: this member does not reach
+    /// them.
     pub(crate) fn new(worker: &Worker, me: usize, firsts: &[(Rank, u32)]) -> Result<Option<CallLog>, Cause> {
         let mut words = Vec::with_capacity(firsts.len());
         for &(rank, first) in firsts {
@@ -79,7 +82,7 @@ impl CallLog {
         Ok(Some(CallLog { me, words: words.into(), calls: AtomicU64::new(0), own }))
     }
 
-    /// Notes the next call, which this thread is in from now on.
+    /// Records the next call, which this thread is entering.
     #[inline]
     fn note(&self, call: u64) {
         let number = self.calls.load(Ordering::Relaxed) + 1;
@@ -99,14 +102,14 @@ impl CallLog {
         self.words[member].each_ref().map(|word| word.counter().load(Ordering::Relaxed))
     }
 
-    /// A call that this member made, and another one, each as its last with that number: as both are noted.
+    /// Returns an error if a recorded call of `member` differs from this member's call of that number.
     fn find_mismatch(&self, member: usize) -> Option<Cause> {
         let own = |number: usize| self.own[number % OWN].load(Ordering::Relaxed);
         let (theirs, ours) = find_mismatch(&self.words_of(member), own)?;
         Some(mismatch(member, theirs, ours))
     }
 
-    /// What the calls of two members show, if they were different ones, or are far apart.
+    /// Returns an error if the calls of the two members differ, or are too far apart.
     fn mismatch_of_two(&self) -> Option<Cause> {
         let (number, other) = (self.calls.load(Ordering::Relaxed), 1 - self.me);
         let ahead = |word: &u64| ((word >> 48) as u16).wrapping_sub(number as u16) as i16;
@@ -124,14 +127,14 @@ impl WaitProbe for CallLog {
     }
 }
 
-/// A call of another member's that is another one than ours of the same number, and ours, if one shows.
+/// Returns the first call in `theirs` that differs from our call of the same number, and ours.
 fn find_mismatch(theirs: &[u64], own: impl Fn(usize) -> u64) -> Option<(u64, u64)> {
     let pairs = theirs.iter().map(|&theirs| (theirs, own((theirs >> 48) as usize)));
     let is_other = |theirs: u64, ours: u64| theirs != 0 && theirs >> 48 == ours >> 48 && theirs != ours;
-    pairs.into_iter().find(|&(theirs, ours)| is_other(theirs, ours)) // 0: nothing was noted
+    pairs.into_iter().find(|&(theirs, ours)| is_other(theirs, ours)) // 0: no call is recorded there
 }
 
-/// That a member is in another call than this one, as both are noted.
+/// Returns the error that a member is in a different call than this one, from the words of both calls.
 pub(crate) fn mismatch(member: usize, theirs: u64, ours: u64) -> Cause {
     if CallKind::name_of(ours) == CallKind::name_of(theirs)
         && CallKind::root_of(ours) == CallKind::root_of(theirs)
@@ -149,7 +152,7 @@ pub(crate) fn mismatch(member: usize, theirs: u64, ours: u64) -> Cause {
     ))
 }
 
-/// A call, as it is told.
+/// A call, formatted for errors.
 pub(crate) struct CallName(pub(crate) u64);
 
 impl fmt::Display for CallName {
@@ -161,7 +164,7 @@ impl fmt::Display for CallName {
     }
 }
 
-/// The call log of a communicator and the number of its watch.
+/// The call log of a communicator and the number of its wait probe.
 #[derive(Debug)]
 pub(crate) struct MismatchCheck {
     call_log: Arc<CallLog>,
@@ -174,7 +177,7 @@ impl MismatchCheck {
         MismatchCheck { number: worker.add_wait_probe(call_log.clone()), call_log }
     }
 
-    /// This thread is in that call, as long as the result lasts.
+    /// Records a call, which lasts until the result is dropped, and sets the wait probe of this thread.
     #[inline]
     pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
         self.call_log.note(kind.map_or(CallKind::OTHER, CallKind::log_word));
@@ -182,13 +185,13 @@ impl MismatchCheck {
         LoggedCall
     }
 
-    /// A panic ends the call that this thread is in.
+    /// Records that a panic has ended the call that this thread is in.
     #[cold]
     pub(crate) fn log_panic(&self) {
         self.call_log.put(self.call_log.calls.load(Ordering::Relaxed), CallKind::PANICKED);
     }
 
-    /// What two members disagree about, as far as it shows.
+    /// Compares the calls of two members without a wait.
     #[cold]
     pub(crate) fn mismatch_of_two(&self) -> Option<Cause> {
         self.call_log.mismatch_of_two()
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn calls_of_the_same_number_are_compared() {
         let noted = |number: u64, call: u64| number << 48 | call;
-        // Ours are 40 to 71, each by its number.
+        // Our calls are 40 to 71, each at its number modulo the length.
         let own = |at: usize| {
             (40..72).map(|number| noted(number, 7)).find(|word| (word >> 48) as usize % OWN == at % OWN)
         };

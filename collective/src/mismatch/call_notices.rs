@@ -1,16 +1,19 @@
-//! Which calls members are in, where they do not reach each other's words: who waits long tells the member after it.
+//! Finds members in different calls where members cannot read each other's words: a member that waits long notifies
+//! the member after it.
 //!
-//! Steps that the network does by itself find nobody who is in another call, or has left; and who waits for messages
-//! does not find those who wait for the network. So each member counts its calls, as
-//! for the [call_log](crate::mismatch::call_log), and one whose wait has become a long one says in a line of the next
-//! member's which call it is in, and which ones it was in before; one that leaves, or that has failed in a call of the
-//! network's, says that. Who waits and reads of another call than its own, or of a member that will never come to its
-//! own, ends with that. It hands what it has read on, and so does everybody who reads of a member that has left or
-//! failed, and waits: so all hear of it that wait in calls of the communicator, one after the other. A member that
-//! waits elsewhere hands it on when it waits in its next call.
+//! The collectives of the network do not find a member that is in another call or has left, and a member that waits
+//! for messages does not find those that wait for the network. So each member counts its calls, as for the
+//! [call_log](crate::mismatch::call_log). When it has waited long, it writes its present call and the calls before it
+//! into a line of the next member. A member that leaves, or has failed in a call of the network, writes that. A
+//! member whose wait reads of a different call than its own, or of a member that will never come to its call, ends
+//! with an error.
 //!
-//! Two lines of each member: one for what the member before it says of itself, one for what it hands on. Costs one line
-//! written in a long wait, nothing in others.
+//! It passes on what it has read, and so does each waiting member that reads of a member that has left or failed. So
+//! the notice reaches all members that wait in calls of the communicator, one after the other. A member that waits
+//! elsewhere passes it on when it waits in its next call.
+//!
+//! Each member has two lines: one for the notices of the member before it, one for notices that the member before
+//! passes on. The cost is one line written in a long wait, and nothing in other waits.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};
@@ -25,36 +28,36 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_message::FinalizeHook;
 
-/// Lines of each member.
+/// Number of lines of each member.
 pub(crate) const LINES: u32 = 2;
-/// Calls that a notice tells of.
+/// Number of calls in a notice.
 const KEPT: usize = 4;
-/// The member has left: it takes part in no later call.
+/// Bit: the member has left and takes part in no later call.
 const LEFT: u64 = 1 << 63;
-/// It has failed in its last call, and takes part in no call of the network's any more.
+/// Bit: the member has failed in its last call and takes part in no later call of the network.
 const FAILED: u64 = 1 << 62;
-/// The rest of that word: how many calls it has made.
+/// The other bits: the number of calls that the member has made.
 const CALLS: u64 = FAILED - 1;
-/// One meeting, beside a member's number ...
+/// One barrier of the network, counted above the member's number ...
 const MEETING: u64 = 1 << 24;
 /// ... which has these bits.
 const MEMBER: u64 = MEETING - 1;
 
-/// What a member says of itself.
+/// What a member reports about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct CallNotice {
-    /// How many calls it has made, [`LEFT`] and [`FAILED`].
+    /// The number of calls that it has made, with [`LEFT`] and [`FAILED`].
     status: u64,
-    /// What the last ones were, each at its number's rest.
+    /// Its last calls, each at its number modulo [`KEPT`].
     calls: [u64; KEPT],
-    /// Which member it is, and [`MEETING`] times the meetings that it has come to.
+    /// The member, plus [`MEETING`] times the barriers of the network that it has entered.
     from: u64,
 }
 
 const _: () = assert!(size_of::<CallNotice>() <= LINE_PAYLOAD);
 
-/// What one member has to tell, and has heard.
+/// The notices that one member sends and receives.
 #[derive(Debug)]
 pub(crate) struct CallNotices {
     fabric: Arc<dyn Fabric>,
@@ -63,30 +66,30 @@ pub(crate) struct CallNotices {
     own: NoticeLine,
     pass_on_line: NoticeLine,
     incoming: [SignalCell; LINES as usize],
-    /// What the counters of those lines were at first.
+    /// The initial counters of those lines.
     stood: [u64; LINES as usize],
     status: AtomicU64,
     calls: [AtomicU64; KEPT],
-    /// Meetings that it has come to.
+    /// Number of barriers of the network that it has entered.
     meetings: AtomicU64,
-    /// What the next member was last told of the standing.
+    /// The status that was last written to the next member.
     published: AtomicU64,
-    /// What is to be handed on, when there is room.
+    /// The notice to pass on, when there is room for it.
     to_pass_on: Mutex<Option<CallNotice>>,
-    /// What was handed on last.
+    /// The notice that was passed on last.
     last: Mutex<Option<CallNotice>>,
 }
 
-/// Where a member stands that waits.
+/// How far a waiting member has come.
 #[derive(Clone, Copy, Debug)]
 struct CallPosition {
-    /// The number of its call, and it and those before it.
+    /// The number of its present call; that call and the calls before it.
     number: u64,
     calls: [u64; KEPT],
     meetings: u64,
 }
 
-/// Where a call lies among those that are kept.
+/// Returns the index of a call among those that are kept.
 fn place(number: u64) -> usize {
     (number % KEPT as u64) as usize
 }
@@ -96,7 +99,7 @@ impl CallNotice {
         (self.from & MEMBER) as usize
     }
 
-    /// Why a call cannot end well that one member is in, if this shows it.
+    /// Returns the reason why the present call of the member at `ours` cannot complete, if this notice shows one.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
         let (made, number) = (self.status & CALLS, ours.number);
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
@@ -109,7 +112,8 @@ impl CallNotice {
             let text = format!("member {member} has failed in {call}, and takes no more part");
             return Some(Cause::Argument(text));
         }
-        // Who is through with a call has come to all meetings until then, unless it made other calls long ago.
+        // A member that has completed a call has entered all barriers until then, unless it made different calls long
+        // ago.
         let has_left = self.status & LEFT != 0;
         let is_through = made > number || has_left && made == number;
         let is_out_of_step = is_through && self.from / MEETING < ours.meetings;
@@ -123,8 +127,8 @@ impl CallNotice {
 }
 
 impl CallNotices {
-    /// Of that member: the one before it writes its `lines`, it those of the next one, which lie at `next`: places, and
-    /// how far their counters are.
+    /// Makes the notices of `member`. The member before it writes its `lines`. It writes the lines of the next
+    /// member, which are at the addresses in `next` with the present counters.
     pub(crate) fn new(
         worker: &Worker,
         (member, ranks): (usize, Box<[Rank]>),
@@ -150,7 +154,7 @@ impl CallNotices {
         })
     }
 
-    /// Notes the next call, which this thread is in from now on.
+    /// Records the next call, which this thread is entering.
     #[inline]
     pub(crate) fn note(&self, kind: Option<&CallKind>, wait_probe: u32) -> LoggedCall {
         let status = self.status.load(Ordering::Relaxed);
@@ -163,12 +167,12 @@ impl CallNotices {
         LoggedCall
     }
 
-    /// Meetings that this member has come to.
+    /// Returns the number of barriers of the network that this member has entered.
     pub(crate) fn meetings(&self) -> u64 {
         self.meetings.load(Ordering::Relaxed)
     }
 
-    /// It comes to the next one.
+    /// Counts the next barrier, which this member enters.
     pub(crate) fn come(&self) {
         self.meetings.fetch_add(1, Ordering::Relaxed);
     }
@@ -179,18 +183,18 @@ impl CallNotices {
         CallPosition { number, calls, meetings: self.meetings() }
     }
 
-    /// Whether this member has failed in a call of the network's.
+    /// Returns true if this member has failed in a call of the network.
     pub(crate) fn has_failed(&self) -> bool {
         self.status.load(Ordering::Relaxed) & FAILED != 0
     }
 
-    /// This member has failed in its present call.
+    /// Records and publishes that this member has failed in its present call.
     pub(crate) fn fail(&self) {
         self.status.fetch_or(FAILED, Ordering::Relaxed);
         self.publish();
     }
 
-    /// Tells the next member what it is to know and has not been told. False: there was no room.
+    /// Writes what is new to the next member. Returns false if there was no room.
     fn publish(&self) -> bool {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
@@ -201,7 +205,7 @@ impl CallNotices {
             }
             self.published.store(status, Ordering::Relaxed);
         }
-        let to_pass_on = *self.lock_to_pass_on(); // not under the lock: to write makes a call of the fabric
+        let to_pass_on = *self.lock_to_pass_on(); // not under the lock: writing calls the fabric
         let Some(to_pass_on) = to_pass_on else { return true };
         let is_written = self.pass_on_line.write(&*self.fabric, &to_pass_on);
         if is_written {
@@ -210,7 +214,7 @@ impl CallNotices {
         is_written
     }
 
-    /// Tells the next member what this one was told, once; not if it is of this one, or of that.
+    /// Passes a notice on to the next member, once; not if it is about this member or the next one.
     fn pass_on(&self, notice: CallNotice) {
         let next = (self.member as usize + 1) % self.ranks.len();
         let is_news =
@@ -225,7 +229,7 @@ impl CallNotices {
         self.to_pass_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a line says, if anything was ever written there.
+    /// Returns the notice in a line, if one was ever written there.
     fn read(&self, line: usize) -> Option<CallNotice> {
         let count = self.incoming[line].read(&*self.fabric);
         if count == self.stood[line] { None } else { self.incoming[line].read_payload(&*self.fabric, count) }
@@ -254,7 +258,7 @@ impl WaitProbe for CallNotices {
 }
 
 impl FinalizeHook for CallNotices {
-    /// Never before the end: others may wait for this member until they hear that it has left.
+    /// Always false: other members may wait for this one until they read that it has left, so it must announce that.
     fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }
@@ -285,10 +289,10 @@ mod tests {
     fn a_notice_shows_who_cannot_come_to_a_call() {
         let (barrier, bcast) = (call(CollectiveKind::Barrier, 0), call(CollectiveKind::Bcast, 8));
         let longer = call(CollectiveKind::Bcast, 9);
-        // Calls 4, 5, 2 and 3 of member 7, which came to 5 meetings.
+        // Calls 4, 5, 2 and 3 of member 7, which entered 5 barriers.
         let calls = [barrier, bcast, barrier, bcast];
         let of = |status| CallNotice { status, calls, from: 7 + 5 * MEETING };
-        // One whose calls are the same, but for the present one.
+        // A member whose calls are equal, except for the present one.
         let ask = |status, number, call, meetings| {
             let mut calls = calls;
             calls[place(number)] = call;

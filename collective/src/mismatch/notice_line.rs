@@ -1,25 +1,25 @@
-//! A line of another member's that one member alone writes.
+//! A payload signal of another member that only this member writes.
 
 use bytemuck::NoUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::fabric::{Fabric, LinePayload, Refused, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 
-/// Such a line, as its one writer sees it.
+/// The line, as its only writer sees it.
 #[derive(Debug)]
 pub(crate) struct NoticeLine {
     signal: GlobalAddress,
-    /// How far its counter is.
+    /// The present value of its counter.
     count: AtomicU64,
 }
 
 impl NoticeLine {
-    /// The line at that signal, whose counter stands there.
+    /// Makes the writer of the line at `signal`, whose counter has the value `stood`.
     pub(crate) fn new(signal: GlobalAddress, stood: u64) -> NoticeLine {
         NoticeLine { signal, count: AtomicU64::new(stood) }
     }
 
-    /// Writes into it. False: there is no room.
+    /// Writes a notice. Returns false if there is no room.
     pub(crate) fn write<T: NoUninit>(&self, fabric: &dyn Fabric, notice: &T) -> bool {
         let count = self.count.load(Ordering::Relaxed) + 1;
         let payload = LinePayload::of(notice);
@@ -31,7 +31,7 @@ impl NoticeLine {
                 }
             }
             Ok(SignalLine::Direct(line)) => line.write(payload, count),
-            Err(_) => {} // nothing lies there: nobody is to be told
+            Err(_) => {} // there is no such line, and so no reader
         }
         self.count.store(count, Ordering::Relaxed);
         true

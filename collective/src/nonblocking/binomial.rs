@@ -1,4 +1,5 @@
-//! Down and up binomial trees: what is below a place is as many places on from it as its lowest bit says.
+//! Nonblocking collectives along binomial trees. The lowest set bit of a place is the number of places in its
+//! subtree.
 
 use super::BoxedCombiner;
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};

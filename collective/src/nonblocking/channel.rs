@@ -1,4 +1,4 @@
-//! What the steps of a collective call that was begun say to others: each call has a slot of its own, on which a pair
+//! Carries the messages of a nonblocking collective call. Each call has a slot of its own, on which a pair of members
 //! exchanges its messages one at a time.
 
 use crate::nonblocking::task::{Awaited, lock};

@@ -1,8 +1,9 @@
-//! In rounds, in each of which a member has to do with members twice as far away; and each with each at once.
+//! Nonblocking collectives in rounds of doubling distance, and collectives in which each member exchanges with all
+//! others at once.
 //!
-//! Sources: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); Bruck and others, "Efficient
-//! algorithms for all-to-all communications in multiport message-passing systems" (1997); Hillis, Steele, "Data
-//! parallel algorithms" (1986).
+//! Sources: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); Bruck and others,
+//! "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997); Hillis, Steele,
+//! "Data parallel algorithms" (1986).
 
 use super::BoxedCombiner;
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};

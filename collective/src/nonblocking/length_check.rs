@@ -1,7 +1,8 @@
-//! Blocks whose lengths only the two members know that exchange them, each for itself.
+//! Exchanges blocks whose lengths only the two members that exchange them know.
 //!
-//! Each tells each of its partners first how long all blocks between the two are, as it knows it. So both find out
-//! where they disagree, and no block is on its way then. What fits behind the lengths goes with them.
+//! Each member first sends the lengths of all blocks between the two, as it knows them, to each of its partners. So
+//! both find out if they disagree, before any block is sent. Blocks that fit behind the lengths go in that first
+//! message.
 
 use crate::exchange_partners::{ExchangeBlocks, Partner};
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};

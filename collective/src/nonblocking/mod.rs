@@ -1,9 +1,9 @@
-//! Collective calls that are begun and waited for later. The steps of each are a future over messages of a context of
-//! the communicator's own, which no message of the program and no other collective call meets.
+//! Nonblocking collective calls. The steps of each call are a future over messages of a context that only nonblocking
+//! collectives of the communicator use.
 //!
-//! Members begin them in the same order, and count: the call that was begun as so many gets a slot by its number, and a
-//! slot serves a call again only when that one is over on this member. Then all its messages of this member have gone,
-//! and been taken, so the next call's go behind them.
+//! All members begin these calls in the same order and number them. The number of a call selects its slot. A slot is
+//! used again only when its previous call is complete on this member. All messages of this member in that call have
+//! then been sent and received, so the messages of the next call come after them.
 
 pub(crate) mod binomial;
 pub(crate) mod channel;

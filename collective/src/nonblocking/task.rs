@@ -1,5 +1,5 @@
-//! The steps of a collective call that was begun, as a future. Its own messages wake it, and whichever call of the rank
-//! moved them on runs it, as it wakes the program's tasks: when nothing of the rank's is being moved on.
+//! The steps of a nonblocking collective call, as a future. Its messages wake it, and the call of the rank that has
+//! made progress on them runs it, as it wakes the tasks of the program: after the progress on the rank's messages.
 
 use std::collections::VecDeque;
 use std::fmt;

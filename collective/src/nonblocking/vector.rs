@@ -1,4 +1,4 @@
-//! Calls with blocks that differ in length, nonblocking.
+//! Nonblocking calls whose blocks differ in length.
 
 use super::{Communicator, StartedCollective};
 use crate::exchange_partners::{ExchangeBlocks, Partner};

@@ -1,8 +1,9 @@
-//! Plans: schedules that members have prepared, to be started any number of times.
+//! Plans: schedules that members have prepared together and can start any number of times.
 //!
-//! When it is made, each member lays out the buffers and signals of its part, tells the others where they are, and
-//! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
-//! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
+//! When a plan is made, each member allocates the buffers and signals of its part, tells the other members where they
+//! lie, and compiles its steps, to commands of repeating queues or to an execution. With repeating queues, a start
+//! raises one signal of the member. From there each command is run when its trigger is met, by whichever thread is
+//! there: the member in its calls, a peer that raised a signal, or a helper.
 
 pub(crate) mod compile;
 pub(crate) mod end;
@@ -28,18 +29,18 @@ use tasuki_schedule::selection::Chunks;
 use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
-/// How the values of a plan are combined.
+/// How a plan combines values.
 pub enum PlanCombining {
-    /// They are not.
+    /// It combines none.
     Nothing,
-    /// As everybody knows.
+    /// By a built-in reduction.
     Known(Reduction),
-    /// By an operator of the member's own, of values of so many bytes.
+    /// By an operator of the program, on values of that many bytes.
     Own(Arc<dyn Operator>, u32),
 }
 
 impl PlanCombining {
-    /// What all members say it is.
+    /// Returns a text that must be equal on all members.
     fn name(&self) -> String {
         match self {
             PlanCombining::Nothing => String::new(),
@@ -49,25 +50,25 @@ impl PlanCombining {
     }
 }
 
-/// The plans of a communicator that are there or wait to be freed.
+/// The plans of a communicator that exist or wait to be freed.
 pub(crate) type Plans = Arc<Mutex<DeferredFree>>;
 
 /// A schedule that the members of a communicator have prepared.
 ///
-/// One start is under way at a time. Dropping it frees all, as soon as nobody can reach it any more: when all members
-/// have dropped it, and the next plan is made or all [quiesce](Communicator::quiesce).
+/// Only one start may be under way at a time. The memory of a dropped plan is freed when no member can reach it any
+/// more: when all members have dropped the plan, and then make their next plan or [quiesce](Communicator::quiesce).
 pub struct Plan {
     plan_state: Arc<PlanState>,
-    /// Its buffers and steps, if it is run by this rank alone.
+    /// Its buffers and steps, if this rank runs it in its own calls.
     call_state: Option<InCallsState>,
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
-    /// What it does.
+    /// What it does, for names of calls.
     name: String,
     communicator: Arc<str>,
     rooms: Box<[BufferDecl]>,
-    /// Bytes of the largest of its buffers.
+    /// Bytes of its largest buffer.
     largest: u64,
     ended: u64,
 }
@@ -79,16 +80,16 @@ impl fmt::Debug for Plan {
 }
 
 impl Communicator {
-    /// Prepares a schedule, together with all members. Values are combined as `how` says. `prepare` is called before a
-    /// queue is made.
+    /// Prepares a schedule, together with all members. `how` says how values are combined. `prepare` is called before
+    /// a queue is made.
     ///
-    /// Errors: members came with different schedules; one of them had no room for its part; the schedule is not for as
-    /// many ranks as there are members. Then nobody has the plan.
+    /// Errors: members came with different schedules; a member has no room for its part; the schedule is for another
+    /// number of ranks than there are members. Then no member has the plan.
     pub fn plan(&self, schedule: &Schedule, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
         self.plan_as(schedule.name(), schedule, how, prepare)
     }
 
-    /// The same under another name.
+    /// Prepares a schedule under another name.
     fn plan_as(
         &self,
         name: &str,
@@ -111,7 +112,8 @@ impl Communicator {
         Ok(self.plan_of(name.into(), prepared, part.buffer_decls().into()))
     }
 
-    /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
+    /// Prepares a collective with the algorithm that the selection chooses. Otherwise like
+    /// [`plan`](Communicator::plan).
     pub fn plan_for(&self, shape: &Shape, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
         match selection.inline_chunks(shape, matches!(how, PlanCombining::Own(..))) {
@@ -155,16 +157,16 @@ impl Communicator {
         }
     }
 
-    /// A plan is of no more use to this member.
+    /// Marks a plan as dropped by this member.
     pub(crate) fn give_up(&self, number: u64) {
         self.lock_plans().take(number);
     }
 
-    /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of
-    /// calls that came again and again. Collective.
+    /// Frees all plans of this communicator that all members have dropped, and its cached schedules, and returns when
+    /// that is done. Collective.
     ///
-    /// Error: one of them was started by some members more often than by others, or a start of it has failed, so it
-    /// will never be over. Its memory stays; the others are freed when this is called again.
+    /// Error: some members have started one of these plans more often than others, or a start of it has failed, so it
+    /// will never be complete. Its memory stays; the other plans are freed by the next call.
     pub fn quiesce(&self) -> Result<()> {
         let call = || self.call_on("quiesce()");
         let _guard = self.begin(None, &call)?;
@@ -172,7 +174,7 @@ impl Communicator {
         loop {
             let dropped = self.dropped_by_all(&call)?;
             self.settle_all(&dropped, &call)?;
-            let word = self.lock_plans().word(); // the lock is not held: plans may be dropped meanwhile
+            let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
             let words = self.allgather_steps(&[word]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
             if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
@@ -182,7 +184,8 @@ impl Communicator {
         }
     }
 
-    /// What all members have dropped. Error: they have not started it as often.
+    /// Returns the plans that all members have dropped. Error: members have started one of them a different number of
+    /// times.
     fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<PlanState>)>> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let word = self.lock_plans().dropped_word();
@@ -203,7 +206,8 @@ impl Communicator {
         Ok(dropped)
     }
 
-    /// Waits until all starts of those plans are over on all members. Error: on one of them one has failed.
+    /// Waits until all starts of those plans are complete on all members. Error: one of the starts has failed on a
+    /// member.
     fn settle_all(&self, dropped: &[(u64, Arc<PlanState>)], call: &dyn Fn() -> String) -> Result<()> {
         let any = |is_so: bool| {
             let words = self.allgather_steps(&[u64::from(is_so)]);
@@ -211,7 +215,7 @@ impl Communicator {
         };
         let mut outcome = Ok(());
         for (number, plan) in dropped {
-            // Who waits for steps that another has left in their midst waits in vain.
+            // A wait for steps that another member has abandoned would never end.
             let is_vain = any(plan.is_broken())? && any(!plan.is_at_rest())?;
             let settled = if is_vain { Ok(()) } else { plan.settle() };
             if is_vain || any(settled.is_err())? {
@@ -239,7 +243,7 @@ impl Communicator {
     }
 }
 
-/// What the plan of a shape is called: `bcast 8 KiB from rank 0`.
+/// Returns the name of the plan of a shape: `bcast 8 KiB from rank 0`.
 fn name_of(shape: &Shape) -> String {
     let Shape { operation, root, .. } = *shape;
     let text = match shape.counts {
@@ -251,9 +255,9 @@ fn name_of(shape: &Shape) -> String {
 }
 
 impl Plan {
-    /// Starts it: the steps of this member may begin. Costs one raise, and what can be done at once is done.
+    /// Starts the plan: the steps of this member may begin. Costs one raise, and runs the steps that need not wait.
     ///
-    /// Error: the start before has not ended, as [`Plan::wait`] or [`Plan::test`] say.
+    /// Error: neither [`Plan::wait`] nor [`Plan::test`] has seen the end of the previous start.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         let worker = &self.plan_state.worker;
@@ -277,8 +281,8 @@ impl Plan {
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
-    /// Returns when the start is over for this member: what it gets is there, what it gave may be changed. At once, if
-    /// none is under way.
+    /// Returns when the start is complete for this member: its results are there, and its inputs may be changed.
+    /// Returns at once if no start is under way.
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
@@ -288,7 +292,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The start is over. Error: its steps were left in their midst.
+    /// Records that the start is complete. Error: a panic has ended its steps.
     #[inline]
     fn end(&mut self, call: &str) -> Result<()> {
         if self.is_broken() {
@@ -298,7 +302,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the start is over for this member. Never waits; moves this rank's work on.
+    /// Returns true if the start is complete for this member. Makes progress, and never waits.
     pub fn test(&mut self) -> Result<bool> {
         if !self.is_active() {
             return Ok(true);
@@ -310,27 +314,27 @@ impl Plan {
         Ok(is_over)
     }
 
-    /// The program has no more use of it: it is freed when all members say so, and all that was started is over.
+    /// Marks the plan as dropped: it is freed when all members have dropped it and all starts are complete.
     fn mark_dropped(&self) {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).take(self.number);
     }
 
-    /// Whether its steps were left in their midst, by a panic.
+    /// Returns true if a panic has ended its steps.
     fn is_broken(&self) -> bool {
         self.call_state.as_ref().is_some_and(run::in_calls::is_broken)
     }
 
-    /// Whether a start is under way, as far as this member has asked.
+    /// Returns true if a start is under way, that is, its end has not been seen by [`Plan::wait`] or [`Plan::test`].
     pub fn is_active(&self) -> bool {
         self.plan_state.started.load(Ordering::Relaxed) != self.ended
     }
 
-    /// Bytes of a buffer on this member.
+    /// Returns the bytes of a buffer on this member.
     pub fn bytes(&self, buffer: BufferId) -> u64 {
         self.rooms.get(buffer.index()).map_or(0, |room| room.bytes)
     }
 
-    /// Writes into a buffer, before a start. Error: a start is under way; they are more bytes than there are.
+    /// Writes into a buffer, before a start. Error: a start is under way; the bytes do not fit.
     #[inline]
     pub fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_place(buffer, at, bytes.len(), "write")?;
@@ -347,7 +351,7 @@ impl Plan {
         if is_done { Ok(()) } else { worker.put(to, bytes) }
     }
 
-    /// Reads out of a buffer, when no start is under way.
+    /// Reads from a buffer. Error: a start is under way; the buffer is shorter.
     #[inline]
     pub fn read(&self, buffer: BufferId, at: u64, into: &mut [u8]) -> Result<()> {
         self.check_place(buffer, at, into.len(), "read")?;
@@ -377,7 +381,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What a call that cannot be made so ends with.
+    /// Returns the error of a call with a wrong argument or at a wrong time.
     #[cold]
     pub fn refused(&self, call: &str, text: &str) -> Error {
         self.plan_state.worker.fault(Cause::Argument(text.into()), || self.call(call))
@@ -388,7 +392,7 @@ impl Plan {
         format!("{what}({}, {})", self.name, self.communicator)
     }
 
-    /// What a wait is for: `plan(allreduce 8 KiB, world, start 17)`.
+    /// Returns the name of a wait: `plan(allreduce 8 KiB, world, start 17)`.
     #[cold]
     fn start_under_way(&self) -> String {
         let Plan { name, communicator, .. } = self;

@@ -1,5 +1,5 @@
-//! What is left of a plan while any thread or the list of deferred frees has it: its memory, and what its starts are
-//! run as.
+//! The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees: its
+//! memory, and the form in which its starts run.
 
 use crate::plan::compile::commands::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;

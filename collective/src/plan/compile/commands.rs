@@ -1,8 +1,9 @@
-//! A part as commands: each queue of a schedule becomes a program of the rank's engine.
+//! Compiles a part to commands: each queue of a schedule becomes a repeating queue.
 //!
-//! Buffers that take turns have another address in each start, so as many starts are written out, one behind the other,
-//! as it takes until all of them are back at the first. What a step waits for is a threshold of a signal that grows
-//! with each pass through the program, from where the signal stood when the plan was made.
+//! A buffer with several copies that are used in turn has another address in each start. So the commands of several
+//! starts are compiled one after the other, until all buffers are back at their first copy. A command waits for a
+//! threshold of a signal. The threshold grows each time the queue repeats, from the value that the signal had when
+//! the plan was made.
 
 use crate::plan::setup::layout::{PlacedPart, common_multiple};
 use std::collections::BTreeMap;
@@ -13,40 +14,40 @@ use tasuki_core::queue::reduction::Reduction;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_schedule::{Location, RankPart, START, Step, StepKind, StepTrigger};
 
-/// The commands of one queue.
+/// The commands of one repeating queue.
 #[derive(Debug)]
 pub(crate) struct QueueCommands {
-    /// Of all starts that are written out.
+    /// The commands of all starts that are compiled.
     pub(crate) commands: Vec<EncodedCommand>,
-    /// Of each of them.
+    /// Number of commands of one start.
     pub(crate) per_start: u32,
 }
 
-/// What a start waits for at its end: a signal of the own rank, and how far it is to come.
+/// What the end of a start waits for: a signal of this rank, and its threshold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StartThreshold {
-    /// Number of the signal.
+    /// The number of the signal.
     pub(crate) signal: u32,
-    /// What it is to have counted at the end of the first start.
+    /// The threshold for the end of the first start.
     pub(crate) first: u64,
-    /// How much more with each start.
+    /// The growth of the threshold with each start.
     pub(crate) per_start: u64,
 }
 
-/// What the parts of a rank are made of.
+/// Compiles the part of a rank.
 pub(crate) struct PlanCompiler<'l> {
-    /// Where the own part lies.
+    /// The address of this rank's part.
     pub(crate) own: &'l PlacedPart,
-    /// How far the own signals have come already.
+    /// The initial counters of this rank's signals.
     pub(crate) stood: &'l [u64],
-    /// How values are combined.
+    /// How values are combined, if they are.
     pub(crate) how: Option<Reduction>,
-    /// Where the parts of all that the own part names lie, by their number in the schedule.
+    /// The parts that this rank's part refers to, by their rank in the schedule; also its own.
     pub(crate) others: &'l BTreeMap<u32, PlacedPart>,
 }
 
 impl PlanCompiler<'_> {
-    /// The programs of that part, one for each of its queues.
+    /// Compiles each queue of the part to the commands of a repeating queue.
     pub(crate) fn compile_queues(&self, part: &RankPart) -> Result<Vec<QueueCommands>, Cause> {
         let mut queues: BTreeMap<u16, Vec<&Step>> = BTreeMap::new();
         for step in part.steps() {
@@ -55,12 +56,12 @@ impl PlanCompiler<'_> {
         queues.values().map(|steps| self.compile_queue(part, steps)).collect()
     }
 
-    /// What the end of a start waits for.
+    /// Returns the thresholds for which the end of a start waits.
     pub(crate) fn start_thresholds(&self, part: &RankPart) -> Vec<StartThreshold> {
         let mut all: Vec<StartThreshold> = Vec::new();
         for &StepTrigger { signal, count, lag } in part.finish_conditions() {
             if signal == START && count <= 1 {
-                continue; // who waits for it has done that
+                continue; // the rank that waits for the end has raised this signal itself
             }
             let per_start = part.signal_decls()[signal.index()].per_start;
             let first = self.stood[signal.index()].wrapping_add(count);
@@ -88,7 +89,7 @@ impl PlanCompiler<'_> {
         Ok(QueueCommands { commands, per_start })
     }
 
-    /// The commands of a step in one of the starts that are written out: one, unless its values are too many for one.
+    /// Compiles a step of one start: to one command, or to several if its values are too many for one.
     fn step(
         &self,
         part: &RankPart,
@@ -118,7 +119,7 @@ impl PlanCompiler<'_> {
         Ok(())
     }
 
-    /// It waits for that in each pass.
+    /// Adds the trigger, whose threshold grows each time the queue repeats.
     fn wait(
         &self,
         part: &RankPart,
@@ -128,7 +129,7 @@ impl PlanCompiler<'_> {
     ) -> Result<(), Cause> {
         let StepTrigger { signal, count, lag } = trigger;
         if signal == START && count <= 1 {
-            return Ok(()); // nothing begins sooner
+            return Ok(()); // no command of a start runs before it
         }
         let per_start = part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
@@ -137,7 +138,7 @@ impl PlanCompiler<'_> {
         encoded.when_each(first, narrow(turns * per_start)?)
     }
 
-    /// An action as a line of a command, with who may run it.
+    /// Encodes an action, with the ranks that may run it.
     fn encode(&self, action: &command::Action) -> Result<EncodedCommand, Cause> {
         let mut encoded = EncodedCommand::of(action);
         if let command::Action::Reduce { to, how, .. } = action
@@ -175,7 +176,7 @@ impl PlanCompiler<'_> {
         }
     }
 
-    /// Where that place is in that start.
+    /// Returns the address of a location in a start.
     pub(crate) fn byte(&self, place: Location, start: u64) -> Result<GlobalAddress, Cause> {
         let Location { rank, buffer, offset } = place;
         let home = self.placed(rank)?.layout.home(buffer, rank, start);
@@ -189,7 +190,7 @@ impl PlanCompiler<'_> {
     }
 }
 
-/// Whose parts a part names, the own one too.
+/// Returns the ranks whose parts a part refers to, its own included.
 pub(crate) fn named(part: &RankPart) -> Vec<u32> {
     let mut ranks = vec![part.rank() as u32];
     for step in part.steps() {
@@ -203,7 +204,7 @@ pub(crate) fn named(part: &RankPart) -> Vec<u32> {
     ranks
 }
 
-/// Who may have that place: two ranks in turn, if they swap it.
+/// Returns the ranks in whose memory a location may lie: two, if the buffer is swapped between them.
 fn homes(part: &RankPart, place: &Location) -> [u32; 2] {
     let room = part.buffer_decls().get(place.buffer.index());
     [0, 1].map(|start| room.map_or(place.rank, |room| room.kind.home(place.rank, start).0))

@@ -1,30 +1,31 @@
-//! What is so little that its seal fits into the same line: who takes it sees by the seal that it is there.
+//! Finds data that are short enough for an inline flag, so that the receiver sees in their own cache line that they
+//! have come.
 //!
-//! A line moves between processors as a whole. Bytes in one and the signal that tells of them in another are two moves;
-//! where a rank lays out one line in a start, and tells of nothing else by the same signals, the number of the start
-//! behind the bytes says the same.
+//! A cache line moves between processors as a whole. Data in one line and a signal in another are two transfers. If a
+//! rank copies in one line in a start, and announces nothing else by the same signals, the number of the start
+//! written behind the data announces them as well.
 
 use crate::plan::compile::steps::AllParts;
 use crate::plan::setup::layout::PlacedPart;
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
 use tasuki_schedule::{BufferId, BufferKind, RankPart, START, Step, StepEffect, StepKind, StepTrigger};
 
-/// Where the seal of a place lies: behind as many bytes.
+/// Offset of the inline flag in a buffer: it follows this many bytes of data.
 pub(crate) const FLAG_OFFSET: u64 = 56;
 
-/// What a rank seals in each start.
+/// The buffer to which a rank adds an inline flag in each start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FlaggedBuffer {
-    /// The place where it lies.
+    /// The buffer with the data and the flag.
     pub(crate) buffer: BufferId,
-    /// The step that lays it out.
+    /// The step that copies the data in.
     pub(crate) step: usize,
-    /// Whom it tells of that at once.
+    /// The signals of other ranks that it raises immediately after the copy.
     raised_at_once: Vec<StepEffect>,
 }
 
 impl FlaggedBuffer {
-    /// What a rank seals. None: it lays out nothing, more, or more often.
+    /// Returns the flagged buffer of a rank. None: the rank copies in nothing, too many bytes, or more than once.
     pub(crate) fn of(parts: &AllParts, rank: u32) -> Option<FlaggedBuffer> {
         let part = parts.of(rank);
         let mut copies =
@@ -40,7 +41,7 @@ impl FlaggedBuffer {
         is_little.then_some(FlaggedBuffer { buffer, step, raised_at_once })
     }
 
-    /// Whether a rank that waits for that to take bytes from that place may look at the seal instead.
+    /// Returns true if `rank`, which waits for `trigger` to read from `buffer`, may wait for the flag instead.
     pub(crate) fn replaces_wait(&self, rank: u32, trigger: StepTrigger, buffer: BufferId) -> bool {
         let StepTrigger { signal, count, lag } = trigger;
         buffer == self.buffer
@@ -49,14 +50,15 @@ impl FlaggedBuffer {
     }
 }
 
-/// The place of its own where a step lays out something of the program's.
+/// Returns the buffer of this rank's own into which a step copies data of the program, if it does.
 fn copied_into(part: &RankPart, step: &Step) -> Option<BufferId> {
     let StepKind::Copy { to, .. } = step.action else { return None };
     let is_place = part.buffer_decls()[to.buffer.index()].kind != BufferKind::User;
     (is_place && to.rank as usize == part.rank()).then_some(to.buffer)
 }
 
-/// There is no seal yet on places of this rank's own. Where they are out of reach there will be none.
+/// Clears the flags in this rank's own buffers. Where this rank cannot access them by loads and stores, no flags are
+/// used.
 pub(crate) fn clear(worker: &Worker, own: &PlacedPart, part: &RankPart) {
     let zero = [0; size_of::<u64>()];
     for (buffer, room) in part.buffers() {

@@ -1,4 +1,4 @@
-//! Compiles the part of a rank into what is run: commands for the engine, or steps for its own calls.
+//! Compiles the part of a rank: to commands of repeating queues, or to steps that the rank runs in its own calls.
 
 pub(crate) mod commands;
 pub(crate) mod inline_flag;

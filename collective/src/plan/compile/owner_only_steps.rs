@@ -1,25 +1,26 @@
-//! Which steps are left to their rank.
+//! Chooses the steps that are left to their own rank.
 //!
-//! Who raises a signal sees to it that what waits for it goes on, also on a rank that computes. That is in vain where
-//! nobody else waits for what follows: a value that arrived is put where its rank finds it when it asks. Such a step is
-//! run by its rank when it waits, and the raise costs no more than a raise. A place that is free again is nothing that
-//! anybody hurries for, as long as it is needed in a later start only: to that start the rank has to come itself.
+//! A rank that raises a signal also runs the commands that wait for it, even if their owner computes. That is of no
+//! use if nobody else waits for the result: for example, data that have arrived are copied to where their rank reads
+//! them later. Such a step is run by its rank when it waits, and the raise costs no more than a raise. A buffer that
+//! is free again is not urgent either if only a later start needs it, because the rank itself must come to that
+//! start.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::setup::layout::PlacedPart;
 use tasuki_schedule::{RankPart, Step, StepKind, StepTrigger};
 
-/// A copy of more bytes is worth being done by somebody else meanwhile.
+/// A copy of more bytes is worth being run by another rank meanwhile.
 const SHORT: u64 = 2048;
 
-/// For each signal of a part, whether nothing in the same start waits for it.
+/// Returns for each signal of a part: true if nothing in the same start waits for it, neither a step nor its end.
 pub(crate) fn late_signals(part: &RankPart) -> Box<[bool]> {
     let triggers =
         part.steps().iter().map(|step| step.trigger).chain(part.finish_conditions().iter().copied());
     without(part, triggers)
 }
 
-/// For each signal of a part, whether no step in the same start waits for it.
+/// Returns for each signal of a part: true if no step in the same start waits for it.
 pub(crate) fn signals_without_steps(part: &RankPart) -> Box<[bool]> {
     without(part, part.steps().iter().map(|step| step.trigger))
 }
@@ -31,8 +32,8 @@ fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<
 }
 
 impl PlanCompiler<'_> {
-    /// For each of the steps of a queue, in their order, whether it is left to its rank: nobody waits in the same start
-    /// for it, nor for one behind it in the queue.
+    /// Returns for each step of a queue, in order: true if it is left to its rank, because nothing in the same start
+    /// waits for it or for a later step of the queue.
     pub(crate) fn left_to_owner(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
         let own = signals_without_steps(part);
         let mut are_left = vec![false; steps.len()];
@@ -75,7 +76,7 @@ mod tests {
     use tasuki_schedule::algorithm::ALGORITHMS;
     use tasuki_schedule::{CollectiveKind, Shape};
 
-    /// Which steps of a rank are left to it: those that wait for something.
+    /// Returns for each step of a rank that has a command: true if it is left to its rank.
     fn left(collective: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
         let shape = Shape::new(collective, 4, 0, 8);
         let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (collective, name));

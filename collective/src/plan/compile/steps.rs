@@ -1,8 +1,8 @@
-//! A part as a walk: the steps of a call, in memory that it lends.
+//! Compiles a part to the steps of an execution, which works on buffers that a call lends.
 //!
-//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody
-//! reads or writes the data of another rank, unless there are two, who show them to each other. What only this rank
-//! itself raises is over when the step that raises it is, so nothing waits for it.
+//! The schedule must have one queue for each rank, and each signal must be raised by one rank only. No rank reads or
+//! writes the data of another, unless there are two ranks that expose their buffers to each other. If this rank
+//! itself raises a signal, nothing waits for it: the step that raises it is complete before the next step begins.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::compile::inline_flag::{FLAG_OFFSET, FlaggedBuffer};
@@ -17,7 +17,7 @@ use tasuki_schedule::{
     BufferKind, Location, RankPart, START, Schedule, SignalId, Step, StepKind, StepTrigger,
 };
 
-/// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
+/// Compiles the execution of a rank: one variant for each schedule, all in the same buffers and signals.
 pub(crate) fn compile_steps(
     compiler: &PlanCompiler<'_>,
     schedules: &[Schedule],
@@ -39,12 +39,12 @@ pub(crate) fn compile_steps(
     made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
 }
 
-/// Where a rank shows its data.
+/// Returns the address at which a rank publishes where its exposed buffer lies.
 fn exposed_at(compiler: &PlanCompiler<'_>, rank: u32) -> Result<GlobalAddress, Cause> {
     compiler.byte(DATA.on(rank as usize, 0), 0)
 }
 
-/// The calls of a way, one behind the other, of as many steps each.
+/// Concatenates the calls of a variant, each padded to `most` steps.
 fn pad_calls(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
     let nothing = StepSpec { wait: None, action: StepAction::Nothing, flag: None, raises: Vec::new() };
     let padded = |mut call: Vec<StepSpec>| {
@@ -54,7 +54,7 @@ fn pad_calls(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
     calls.into_iter().flat_map(padded).collect()
 }
 
-/// The steps of each of so many calls.
+/// Compiles the steps of a variant, for each of `turns` calls.
 fn variant_steps(
     compiler: &PlanCompiler<'_>,
     schedule: &Schedule,
@@ -77,7 +77,7 @@ fn variant_steps(
     Ok(calls)
 }
 
-/// All parts of a schedule, and who raises their signals.
+/// All parts of a schedule, and the rank that raises each of their signals.
 pub(crate) struct AllParts {
     parts: Vec<RankPart>,
     raisers: Vec<Vec<Option<u32>>>,
@@ -102,7 +102,7 @@ impl AllParts {
         &self.parts[rank as usize]
     }
 
-    /// Who raises that signal of a rank, if anybody does.
+    /// Returns the rank that raises a signal of `rank`, if one does.
     pub(crate) fn raiser(&self, rank: u32, signal: SignalId) -> Option<u32> {
         self.raisers[rank as usize][signal.index()]
     }
@@ -113,17 +113,17 @@ struct StepCompiler<'l> {
     data: DataPlacement,
     part: &'l RankPart,
     parts: &'l AllParts,
-    /// What ranks seal that this one has to do with, and this one itself.
+    /// The flagged buffers of this rank and of those that it refers to.
     flagged_buffers: BTreeMap<u32, FlaggedBuffer>,
     turns: u64,
-    /// How often each signal has been raised so far.
+    /// The sum of the raises of each signal so far.
     raised: BTreeMap<GlobalAddress, u64>,
-    /// Those of the start under way.
+    /// The steps of the start that is being compiled.
     specs: Vec<StepSpec>,
 }
 
 impl StepCompiler<'_> {
-    /// One of the starts that are written out.
+    /// Compiles one start.
     fn start(&mut self, start: u64) -> Result<(), Cause> {
         let own = self.part.rank() as u32;
         for (number, step) in self.part.steps().iter().enumerate() {
@@ -143,7 +143,7 @@ impl StepCompiler<'_> {
         Ok(())
     }
 
-    /// A step that only raises something is done with the one before it.
+    /// Adds a step. A step that only raises signals is merged into the step before it.
     fn add(&mut self, spec: StepSpec) {
         match self.specs.last_mut() {
             Some(last) if spec.wait.is_none() && spec.action == StepAction::Nothing => {
@@ -181,7 +181,7 @@ impl StepCompiler<'_> {
         Ok(Some(WaitSpec { signal, count, by: self.rank(by)?, flag }))
     }
 
-    /// The seal of a start.
+    /// Returns the inline flag of a start.
     fn flag_spec(&self, rank: u32, flagged: &FlaggedBuffer, start: u64) -> Result<FlagSpec, Cause> {
         let at = self.compiler.byte(Location { rank, buffer: flagged.buffer, offset: FLAG_OFFSET }, start)?;
         Ok(FlagSpec { at, number: PerStart { first: start + 1, more: self.turns } })

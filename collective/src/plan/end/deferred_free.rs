@@ -1,85 +1,85 @@
-//! Plans that were dropped: their memory stays until nobody can reach it any more.
+//! Keeps the memory of dropped plans until no member can reach it any more.
 //!
-//! A plan is over for the group when all members have dropped it and all that they had started of it has been run.
-//! Plans have numbers, the same on all members, because they are made together; so one word from each says which of
-//! the 64 that follow the last one known to be over it has done with. The words travel with what members tell each
-//! other when they make the next plan, or when they [quiesce](crate::Communicator::quiesce).
+//! A plan can be freed when all members have dropped it and all starts of all members have run. Plans are made
+//! together and so have equal numbers on all members. Each member publishes one word: bit n says that it needs no
+//! more the n-th of the 64 plans after the last one that all have freed. The words travel in the exchange for the
+//! next plan, or in [quiesce](crate::Communicator::quiesce).
 
 use crate::plan::PlanState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which plans of a communicator there are, and which wait to be freed.
+/// The plans of a communicator, and those that wait to be freed.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredFree {
     /// The number of the next plan.
     next: u64,
-    /// All plans before this one are over.
+    /// All plans with smaller numbers are freed.
     base: u64,
-    /// Of those from there on: which are over.
+    /// Bit n: plan `base` + n is freed.
     over: u64,
-    /// Plans that this member has not freed.
+    /// The plans that this member has not freed.
     plans: BTreeMap<u64, DroppedPlan>,
-    /// Those that will never be over: their memory stays.
+    /// The plans that can never be freed: their memory stays.
     lost: Vec<Arc<PlanState>>,
 }
 
 #[derive(Debug)]
 struct DroppedPlan {
     plan: Arc<PlanState>,
-    /// This member has dropped it.
+    /// True if this member has dropped it.
     is_dropped: bool,
 }
 
-/// Plans of which a word speaks.
+/// Number of plans in a word.
 const WINDOW: u64 = u64::BITS as u64;
 
 impl DeferredFree {
-    /// A plan was made: its number.
+    /// Adds a plan that was made. Returns its number.
     pub(crate) fn enter(&mut self, plan: Arc<PlanState>) -> u64 {
         self.next += 1;
         self.plans.insert(self.next - 1, DroppedPlan { plan, is_dropped: false });
         self.next - 1
     }
 
-    /// A plan was dropped.
+    /// Marks a plan as dropped by this member.
     pub(crate) fn take(&mut self, number: u64) {
         if let Some(entry) = self.plans.get_mut(&number) {
             entry.is_dropped = true;
         }
     }
 
-    /// Plans that this member has not freed.
+    /// Returns the plans that this member has not freed.
     pub(crate) fn all(&self) -> Vec<Arc<PlanState>> {
         self.plans.values().map(|entry| entry.plan.clone()).collect()
     }
 
-    /// What this member has dropped.
+    /// Returns the word of the plans that this member has dropped.
     pub(crate) fn dropped_word(&self) -> u64 {
         let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
         window.filter(|(_, entry)| entry.is_dropped).fold(0, |word, (n, _)| word | 1 << (n - self.base))
     }
 
-    /// The plans of a word.
+    /// Returns the plans whose bits are set in a word.
     pub(crate) fn among(&self, word: u64) -> Vec<(u64, Arc<PlanState>)> {
         let numbers = (0..WINDOW).filter(|at| word >> at & 1 != 0).map(|at| self.base + at);
         numbers.filter_map(|number| Some((number, self.plans.get(&number)?.plan.clone()))).collect()
     }
 
-    /// That plan will never be over, as all members know.
+    /// Records that a plan can never be freed. All members do so.
     pub(crate) fn lose(&mut self, number: u64) {
         self.lost.extend(self.plans.remove(&number).map(|entry| entry.plan));
         self.advance(1 << (number - self.base));
     }
 
-    /// What this member has done with.
+    /// Returns the word of the plans that this member has dropped and whose starts have run.
     pub(crate) fn word(&self) -> u64 {
         let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
         let done = window.filter(|(_, entry)| entry.is_dropped && entry.plan.has_run_all());
         done.fold(0, |word, (number, _)| word | 1 << (number - self.base))
     }
 
-    /// All members have done with these: the plans of this one that are over.
+    /// Takes the words of all members, and returns the plans that no member needs any more.
     pub(crate) fn settle(&mut self, words: impl Iterator<Item = u64>) -> Vec<Arc<PlanState>> {
         let all = words.fold(u64::MAX, |all, word| all & word);
         let numbers = (0..WINDOW).filter(|at| all >> at & 1 != 0).map(|at| self.base + at);

@@ -1,13 +1,14 @@
-//! Who waits for a start of a plan finds out that a member has left without it.
+//! Ends the wait for a start of a plan when a member has left without making that start.
 //!
-//! Programs wait for signals, whoever raises them, and a member that leaves stays until all have left that have plans
-//! with it. So others would wait for ever for one that leaves without having started what they have started, and it for
-//! them. Each member says, when it leaves, how often it has started each plan, by a signal of the plan's at the member
-//! after it; and again, if it has not come through the last start. Who waits long for a start looks at these signals of
-//! all members, or where they are out of reach at its own: if it has made more starts it waits in vain, ends its wait
-//! with an error, leaves in turn, and says so to the one after it.
+//! The executions of a plan wait for signals, not for members, and a member that leaves stays until all members that
+//! have plans with it leave. So if a member leaves with fewer starts than others, they would wait for ever, and so
+//! would it. Therefore each member, when it leaves, publishes the number of starts of each plan, by a signal of the
+//! plan at the member after it; and once more if its last start could not complete. A member that has waited long for
+//! a start reads these signals of all members, or only its own where it does not reach the others. If it has made
+//! more starts, its wait is in vain and ends with an error. It then leaves in turn, and publishes its own number to
+//! the member after it.
 //!
-//! Costs one raise for each plan that there is when a member leaves.
+//! The cost is one raise for each existing plan when a member leaves.
 
 use crate::communicator::Communicator;
 use crate::plan::setup::layout::PlanAddress;

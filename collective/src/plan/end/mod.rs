@@ -1,4 +1,4 @@
-//! The end of plans: members that leave, and memory of dropped plans that others may still reach.
+//! The end of plans: members that leave, and the memory of dropped plans that others may still reach.
 
 pub(crate) mod deferred_free;
 pub(crate) mod departed;

@@ -1,11 +1,11 @@
-//! How members that have made plans leave: none is gone before all have come so far.
+//! Lets members that have made plans leave together: none is gone before all are ready to leave.
 //!
-//! A start is over for a member when it has what it gets, and what it gave may be changed. Others may still fetch from
-//! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
-//! all that it has started has been run, says so, and is gone when all have said so: one round of a dissemination
-//! barrier after the other, whenever the one before was heard. A member that is gone without a word, or has died, ends
-//! that. Before it waits, it says what it has started ([starts](crate::plan::end::departed)): others may be waiting for
-//! more.
+//! A start is complete for a member when its results are there and its inputs may be changed. Other members may still
+//! read from the plan's buffers in its memory, or forward data through them. So a member that leaves waits until all
+//! its starts have run, then says so, and is gone when all members have said so. They do that in a dissemination
+//! barrier, each round of which begins when the round before is complete. A member that has died, or is gone without
+//! taking part, ends the barrier. Before it waits, a member publishes the number of its starts
+//! ([`departed`](crate::plan::end::departed)), because others may wait for more starts.
 
 use crate::dissemination::Dissemination;
 use crate::plan::{PlanState, Plans};

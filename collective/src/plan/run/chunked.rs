@@ -1,7 +1,8 @@
-//! Plans through whose buffers any number of values pass, as many at a time as fit.
+//! Chunked plans: a start takes any number of values and passes them through the plan's buffers in pieces.
 //!
-//! A start of the program's is a row of starts of the plan, one for each piece. The next one takes this rank to begin
-//! it, in whichever call it waits: members may wait for several in different orders, or for something else first.
+//! One start by the program is a series of starts of the plan, one for each piece. This rank begins the next one in
+//! whichever call it waits, because members may wait for several plans in different orders, or for something else
+//! first.
 
 use crate::plan::{Plan, PlanState};
 use bytemuck::Pod;

@@ -1,10 +1,11 @@
-//! Plans whose starts this rank runs itself, in its own calls: as collective calls are run, in buffers of the plan's.
+//! Plans whose starts this rank runs itself in its own calls, by an execution on buffers of the plan.
 //!
-//! A program goes on whoever is there to run it, and so has a lease, books, and marks at signals. Where the ranks of a
-//! node have no helper, nobody is there but the ranks themselves, which are in calls of their own when they wait; a
-//! walk is quicker then. A start runs the steps that need not wait, and so does any other call of this rank that waits.
+//! Anybody may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the ranks of a node
+//! have no helper, only the ranks themselves run it, and a rank that waits is in a call of its own; then an execution
+//! is faster. A start runs the steps up to the first that must wait, and any other call of this rank that waits goes
+//! on from there.
 //!
-//! Long values pass in pieces, one walk after the other, and the last piece is filled up with the last value.
+//! Long values pass in pieces, one run of the execution for each. The last piece is padded with the last value.
 
 use crate::plan::PlanCombining;
 use bytemuck::{Pod, Zeroable};

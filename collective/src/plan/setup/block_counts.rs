@@ -1,5 +1,5 @@
-//! Counts of blocks that differ, where each member knows no more than its own and perhaps one knows all: each tells all
-//! others its own, and all draw the same conclusion from the same words.
+//! Agrees on block counts that differ between members, when each member knows only its own and perhaps one member, or
+//! each, knows all. An allgather gives every member the same words, from which all draw the same conclusion.
 
 use crate::communicator::Communicator;
 use crate::current_call::size;
@@ -9,27 +9,28 @@ use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_schedule::shape::CollectiveKind;
 
-/// What each member tells all others.
+/// What each member sends to all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct MemberCounts {
     /// Bytes of its own block.
     own: u64,
-    /// What it knows of all, as a number; 0: nothing, or what cannot be.
+    /// Hash of the lengths of all blocks as it knows them; 0 if it does not know them.
     all: u64,
-    /// Which plan it is, as a number, and of whom.
+    /// Hash of the collective, and its root.
     collective: u64,
     root: u64,
 }
 
-/// A number that is not 0.
+/// Returns a hash that is not 0.
 fn number(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish() | 1
 }
 
-/// What is wrong with what all have told, if anything: who has to know all blocks, and does not know what they are.
+/// Returns the error in the words of all members, if any: members prepare different plans, the blocks are too long,
+/// or a member that must know all blocks has wrong lengths.
 fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
     let first = words[0];
     let differs = |word: &MemberCounts| (word.collective, word.root) != (first.collective, first.root);
@@ -47,12 +48,12 @@ fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
     Some(format!("the counts of member {member} are not what members say of their own blocks"))
 }
 
-/// In place of a root.
+/// The root of a collective that has none.
 const EVERYBODY: u64 = u64::MAX;
 
 impl Communicator {
-    /// Bytes of each member's block, of which this member knows its own, and the root, or everybody where there is
-    /// none, all. Collective. Error, on all members: they do not agree.
+    /// Returns the bytes of each member's block. Each member passes its own; the root, or every member if there is no
+    /// root, passes all. Collective. Error, on all members: they do not agree.
     pub fn agree_on_blocks(
         &self,
         collective: CollectiveKind,

@@ -1,5 +1,5 @@
-//! Where the buffers and signals of a rank's part lie: buffers one behind the other in a block of its memory, signals
-//! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
+//! The layout of a rank's part: its buffers lie one after the other in one block of its memory, and its signals have
+//! consecutive numbers. Any member computes an address on another rank from that rank's part and its [`PlanAddress`].
 
 use crate::plan::compile::owner_only_steps::late_signals;
 use bytemuck::{Pod, Zeroable};
@@ -9,46 +9,47 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 use tasuki_schedule::{BufferId, BufferKind, RankPart, SignalId};
 
-/// Buffers begin at multiples of this, so that none shares a cache line, or a pair of them, with another.
+/// Alignment of buffers, so that no two share a cache line or a pair of adjacent lines.
 const ALIGN: u64 = 128;
 
-/// What a rank tells the others of its part.
+/// The address of a rank's part, as it tells the other ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PlanAddress {
-    /// Where its block begins in its range.
+    /// Offset of its block in the rank's address range; 0 if it has none.
     pub(crate) block: u64,
-    /// Its first signal.
+    /// The number of its first signal.
     pub(crate) signals: u32,
-    /// By which the member before it says, when it leaves, how often it has started the plan; 0: it is no program.
+    /// The signal by which the member before it publishes its number of starts when it leaves; 0 if the part is not
+    /// compiled to queues.
     pub(crate) starts: u32,
 }
 
-/// Where the buffers that the program uses are.
+/// Where the buffers lie that the program uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DataPlacement {
-    /// The plan has them.
+    /// In the memory of the plan.
     OfPlan,
-    /// Each call lends its own.
+    /// In the memory that each call lends.
     CallBuffers,
-    /// The same, and others reach them: where they lie is shown in their place.
+    /// In the memory that each call lends, where the other member can reach it. The plan's buffer holds its address.
     ExposedBuffer,
 }
 
-/// Where the buffers of a part lie in its block.
+/// The offsets of the buffers of a part in its block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     rooms: Box<[BufferOffset]>,
     /// Bytes of the block.
     pub(crate) bytes: u64,
-    /// After how many starts everything is where it was.
+    /// Number of starts after which all buffers are back at their first copy.
     pub(crate) turns: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BufferOffset {
     offset: u64,
-    /// Bytes from one turn to the next.
+    /// Bytes from one copy of the buffer to the next.
     stride: u64,
     turns: u64,
     kind: BufferKind,
@@ -74,27 +75,27 @@ impl Layout {
         Layout { rooms, bytes, turns: all }
     }
 
-    /// Who has the place that is a rank's in that start.
+    /// Returns the rank in whose memory `rank`'s buffer lies in that start.
     pub(crate) fn home(&self, buffer: BufferId, rank: u32, start: u64) -> u32 {
         self.rooms[buffer.index()].kind.home(rank, start).0
     }
 
-    /// Where that byte of a buffer lies in the block in that start.
+    /// Returns the offset in the block of byte `at` of a buffer in that start.
     pub(crate) fn offset(&self, buffer: BufferId, at: u64, start: u64) -> u64 {
         let BufferOffset { offset, stride, turns, .. } = self.rooms[buffer.index()];
         offset + start % turns * stride + at
     }
 }
 
-/// The place of a part: who has it, and where.
+/// A part with its rank and address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PlacedPart {
     pub(crate) rank: Rank,
     pub(crate) base: PlanAddress,
     pub(crate) layout: Layout,
-    /// Bytes of its own, out of everybody's reach.
+    /// Bytes of further buffers that no other rank reaches.
     pub(crate) beside: u64,
-    /// For each of its signals, whether nothing in the same start waits for it.
+    /// For each of its signals: true if nothing in the same start waits for it.
     pub(crate) late: Box<[bool]>,
 }
 
@@ -103,23 +104,23 @@ impl PlacedPart {
         PlacedPart { rank, base, layout: Layout::of(part, data), beside: 0, late: late_signals(part) }
     }
 
-    /// A byte of a buffer, in that start.
+    /// Returns the address of a byte of a buffer in that start.
     pub(crate) fn byte(&self, buffer: BufferId, at: u64, start: u64) -> GlobalAddress {
         GlobalAddress::new(self.rank, self.base.block + self.layout.offset(buffer, at, start))
     }
 
-    /// The number of a signal at its rank.
+    /// Returns the number of a signal at its rank.
     pub(crate) fn number(&self, signal: SignalId) -> u32 {
         self.base.signals + signal.index() as u32
     }
 
-    /// A signal.
+    /// Returns the address of a signal.
     pub(crate) fn signal(&self, signal: SignalId) -> GlobalAddress {
         GlobalAddress::new(self.rank, signal_offset(self.number(signal)))
     }
 }
 
-/// The least number that both divide.
+/// Returns the least common multiple.
 pub(crate) fn common_multiple(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {

@@ -1,6 +1,6 @@
-//! Plans of blocks that differ, as one member knows them: it tells each of its partners how long the blocks between the
-//! two are and where they lie, and knows nothing of those between others. So a member takes time and memory for its own
-//! blocks alone.
+//! Plans of blocks that differ in length, where a member knows only its own blocks: it exchanges the lengths and
+//! addresses of blocks with each of its partners, and knows nothing of blocks between others. So the time and memory
+//! that a member needs depend only on its own blocks.
 
 use crate::communicator::Communicator;
 use crate::exchange_partners::{Partner, ranges};
@@ -11,21 +11,21 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_schedule::algorithm::{BlockToSend, put_all, put_blocks};
 use tasuki_schedule::{Contract, RankPart, Schedule};
 
-/// What one member knows of an exchange.
+/// What one member knows about an exchange.
 #[derive(Clone, Debug, Default)]
 struct LocalView {
-    /// Bytes of the own buffers.
+    /// Bytes of this member's two buffers.
     rooms: [u64; 2],
-    /// Bytes of what each partner gives: what it gets lies behind that.
+    /// Bytes of the data that each partner sends. Its receive buffer lies behind them.
     given_by: BTreeMap<usize, u64>,
     gives: Vec<BlockToSend>,
-    /// From whom each block comes, and which of those it gives it is.
+    /// For each block to receive: its sender, and the number of the block among those that the sender sends.
     gets: Vec<(usize, usize)>,
-    /// Everybody is everybody's partner, once.
+    /// True if each member exchanges exactly one block with each member.
     is_dense: bool,
 }
 
-/// Bytes of the blocks that a member gives and gets, and whom.
+/// The byte ranges of the blocks that a member sends and receives, and its partners.
 struct OwnBlocks<'e> {
     with: &'e Neighbourhood,
     gives: Vec<std::ops::Range<usize>>,
@@ -37,8 +37,8 @@ impl OwnBlocks<'_> {
         [&self.gives, &self.gets].map(|ranges| ranges.last().map_or(0, |last| last.end as u64))
     }
 
-    /// What it tells a partner: how much it gives in all; of each block for the partner its bytes, and which one it is;
-    /// of each block of the partner's its bytes, and where it is to lie.
+    /// Returns the words for a partner: the bytes that this member sends in all; for each block to the partner its
+    /// bytes and its number; for each block from the partner its bytes and the offset at which it is to lie.
     fn lengths(&self, partner: &Partner) -> Vec<u64> {
         let give = |&number: &usize| [self.gives[number].len() as u64, number as u64];
         let get = |&slot: &usize| [self.gets[slot].len() as u64, self.gets[slot].start as u64];
@@ -46,7 +46,8 @@ impl OwnBlocks<'_> {
         std::iter::once(self.rooms()[0]).chain(pairs.flatten()).collect()
     }
 
-    /// Takes up what a partner has told. The error: bytes of a block, as it tells them and as this member knows them.
+    /// Records the words of a partner. Error: the bytes of a block according to the partner, and according to this
+    /// member.
     fn learn(&self, partner: &Partner, lengths: &[u64], view: &mut LocalView) -> Result<(), (u64, u64)> {
         let (&given, pairs) = lengths.split_first().unwrap_or((&0, &[]));
         let (theirs, wanted) = pairs.split_at(2 * partner.gets.len());
@@ -69,7 +70,7 @@ fn agree(told: u64, known: usize) -> Result<(), (u64, u64)> {
 }
 
 impl LocalView {
-    /// One that has learned nothing yet.
+    /// Makes a view without any words of partners.
     fn new(own: &OwnBlocks<'_>, is_dense: bool) -> LocalView {
         let none = BlockToSend { to: 0, from: 0, into: 0, bytes: 0 };
         LocalView {
@@ -81,7 +82,7 @@ impl LocalView {
         }
     }
 
-    /// The part of the member whose knowledge this is.
+    /// Builds the part of the member whose view this is.
     fn own_part(&self, ranks: usize, part: &mut RankPart) {
         part.buffer("data", self.rooms[0]);
         part.buffer("result", self.rooms[1]);
@@ -92,7 +93,7 @@ impl LocalView {
         put_blocks(part, &self.gives, &self.gets, named.max(self.gives.len()));
     }
 
-    /// What is known of the part of another one.
+    /// Builds the known portion of another member's part.
     fn other_part(&self, part: &mut RankPart) {
         part.buffer("data", self.given_by.get(&part.rank()).copied().unwrap_or(0));
         part.buffer("result", 0);
@@ -108,13 +109,14 @@ impl LocalView {
 }
 
 impl Communicator {
-    /// Prepares an exchange with all members: `gives` and `gets` are bytes of the block for each and from each.
+    /// Prepares an exchange with all members. `gives` and `gets` are the bytes of the block to and from each member.
     pub fn plan_alltoall_v(&self, gives: &[usize], gets: &[usize], prepare: &dyn Fn()) -> Result<Plan> {
         let with = Neighbourhood::everybody(self.rank().index(), self.size());
         self.plan_local_view("alltoall_v", (&with, true), (gives, gets), prepare)
     }
 
-    /// Prepares an exchange with neighbours: `gives` and `gets` are bytes of the block for each and from each.
+    /// Prepares an exchange with neighbours. `gives` and `gets` are the bytes of the block to and from each
+    /// neighbour.
     pub fn plan_exchange(
         &self,
         with: &Neighbourhood,
@@ -124,7 +126,7 @@ impl Communicator {
         self.plan_local_view("exchange", (with, false), (gives, gets), prepare)
     }
 
-    /// Errors: this member and a partner disagree about the bytes of a block, or others do. Nobody has the plan then.
+    /// Errors: two partners disagree about the bytes of a block. Then no member has the plan.
     fn plan_local_view(
         &self,
         name: &str,
@@ -143,7 +145,8 @@ impl Communicator {
         self.plan(&view.schedule(name, self.rank().index(), self.size()), PlanCombining::Nothing, prepare)
     }
 
-    /// That there are bytes for each block, and not more than there can be; and that this member agrees with itself.
+    /// Returns an error unless there is a length for each block, the sum fits in memory, and this member agrees with
+    /// itself.
     fn check_bytes(
         &self,
         with: &Neighbourhood,
@@ -160,7 +163,7 @@ impl Communicator {
         self.check_kept(&with.blocks(gives, gets), call)
     }
 
-    /// Tells all partners, and hears all. The inner error: one that this member disagrees with.
+    /// Exchanges words with all partners. The inner error: this member disagrees with a partner.
     fn exchange_lengths(
         &self,
         own: &OwnBlocks<'_>,
@@ -215,7 +218,7 @@ mod tests {
     use tasuki_schedule::neighbour_graph::NeighbourGraph;
     use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
-    /// What members know once each has told its partners.
+    /// Returns the views of members after each has sent its words to its partners.
     fn all_views(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<LocalView> {
         let own = |(with, [gives, gets]): (_, &[Vec<usize>; 2])| OwnBlocks {
             with,
@@ -235,7 +238,7 @@ mod tests {
         all.iter().enumerate().map(learned).collect()
     }
 
-    /// The parts that each member makes of its own are right together.
+    /// Proves that the parts that members build of their own views make a correct schedule together.
     fn prove(shape: Shape, view: Vec<LocalView>) {
         let ranks = shape.ranks;
         let part = move |part: &mut RankPart| view[part.rank()].own_part(ranks, part);

@@ -1,4 +1,4 @@
-//! How members make a plan together: they tell each other where their parts lie, and agree.
+//! How members make a plan together: they exchange the addresses of their parts, and agree on counts.
 
 mod block_counts;
 pub(crate) mod layout;

@@ -1,5 +1,5 @@
-//! How something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
-//! to run, and nobody has it unless all have.
+//! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, tells all
+//! others where it lies, and compiles its steps. Either all members get the plan, or none.
 
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
@@ -24,51 +24,51 @@ use tasuki_message::SHORT_MAX;
 use tasuki_schedule::shape::DATA;
 use tasuki_schedule::{RankPart, START, Schedule};
 
-/// What is made of a schedule.
+/// What a schedule is compiled to.
 pub(crate) enum PlanKind {
-    /// Programs that go on by what arrives.
+    /// Repeating queues, which anybody may run.
     Queues(PlanCombining),
-    /// Steps of a plan, through which that passes, that this rank runs in its calls.
+    /// The execution of a plan, which this rank runs in its own calls on the given data.
     Execution(CallData),
-    /// Steps of calls that lend what they move. There may be other ways for the same calls, as for other roots: by
-    /// schedules with the same buffers, signals, and effects on them in a start. Whether members show each other what
-    /// is lent to them: two of them may.
+    /// The execution of cached calls, which lend their buffers. The schedules are further variants for the same
+    /// calls, for example for other roots; they have equal buffers and signals, and raise each signal equally often
+    /// in a start. The flag is true if members expose their buffers to each other, which only two members may do.
     Calls(Vec<Schedule>, bool),
 }
 
-/// What each member tells all others when a plan is made: a short message.
+/// What each member sends to all others when a plan is made. It fits in a short message.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct MemberSetup {
     base: PlanAddress,
-    /// 0: this member found no room for its part.
+    /// 0 if this member found no room for its part.
     found_room: u64,
-    /// What the schedule is.
+    /// The fingerprint of the schedule.
     fingerprint: u64,
-    /// What it has done with.
+    /// The word of the plans that this member no longer needs.
     done: u64,
-    /// The first of the signals by which members leave.
+    /// The first of the signals by which members leave together.
     plan_shutdown: u32,
-    /// The first of those that tell which calls it is in.
+    /// The first signal of its call log.
     call_log: u32,
 }
 
 const _: () = assert!(size_of::<MemberSetup>() <= SHORT_MAX);
 
-/// What all members have.
+/// A plan that all members have.
 pub(crate) struct PreparedPlan {
     pub(crate) plan_state: Arc<PlanState>,
-    /// By which it is given up.
+    /// The number by which it is dropped.
     pub(crate) number: u64,
-    /// The steps of calls.
+    /// The steps, if they are for cached calls.
     pub(crate) execution: Option<Execution>,
-    /// Those of a plan.
+    /// The state of the starts, if this rank runs the plan in its own calls.
     pub(crate) call_state: Option<InCallsState>,
 }
 
 impl Communicator {
-    /// Makes something of a schedule, together with all members, within a collective call. The inner error: nobody has
-    /// it.
+    /// Makes a plan or an execution of a schedule, together with all members, within a collective call. The inner
+    /// error means that no member has it.
     pub(crate) fn negotiate(
         &self,
         schedule: &Schedule,
@@ -112,7 +112,8 @@ impl Communicator {
                 Err(cause)
             }
         });
-        // Nobody is to wait for one who could not; and until now others look for what that one has.
+        // No member may wait for one that failed. And until this exchange, others may still initialise what they
+        // reach of this member.
         let is_made = matches!(plan_state, Ok((_, Ok(_))));
         let all = self.allgather_steps(&[u64::from(is_made)]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
@@ -131,7 +132,7 @@ impl Communicator {
         Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
     }
 
-    /// The signals by which members leave, made with the first plan.
+    /// Returns the first of the signals by which members leave together. They are allocated with the first plan.
     fn name_shutdown_signal(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.plan_shutdown.get() {
             return Ok(first);
@@ -141,7 +142,8 @@ impl Communicator {
         Ok(*self.plan_shutdown.get_or_init(|| first))
     }
 
-    /// The signals that tell which calls this member is in, made with the first plan unless they are there.
+    /// Returns the first signal of this member's call log. The signals are allocated with the first plan unless they
+    /// exist.
     fn name_call_log(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.call_log.get() {
             return Ok(first);
@@ -151,7 +153,7 @@ impl Communicator {
         Ok(*self.call_log.get_or_init(|| first))
     }
 
-    /// From the first plan on members leave together.
+    /// Registers the shutdown: from the first plan on, members leave together.
     fn register_shutdown(&self, words: &[MemberSetup]) -> Result<()> {
         if self.leaving.get().is_none() {
             let (worker, plans) = (self.worker(), self.plans().clone());
@@ -169,7 +171,7 @@ impl Communicator {
         Dissemination::new(self.worker(), first, Dissemination::count(self.size()), neighbours)
     }
 
-    /// Whether all members came with the same schedule, and with room for it.
+    /// Returns an error unless all members came with the same schedule and found room for it.
     fn agree_on(&self, words: &[MemberSetup], fingerprint: u64) -> Result<(), Cause> {
         if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
             let text = format!(
@@ -187,14 +189,14 @@ impl Communicator {
     }
 }
 
-/// Something that all members must have in common, as a number.
+/// Returns a hash of what must be equal on all members.
 fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
     match kind {
         PlanKind::Execution(call_data) => (call_data.pieces(), call_data.how().name()).hash(&mut hasher),
         PlanKind::Queues(how) => how.name().hash(&mut hasher),
-        PlanKind::Calls(..) => {} // each call says how
+        PlanKind::Calls(..) => {} // each call says how it combines
     }
     let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
@@ -203,12 +205,12 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     hasher.finish()
 }
 
-/// The memory and signals of a part.
+/// The allocated memory and signals of a part, before the members agree.
 struct PlanDraft {
     worker: Arc<Worker>,
     own: PlacedPart,
     data: DataPlacement,
-    /// How many signals it has, and how far those of the part have come.
+    /// The number of its signals, and the initial counters of those of the part.
     signals: u32,
     stood: Vec<u64>,
     counted: Arc<AtomicU64>,
@@ -255,7 +257,7 @@ impl PlanDraft {
         Ok(PlanDraft { own, worker, data, signals: all, stood, counted })
     }
 
-    /// What is made of it, now that it is known where the others have their parts; if it can be.
+    /// Compiles the part, now that the addresses of the other parts are known. Error: it cannot be compiled.
     fn finish(
         self,
         communicator: &Communicator,
@@ -318,7 +320,7 @@ impl PlanDraft {
     }
 }
 
-/// Steps that this rank runs itself, if any: those of calls, or those of a plan.
+/// The steps that this rank runs itself, if any: those of cached calls, or those of a plan.
 #[derive(Default)]
 struct CompiledSteps {
     execution: Option<Execution>,
@@ -326,7 +328,7 @@ struct CompiledSteps {
 }
 
 impl PlanState {
-    /// Where the parts lie that the own one names.
+    /// Returns the parts that this rank's part refers to, with their addresses.
     fn others(
         &self,
         communicator: &Communicator,
@@ -353,7 +355,7 @@ impl PlanState {
         Ok(CompiledSteps { execution: None, call_state: Some(call_state) })
     }
 
-    /// From now on it finds out who leaves without a start.
+    /// Registers the probe that detects members that leave without a start.
     fn watch_departures(&mut self, communicator: &Communicator, words: &[MemberSetup]) -> Result<(), Cause> {
         let address_of = |member: Rank| words[member.index()].base;
         let starts = Arc::new(DepartedMembers::new(communicator, self.started.clone(), address_of)?);
@@ -384,7 +386,7 @@ impl PlanState {
         };
         let cells = start_thresholds.into_iter().map(cell).collect::<Result<_, Cause>>();
         let (cells, found) = cells.map_or_else(|cause| (Box::default(), Err(cause)), |cells| (cells, Ok(())));
-        self.form = Form::Queues(made.into(), cells); // which are given back if not all are there
+        self.form = Form::Queues(made.into(), cells); // so that they are freed if not all could be made
         made_all.and(found)
     }
 }

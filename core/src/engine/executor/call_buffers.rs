@@ -104,7 +104,7 @@ impl<'l> CallBuffers<'l> {
     pub(super) fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
         match self.how {
             CombineWith::Not => {}
-            // SAFETY: a step passes the address of a range that was resolved for `into.len()` bytes.
+            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
             CombineWith::Known(how) => unsafe { how.with_incoming_first(in_front).combine_from(into, from) },
             CombineWith::By(combine) => self.combine_blocks(combine, from, into, in_front),
         }
@@ -122,9 +122,9 @@ impl<'l> CallBuffers<'l> {
         let mut at = 0;
         for ours in into.chunks_mut(most) {
             let place: *mut u8 = block.0.as_mut_ptr().cast();
-            // SAFETY: a step passes the address of a range that was resolved for `into.len()` bytes, and the chunk at
-            // `at` is inside it. A chunk fits into the block, and the copy initializes its bytes there before the
-            // slice is made.
+            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked, and
+            // the chunk at `at` is inside it. A chunk fits into the block, and the copy initializes its bytes there
+            // before the slice is made.
             let theirs = unsafe {
                 copy::copy(from.add(at), place, ours.len());
                 std::slice::from_raw_parts_mut(place, ours.len())

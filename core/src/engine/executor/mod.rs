@@ -106,6 +106,8 @@ enum ResolvedAction {
     /// From, to, and the number of bytes. True if the step also raises a signal, so that another rank probably reads
     /// the bytes next.
     Copy(ResolvedOperand, ResolvedOperand, usize, bool),
+    /// From, the buffer of the call and the offset in it, and the number of bytes. True if the values at the first
+    /// operand are the left ones.
     Combine(ResolvedOperand, (usize, u64), usize, bool),
     /// A copy from or into a buffer that another rank exposes.
     KernelCopy(KernelCopy),
@@ -117,7 +119,8 @@ enum ResolvedOperand {
     CallBuffers(usize, u64),
 }
 
-// SAFETY: a pointer to shared memory that stays mapped while the fabric lives, in whatever thread it is used.
+// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
+// lives.
 unsafe impl Send for ResolvedOperand {}
 // SAFETY: as above.
 unsafe impl Sync for ResolvedOperand {}

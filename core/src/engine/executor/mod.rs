@@ -106,8 +106,8 @@ enum ResolvedAction {
     /// From, to, and the number of bytes. True if the step also raises a signal, so that another rank probably reads
     /// the bytes next.
     Copy(ResolvedOperand, ResolvedOperand, usize, bool),
-    /// From, the call's buffer and the offset in it, the number of bytes. True if the values at the first are the left
-    /// ones.
+    /// From, the buffer of the call and the offset in it, and the number of bytes. True if the values at the first
+    /// operand are the left ones.
     Combine(ResolvedOperand, (usize, u64), usize, bool),
     /// A copy from or into a buffer that another rank exposes.
     KernelCopy(KernelCopy),

@@ -29,7 +29,7 @@ impl TryLock {
             return is_free.then(|| TryLockGuard(self));
         }
         let taken = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC try-lock
-        taken.is_ok().then(|| TryLockGuard(self)) // no guard is made, and so none is dropped, if another thread holds it
+        taken.is_ok().then(|| TryLockGuard(self)) // if another thread holds it, no guard is made or dropped
     }
 
     /// Returns true if a thread holds the lock. If not, everything that the last holder did is visible.

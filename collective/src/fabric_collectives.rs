@@ -119,7 +119,7 @@ impl Drop for FabricMemory {
 impl Drop for FabricCollectives {
     fn drop(&mut self) {
         if !self.part.worker.fork_guard().is_forked() {
-            self.part.worker.fabric().close_group(self.key); // before its memory is freed, which dropping the part does
+            self.part.worker.fabric().close_group(self.key); // before dropping `part` frees its memory
         }
     }
 }

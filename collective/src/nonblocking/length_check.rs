@@ -91,7 +91,7 @@ pub(super) async fn swap<T: Pod + Send>(
         if let Some((one, other)) = line.differs(&theirs) {
             return Err(channel.disagree(one, other, Rank(member as u32)));
         }
-        channel.sent([told]).await?; // one message at a time may be under way on a slot
+        channel.sent([told]).await?; // ends soon: the partner posted its receive before it sent `theirs`
         if line.takes(&line.gets) {
             unpack(&theirs[line.head()..], &mut all, &blocks.gets, &line.partner.gets);
         } else {

@@ -1,6 +1,6 @@
 //! Ends the wait for a start of a plan when a member has left without making that start.
 //!
-//! The executions of a plan wait for signals, not for members, and a member that leaves stays until all members that
+//! The queues of a plan wait for signals, whoever raises them, and a member that leaves stays until all members that
 //! have plans with it leave. So if a member leaves with fewer starts than others, they would wait for ever, and so
 //! would it. Therefore each member, when it leaves, publishes the number of starts of each plan, by a signal of the
 //! plan at the member after it; and once more if its last start could not complete. A member that has waited long for

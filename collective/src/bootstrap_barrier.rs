@@ -42,7 +42,7 @@ impl MinMax {
 /// The lines of one rank's barriers, and their number. Memory: two lines of 128 bytes a round.
 #[derive(Debug)]
 pub struct BootstrapBarrier {
-    /// Number of the first of `2 * rounds` signals, the same on all ranks.
+    /// Number of the first of `2 * rounds` signals, equal on all ranks.
     first: u32,
     rounds: u32,
     /// Number of barriers that this rank has finished. Locked during a barrier: two at a time would be two threads of

@@ -33,7 +33,7 @@ const SIGNALS: u32 = 2;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct FabricAddresses {
-    /// The first of its signals, and of its lines.
+    /// The number of the first of its signals, and of the lines for call notices.
     signals: u32,
     lines: u32,
     /// The present counters of the lines.

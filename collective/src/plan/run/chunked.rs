@@ -89,7 +89,7 @@ struct ChunkProgress<T> {
     chunks: ChunkShape,
     /// The start that is under way.
     pieces: Option<Pieces>,
-    /// Its values.
+    /// The values of that start.
     values: Vec<T>,
     /// Buffer for a padded piece of values to combine.
     made: Vec<T>,

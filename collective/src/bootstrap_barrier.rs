@@ -17,14 +17,15 @@ use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
-/// What a meeting found out.
+/// The values of all ranks at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MinMax {
     /// The least of the ranks' values.
     pub least: u64,
-    /// The largest of them.
+    /// The largest of the ranks' values.
     pub most: u64,
-    /// Whether any rank had operations unfinished when it came: they may still look for memory freed before.
+    /// True if any rank had unfinished operations when it entered: they may still access memory that was freed
+    /// before.
     pub busy: bool,
 }
 
@@ -38,19 +39,19 @@ impl MinMax {
     }
 }
 
-/// The lines of one rank's meetings, and how many there were. Memory: two lines of 128 bytes a round.
+/// The lines of one rank's barriers, and their number. Memory: two lines of 128 bytes a round.
 #[derive(Debug)]
 pub struct BootstrapBarrier {
-    /// Number of the first of `2 * rounds` signals, the same on all ranks.
+    /// Number of the first of `2 * rounds` signals, equal on all ranks.
     first: u32,
     rounds: u32,
-    /// How many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
-    /// rank in collective calls whose order the other ranks cannot know.
+    /// Number of barriers that this rank has finished. Locked during a barrier: two at a time would be two threads of
+    /// a rank in collective calls whose order the other ranks cannot know.
     finished: Mutex<u64>,
 }
 
 impl BootstrapBarrier {
-    /// Takes the signals for meetings of all ranks of the job. All ranks must do it at the same point of their
+    /// Allocates the signals for barriers of all ranks of the job. All ranks must do it at the same point of their
     /// sequence of signals; nothing is communicated.
     pub fn new(worker: &Worker) -> Result<BootstrapBarrier> {
         let rounds = worker.size().next_power_of_two().trailing_zeros();
@@ -62,11 +63,11 @@ impl BootstrapBarrier {
         Ok(BootstrapBarrier { first, rounds, finished: Mutex::new(0) })
     }
 
-    /// Returns when all ranks have called it: what their values were. `call` names the call in errors and to those
-    /// who ask what this rank waits for.
+    /// Returns the least and largest value of all ranks when all have called it. `call` names the call in errors and
+    /// in `tasuki ps`.
     ///
-    /// Everything that a rank did before it called is visible to every rank after the call. An error if another
-    /// thread of this rank is in a meeting, if a rank dies, or if one leaves instead of coming. Costs
+    /// Everything that a rank wrote before its call is visible to every rank after the call. Returns an error if
+    /// another thread of this rank is in a barrier, if a rank dies, or if one leaves instead of coming. Costs
     /// ceil(log2 P) lines written and as many waits.
     pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
@@ -75,7 +76,7 @@ impl BootstrapBarrier {
                 "another thread of this rank is in a collective call; their order must be known to all ranks";
             return Err(worker.fault(Cause::Argument(text.into()), || call.into()));
         };
-        worker.settle(&|| call.into())?; // its own lines could overtake what it sent before
+        worker.settle(&|| call.into())?; // the lines of the barrier could overtake earlier puts
         let instance = *finished + 1;
         let mut known = MinMax { least: value, most: value, busy: !worker.is_idle() };
         for round in 0..self.rounds {

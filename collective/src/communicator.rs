@@ -56,7 +56,7 @@ pub struct Communicator {
     pub(crate) mismatch_check: OnceLock<Option<MismatchCheck>>,
     /// The first of this member's signals for the call log.
     pub(crate) call_log: OnceLock<u32>,
-    /// True if that signal has the same number on all members.
+    /// True if the call log's first signal has an equal number on all members.
     is_call_log_common: bool,
     /// The collectives of the network itself. Unset before the first call that could use them; None if there are
     /// none.

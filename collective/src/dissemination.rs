@@ -12,28 +12,29 @@ use tasuki_core::queue::command::{Action, Command, Effect, Trigger};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
-/// The first stage that has a token: before it one trigger, or two, say all.
+/// The first stage with a token. The stages before it need only one or two triggers.
 const FIRST_TOKEN: usize = 2;
 
-/// One stage, as one member has it.
+/// One stage, as one member sees it.
 #[derive(Debug)]
 struct DisseminationStage {
-    /// How often it was told.
+    /// The signal that counts the notifications of this member.
     cell: SignalCell,
-    /// Who tells it.
+    /// The rank that notifies this member.
     from: Rank,
-    /// What it raises to tell.
+    /// The signal that this member raises to notify its partner.
     to: GlobalAddress,
 }
 
-/// All stages, as one member has them. Its signals lie one behind the other: one a stage, then the tokens.
+/// All stages, as one member sees them. Its signals have consecutive numbers: first one for each stage, then the
+/// tokens.
 #[derive(Debug)]
 pub(crate) struct Dissemination {
     first: u32,
     all: Box<[DisseminationStage]>,
 }
 
-/// That an instance is over.
+/// The event that an instance is complete.
 #[derive(Debug)]
 pub(crate) struct DisseminationArrival {
     pub(crate) stages: Arc<Dissemination>,
@@ -42,22 +43,24 @@ pub(crate) struct DisseminationArrival {
 }
 
 impl Dissemination {
-    /// How many there are for so many members.
+    /// Returns the number of stages for `members` members.
     pub(crate) fn count(members: usize) -> u32 {
         members.next_power_of_two().trailing_zeros()
     }
 
-    /// How many signals they take.
+    /// Returns the number of signals that `stages` stages need.
     pub(crate) fn signals(stages: u32) -> u32 {
         stages + stages.saturating_sub(FIRST_TOKEN as u32 + 1)
     }
 
-    /// How many lines of a queue the commands of one instance take: one with one trigger and one effect, else two.
+    /// Returns the number of queue lines for the commands of one instance: one line for a command with one trigger
+    /// and one effect, else two.
     pub(crate) fn lines(stages: u32) -> u64 {
         2 * u64::from(stages) - 2
     }
 
-    /// So many, whose signals begin at `first`. Of each `neighbours` says whom to tell, and who tells it.
+    /// Makes `count` stages whose signals begin at `first`. `neighbours` returns for each stage the signal to raise
+    /// and the rank that notifies this member.
     pub(crate) fn new(
         worker: &Worker,
         first: u32,
@@ -75,13 +78,13 @@ impl Dissemination {
         self.all.len()
     }
 
-    /// Whether all have been told of that instance.
+    /// Returns true if this member was notified of `instance` in all stages.
     #[inline]
     pub(crate) fn have_reached(&self, worker: &Worker, instance: u64) -> bool {
         self.unmet(worker.fabric(), instance).is_none()
     }
 
-    /// A member that has not told of that instance yet.
+    /// Returns a rank that has not notified this member of `instance` yet.
     #[inline]
     pub(crate) fn missing(&self, worker: &Worker, instance: u64) -> Option<Rank> {
         self.unmet(worker.fabric(), instance).map(|stage| stage.from)
@@ -92,28 +95,29 @@ impl Dissemination {
         self.all.iter().find(|stage| !reached(stage.cell.read(fabric), instance))
     }
 
-    /// The number of a stage's token, if it has one: the last stage needs none, for nothing follows it.
+    /// Returns the number of a stage's token, if it has one. The last stage needs none, because nothing follows it.
     fn token(&self, stage: usize) -> Option<u32> {
         let has_token = stage >= FIRST_TOKEN && stage + 1 < self.len();
         has_token.then(|| self.first + (self.len() + stage - FIRST_TOKEN) as u32)
     }
 
-    /// Whether a stage was told of the first instance.
+    /// Returns true if this member was notified of the first instance in `stage`.
     pub(crate) fn has_heard(&self, fabric: &dyn Fabric, stage: usize) -> bool {
         reached(self.all[stage].cell.read(fabric), 1)
     }
 
-    /// A member that has not told of the first instance.
+    /// Returns a rank that has not notified this member of the first instance.
     pub(crate) fn not_heard(&self, fabric: &dyn Fabric) -> Option<Rank> {
         self.unmet(fabric, 1).map(|stage| stage.from)
     }
 
-    /// Tells of an instance in one stage.
+    /// Notifies the partner of one stage.
     pub(crate) fn tell_in(&self, worker: &Worker, stage: usize) -> Result<()> {
         worker.raise(self.all[stage].to, 1)
     }
 
-    /// Tells of an instance that this member has started as far as it knows of others now. How many stages it told.
+    /// Notifies the partners of an instance that this member has started, as far as it knows of other members now.
+    /// Returns the number of stages in which it did.
     #[inline]
     pub(crate) fn tell(&self, worker: &Worker, instance: u64) -> Result<usize> {
         for (at, stage) in self.all.iter().enumerate() {
@@ -128,12 +132,13 @@ impl Dissemination {
         Ok(self.len())
     }
 
-    /// What tells of an instance in `stage`, where the member itself has told all stages before `from`.
+    /// Returns the command that notifies the partner of `stage`, if the member itself has notified in all stages
+    /// before `from`.
     pub(crate) fn command(&self, me: Rank, stage: usize, from: usize, instance: u64) -> Command {
         let trigger = |signal: u32| Some(Trigger { signal, threshold: instance });
         let told = |stage: usize| trigger(self.first + stage as u32 - 1);
-        // Of the stage before, if that is a command as well: that it has fired, which two triggers say by themselves
-        // where it has but one.
+        // If the stage before is a command as well, this one must wait until that has fired. If that command has only
+        // one trigger, two triggers here express this; otherwise its token does.
         let before = match stage - from {
             0 => None,
             1 => told(stage - 1),
@@ -151,7 +156,8 @@ impl Dissemination {
 }
 
 impl Communicator {
-    /// Whom this member tells in a stage, at a signal of all of which it knows the `first`, and who tells it.
+    /// Returns the signal that this member raises in a stage, and the rank that notifies it. `first` gives the first
+    /// signal of each member.
     pub(crate) fn neighbours(
         &self,
         stage: u32,
@@ -172,7 +178,7 @@ impl WaitEvent for DisseminationArrival {
     }
 
     fn impossible_after(&self) -> Option<(Rank, LifeStage)> {
-        // Who is leaving still tells what it has started.
+        // A rank that is leaving still sends the notifications of what it has started.
         let unmet = self.stages.unmet(&*self.fabric, self.instance)?;
         Some((unmet.from, LifeStage::Left))
     }

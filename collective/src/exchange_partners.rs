@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-/// A member, perhaps the own one, with the blocks between the two.
+/// A member, perhaps this one, and the blocks between it and this member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Partner {
     /// Its place.
     pub(crate) member: usize,
-    /// Which of the own blocks it gets, in the order in which they travel.
+    /// The numbers of this member's blocks for it, in the order in which they are sent.
     pub(crate) gives: Vec<usize>,
-    /// Which of the blocks that are got are its, in that order.
+    /// The numbers of the received blocks that come from it, in the order in which they are sent.
     pub(crate) gets: Vec<usize>,
 }
 
-/// What a member gives and gets: where its blocks lie, and whose they are. Ranges are of values.
+/// The blocks that a member sends and receives: their ranges of values, and its partners.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExchangeBlocks {
     pub(crate) gives: Vec<Range<usize>>,
@@ -21,7 +21,7 @@ pub(crate) struct ExchangeBlocks {
     pub(crate) partners: Vec<Partner>,
 }
 
-/// Where blocks of so many values lie, one behind the other.
+/// Returns the ranges of blocks of these numbers of values, one after the other.
 pub(crate) fn ranges(counts: &[usize]) -> Vec<Range<usize>> {
     let one = |end: &mut usize, &count: &usize| {
         let begin = *end;
@@ -32,17 +32,17 @@ pub(crate) fn ranges(counts: &[usize]) -> Vec<Range<usize>> {
 }
 
 impl ExchangeBlocks {
-    /// What a member gives and gets that has partners, of so many values for each block.
+    /// Makes the blocks of a member, with the given number of values for each block.
     pub(crate) fn new(gives: &[usize], gets: &[usize], partners: Vec<Partner>) -> ExchangeBlocks {
         ExchangeBlocks { gives: ranges(gives), gets: ranges(gets), partners }
     }
 
-    /// How many values are got.
+    /// Returns the number of values that are received.
     pub(crate) fn all(&self) -> usize {
         self.gets.last().map_or(0, |last| last.end)
     }
 
-    /// How many values each block has that a partner gets, and that it gives.
+    /// Returns the number of values of each block to a partner, and of each block from it.
     pub(crate) fn counts(&self, partner: &Partner) -> [Vec<usize>; 2] {
         let of = |ranges: &[Range<usize>], numbers: &[usize]| {
             numbers.iter().map(|&number| ranges[number].len()).collect()
@@ -50,7 +50,7 @@ impl ExchangeBlocks {
         [of(&self.gives, &partner.gives), of(&self.gets, &partner.gets)]
     }
 
-    /// Copies what a member gives itself.
+    /// Copies the blocks that a member sends itself.
     pub(crate) fn keep<T: Copy>(&self, me: usize, values: &[T], all: &mut [T]) {
         for Partner { gives, gets, .. } in self.partners.iter().filter(|partner| partner.member == me) {
             for (&give, &get) in gives.iter().zip(gets) {

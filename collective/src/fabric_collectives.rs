@@ -24,28 +24,28 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 use tasuki_message::SHORT_MAX;
 
-/// Most bytes of a member's place.
+/// Most bytes of a member's buffer.
 const PLACE_MAX: u64 = 64 << 10;
-/// Signals that a group raises: meetings, and what was brought.
+/// Signals that the network raises on a member: for barriers, and for broadcasts.
 const SIGNALS: u32 = 2;
 
-/// What each member tells all others: a short message.
+/// The addresses that each member sends to all others. They fit in a short message.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct FabricAddresses {
-    /// The first of its signals, and of its lines.
+    /// The number of the first of its signals, and of the lines for call notices.
     signals: u32,
     lines: u32,
-    /// What the counters of the lines are.
+    /// The present counters of the lines.
     stood: [u64; LINES as usize],
     place: u64,
-    /// 0: this member has no room.
+    /// 0 if this member has no room.
     found_room: u64,
 }
 
 const _: () = assert!(size_of::<FabricAddresses>() <= SHORT_MAX);
 
-/// What comes before the bytes of a broadcast.
+/// The header before the bytes of a broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct BcastHeader {
@@ -54,7 +54,7 @@ struct BcastHeader {
     bytes: u32,
 }
 
-/// Signals and memory of the own part, which go back when it is dropped.
+/// Signals and memory of this member, which are freed when it is dropped.
 #[derive(Debug)]
 struct FabricMemory {
     worker: Arc<Worker>,
@@ -62,22 +62,22 @@ struct FabricMemory {
     bytes: u64,
 }
 
-/// What a communicator uses of the fabric's own.
+/// The collectives of the network for one communicator.
 #[derive(Debug)]
 pub(crate) struct FabricCollectives {
     part: FabricMemory,
     key: u64,
-    /// Its signals, and what they were at first.
+    /// Its signals, and their initial counters: raised by barriers, and by broadcasts.
     met: (SignalCell, u64),
     brought: (SignalCell, u64),
-    /// How much was brought to this member, and broadcasts there were.
+    /// Number of broadcasts that this member has received, and of all broadcasts.
     gotten: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
     wait_probe: u32,
 }
 
-/// A call that the fabric does, while it lasts.
+/// A call under way that the network performs.
 pub(crate) struct FabricCall<'c> {
     fabric_collectives: &'c FabricCollectives,
     communicator: &'c Communicator,
@@ -119,7 +119,7 @@ impl Drop for FabricMemory {
 impl Drop for FabricCollectives {
     fn drop(&mut self) {
         if !self.part.worker.fork_guard().is_forked() {
-            self.part.worker.fabric().close_group(self.key); // before its memory goes back, which the part does
+            self.part.worker.fabric().close_group(self.key); // before dropping `part` frees its memory
         }
     }
 }
@@ -137,7 +137,7 @@ impl FabricAddresses {
 }
 
 impl FabricCollectives {
-    /// This thread is in that call, as long as the result lasts.
+    /// Records a call, which lasts until the result is dropped.
     #[inline]
     pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
         self.call_notices.note(kind, self.wait_probe)
@@ -175,17 +175,17 @@ impl FabricCollectives {
 }
 
 impl FabricCall<'_> {
-    /// Whether a broadcast of so many bytes has room.
+    /// Returns true if a broadcast of `bytes` fits into the buffers.
     pub(crate) fn takes(&self, bytes: usize) -> bool {
         (size_of::<BcastHeader>() + bytes) as u64 <= self.fabric_collectives.part.bytes
     }
 
-    /// A barrier.
+    /// Performs a barrier.
     pub(crate) fn barrier(&self) -> Result<()> {
         self.end(self.expect_nothing().and_then(|()| self.meet()).and_then(|()| self.wait_met()))
     }
 
-    /// A broadcast of bytes that have [room](FabricCall::takes).
+    /// Performs a broadcast of bytes that [fit](FabricCall::takes).
     pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
         let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
         let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
@@ -196,7 +196,7 @@ impl FabricCall<'_> {
         self.end(moved.and_then(|()| self.meet()))
     }
 
-    /// A call that has failed is the last one: how far other members are is not known.
+    /// Ends a call. A call that fails is the last one, because the progress of other members is then unknown.
     fn end(&self, outcome: Result<()>) -> Result<()> {
         if outcome.is_err() {
             self.fabric_collectives.call_notices.fail();
@@ -208,23 +208,24 @@ impl FabricCall<'_> {
         &self.fabric_collectives.part.worker
     }
 
-    /// Comes to the next meeting, when the last one is over.
+    /// Enters the next barrier, when the previous one is complete.
     fn meet(&self) -> Result<()> {
         self.wait_met()?;
         self.fabric_collectives.call_notices.come();
         self.insist(|fabric| fabric.enter_barrier(self.fabric_collectives.key))
     }
 
-    /// Returns when the last meeting is over to which this member has come.
+    /// Returns when the last barrier that this member has entered is complete.
     fn wait_met(&self) -> Result<()> {
         let (cell, stood) = self.fabric_collectives.met;
         let threshold = stood + self.fabric_collectives.call_notices.meetings();
-        // By the network: also when others have left, whom it has told before.
+        // The network raises this signal itself, also when others have left after they entered: so wait for no other
+        // rank.
         self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), None, self.call)
     }
 
-    /// That nothing was brought which was not taken: a member is in a broadcast, that is not the next one, for this one
-    /// has not come to the meeting before that.
+    /// Returns an error if a broadcast has come that this member has not received. Another member is then in a
+    /// broadcast that cannot be a later call, because this member has not entered the barrier before that.
     fn expect_nothing(&self) -> Result<()> {
         let (cell, stood) = self.fabric_collectives.brought;
         let gotten = stood + self.fabric_collectives.gotten.load(Ordering::Relaxed);
@@ -235,7 +236,7 @@ impl FabricCall<'_> {
         Err(self.worker().fault(Cause::Argument(text.into()), self.call))
     }
 
-    /// Sends bytes to all, when all have taken what was sent before.
+    /// Sends bytes to all members, when all have received the previous broadcast.
     fn bring(&self, head: BcastHeader, bytes: &[u8]) -> Result<()> {
         self.wait_met()?;
         let all = [bytemuck::bytes_of(&head), bytes].concat();
@@ -243,7 +244,7 @@ impl FabricCall<'_> {
         self.insist(|fabric| fabric.multicast(self.fabric_collectives.key, all.len() as u64))
     }
 
-    /// Takes what the root sends.
+    /// Receives the broadcast of the root.
     fn take(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
         let root = self.communicator.messages().rank_of(Rank(wanted.root));
         let (cell, stood) = self.fabric_collectives.brought;
@@ -260,7 +261,7 @@ impl FabricCall<'_> {
         Ok(())
     }
 
-    /// Hands something to the fabric, as soon as it has room.
+    /// Calls the fabric until it has room.
     fn insist(&self, hand: impl Fn(&dyn Fabric) -> Result<(), Refused>) -> Result<()> {
         loop {
             match hand(self.worker().fabric()) {
@@ -272,7 +273,7 @@ impl FabricCall<'_> {
     }
 }
 
-/// That a member sent something else than was waited for.
+/// Returns the error that a member sent a different broadcast than this one waits for.
 #[cold]
 fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
     if (BcastHeader { bytes: wanted.bytes, ..head }) == wanted {
@@ -287,7 +288,8 @@ fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
 }
 
 impl Communicator {
-    /// What the fabric offers for a call that has begun, if it does and all members have it. Collective the first time.
+    /// Returns the collectives of the network for a call that has begun, if all members have them. Collective the
+    /// first time.
     #[inline]
     pub(crate) fn fabric_collectives<'c>(
         &'c self,
@@ -326,7 +328,7 @@ impl Communicator {
         Ok(Some(FabricCall { fabric_collectives, communicator: self, call, _logged: noted }))
     }
 
-    /// Opens a group of all members. None has it unless all have.
+    /// Opens a group of all members. Either all members have it, or none.
     #[cold]
     fn agree_on_fabric_collectives(&self, call: &dyn Fn() -> String) -> Result<Option<FabricCollectives>> {
         let can = self.worker().fabric().capabilities();

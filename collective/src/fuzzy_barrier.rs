@@ -34,24 +34,24 @@ use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{Condition, LocalQueue, Worker};
 use tasuki_message::FinalizeHook;
 
-/// Instances that a member may have under way where there are more than two members: the room in its queue.
+/// Most instances that a member may have under way with more than two members: the room in its queue.
 pub const FUZZY_MAX: u64 = 128;
 
-/// A communicator's fuzzy barriers, as one member has them.
+/// The fuzzy barriers of a communicator, as one member sees them.
 #[derive(Debug)]
 pub(crate) struct Fuzzy {
     worker: Arc<Worker>,
     /// The name of the communicator.
     communicator: Arc<str>,
     stages: Arc<Dissemination>,
-    /// Where what cannot be told yet waits: with more than two members.
+    /// The queue with the notifications that cannot be sent yet; None with two members or fewer.
     queue: Option<Arc<LocalQueue>>,
     started: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// An instance of a fuzzy barrier, which this member has started. Any thread may look at it or wait for it; it may be
-/// dropped at any time, which ends nothing.
+/// An instance of a fuzzy barrier that this member has started. Any thread may test it or wait for it. It may be
+/// dropped at any time, which does not end the instance.
 #[derive(Clone)]
 pub struct FuzzyBarrier {
     fuzzy: Arc<Fuzzy>,
@@ -65,8 +65,8 @@ impl fmt::Debug for FuzzyBarrier {
 }
 
 impl FuzzyBarrier {
-    /// Whether all members have started it. Never waits; costs a load for each stage once it is over, and before that
-    /// moves this rank's work on.
+    /// Returns true if all members have started it. Never waits. Costs a load for each stage once the instance is
+    /// complete, and makes progress before that.
     ///
     /// Errors: a rank died, or a member left without having started it.
     #[inline]
@@ -78,11 +78,11 @@ impl FuzzyBarrier {
         worker.test(&self.arrival(), &|| self.call())
     }
 
-    /// Returns when all members have started it. Serves peers and moves this rank's operations and queues on meanwhile.
-    /// Errors as of [`FuzzyBarrier::is_done`].
+    /// Returns when all members have started it. Makes progress for this rank and its peers meanwhile. Errors: as for
+    /// [`FuzzyBarrier::is_done`].
     pub fn wait(&self) -> Result<()> {
         let Fuzzy { worker, stages, .. } = &*self.fuzzy;
-        // No longer than makes sense for the one who is missing: it may need this very processor.
+        // Spin no longer than suits the missing member: it may need this very processor.
         let Some(missing) = stages.missing(worker, self.instance) else { return Ok(()) };
         for _ in 0..worker.spins(Some(missing)) {
             if stages.have_reached(worker, self.instance) {
@@ -93,7 +93,7 @@ impl FuzzyBarrier {
         worker.wait(&self.arrival(), None, &|| self.call())
     }
 
-    /// Which instance of its communicator it is, from 1 on.
+    /// Returns the number of the instance on its communicator, from 1 on.
     pub fn instance(&self) -> u64 {
         self.instance
     }
@@ -121,8 +121,8 @@ impl Communicator {
         Ok(FuzzyBarrier { fuzzy: fuzzy.clone(), instance })
     }
 
-    /// What its fuzzy barriers need, made together with all members where they do not know each other's signals.
-    /// Another thread that comes meanwhile waits.
+    /// Makes the state of fuzzy barriers, together with all members if they do not know each other's signals. Another
+    /// thread that comes meanwhile waits.
     #[cold]
     fn first_fuzzy(&self, prepare: &dyn Fn()) -> Result<&Arc<Fuzzy>> {
         while self.is_making_fuzzy.swap(true, Ordering::Acquire) {
@@ -146,7 +146,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// This member's signals and queue, and all members' first signals.
+    /// Allocates this member's signals and queue, and exchanges the first signals of all members.
     fn exchange_fuzzy(&self, prepare: &dyn Fn()) -> Result<(u32, Option<Arc<LocalQueue>>, Vec<u64>)> {
         const FAILED: u64 = u64::MAX;
         let signals = Dissemination::signals(Dissemination::count(self.size()));
@@ -170,7 +170,7 @@ impl Communicator {
         Err(failed)
     }
 
-    /// Where commands wait, if there ever are any.
+    /// Makes the queue for commands, if there can be any.
     fn fuzzy_queue(&self, prepare: &dyn Fn()) -> Result<Option<Arc<LocalQueue>>> {
         let stages = Dissemination::count(self.size());
         if stages < 2 {
@@ -182,7 +182,7 @@ impl Communicator {
         queue.map(Some).map_err(|cause| self.worker().fault(cause, call))
     }
 
-    /// What a member knows of the others when each has told its first signal.
+    /// Makes the state from the first signals of all members.
     fn joined_fuzzy(
         &self,
         first: u32,
@@ -203,7 +203,7 @@ fn call() -> String {
 }
 
 impl Fuzzy {
-    /// Starts the next instance: tells what can be told, and leaves the rest to commands.
+    /// Starts the next instance: sends the notifications that can be sent, and leaves the rest to commands.
     #[inline]
     fn start(&self) -> Result<u64, Cause> {
         let worker = &*self.worker;
@@ -219,7 +219,7 @@ impl Fuzzy {
         Ok(instance)
     }
 
-    /// The number of the next instance, if there is room for what it may leave behind.
+    /// Returns the number of the next instance, if the queue has room for its commands.
     fn claim(&self, worker: &Worker) -> Result<u64, Cause> {
         let mut started = self.started.load(Ordering::Relaxed);
         loop {
@@ -240,13 +240,13 @@ impl Fuzzy {
         }
     }
 
-    /// Posts what this member will tell from stage `from` on.
+    /// Posts the commands that notify from stage `from` on.
     fn leave_behind(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
         let Some(queue) = &self.queue else { return Ok(()) };
         for stage in from..self.stages.len() {
             let command = self.stages.command(worker.rank(), stage, from, instance).encode();
             while let Err(cause) = worker.post_own(queue, std::iter::once(&command)) {
-                // Whoever told the last stage of the oldest instance may not have run its commands yet.
+                // The rank that completed the oldest instance may not have run its commands yet.
                 let Cause::Full { .. } = cause else { return Err(cause) };
                 worker.pause();
             }
@@ -269,10 +269,10 @@ impl FinalizeHook for Fuzzy {
     fn finalize(&self, worker: &Worker) -> Result<()> {
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
-        // In vain where a member leaves without having started it; that is no failure of this one.
+        // This wait fails if a member leaves without having started the instance. That is no failure of this member.
         let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
-        // All triggers are met now, but whoever met them may still be on the way to the queue.
+        // All triggers are met now, but the ranks that met them may not have run the queue yet.
         while over.is_ok() && worker.check().is_ok() && !is_empty(worker, queue) {
             worker.pause();
         }

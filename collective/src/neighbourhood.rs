@@ -11,18 +11,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_schedule::neighbour_graph::sides;
 
-/// Whom a member gives blocks, and from whom it gets some.
+/// The members to which a member sends blocks, and those from which it receives blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Neighbourhood {
     sources: Vec<Rank>,
     destinations: Vec<Rank>,
-    /// Each once, by its place.
+    /// Each partner once, ordered by its place.
     partners: Vec<Partner>,
-    /// Nearest first: where all go through theirs in this order nobody waits for one that waits for it.
+    /// Nearest first. If all members take their rounds in this order, no two wait for each other.
     rounds: Vec<Round>,
 }
 
-/// Partners that are as far away: behind this member, and before it. By their number.
+/// Two partners at equal distance, after this member and before it, as indices of `partners`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Round {
     pub(crate) to: Option<usize>,
@@ -30,7 +30,8 @@ pub(crate) struct Round {
 }
 
 impl Neighbourhood {
-    /// That of the member `me` of so many. Blocks from one source travel in the order of `turns`, one for each source.
+    /// Makes the neighbourhood of member `me` of `size`. Blocks from one source are sent in the order of `turns`,
+    /// which has one entry for each source.
     fn new(
         (me, size): (usize, usize),
         sources: &[usize],
@@ -63,25 +64,25 @@ impl Neighbourhood {
         }
     }
 
-    /// All members, in their order.
+    /// Makes a neighbourhood of all members, in their order.
     pub(crate) fn everybody(me: usize, size: usize) -> Neighbourhood {
         let all: Vec<usize> = (0..size).collect();
         Neighbourhood::new((me, size), &all, &all, &all)
     }
 
-    /// On a grid whose shape is right.
+    /// Makes the neighbourhood on a grid. The shape must be valid.
     pub(crate) fn of_grid(me: usize, dims: &[usize], periodic: &[bool]) -> Neighbourhood {
         let (sides, members): (Vec<usize>, Vec<usize>) = sides(dims, periodic, me).into_iter().unzip();
         let turns: Vec<usize> = sides.iter().map(|side| side ^ 1).collect();
         Neighbourhood::new((me, dims.iter().product()), &members, &turns, &members)
     }
 
-    /// From whom blocks come, in the order in which they lie.
+    /// Returns the senders of the received blocks, in the order of the blocks in memory.
     pub fn sources(&self) -> &[Rank] {
         &self.sources
     }
 
-    /// For whom blocks are, in the order in which they lie.
+    /// Returns the receivers of the sent blocks, in the order of the blocks in memory.
     pub fn destinations(&self) -> &[Rank] {
         &self.destinations
     }
@@ -94,12 +95,12 @@ impl Neighbourhood {
         &self.rounds
     }
 
-    /// What blocks of so many values are.
+    /// Returns the blocks with the given numbers of values.
     pub(crate) fn blocks(&self, gives: &[usize], gets: &[usize]) -> ExchangeBlocks {
         ExchangeBlocks::new(gives, gets, self.partners.clone())
     }
 
-    /// Whether there is a count for each block.
+    /// Returns an error unless there is a count for each block.
     pub(crate) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
         let wanted = (self.destinations.len(), self.sources.len());
         if (gives.len(), gets.len()) == wanted {
@@ -113,8 +114,8 @@ impl Neighbourhood {
 }
 
 impl Communicator {
-    /// The neighbourhood of this member on a grid of all members. Collective. Error, on all: they came with different
-    /// grids, or with one that has not as many places.
+    /// Returns the neighbourhood of this member on a grid of all members. Collective. Error, on all: members came
+    /// with different grids, or the grid has another number of places than there are members.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
         let _guard = self.begin(None, &call)?;
@@ -137,8 +138,9 @@ impl Communicator {
         Ok(Neighbourhood::of_grid(self.rank().index(), dims, periodic))
     }
 
-    /// The neighbourhood of this member in a graph of which each member knows its own edges. Collective. Error, on all:
-    /// what two members say of the edges between them does not agree, or one names ranks that there are not.
+    /// Returns the neighbourhood of this member in a graph of which each member knows its own edges. Collective.
+    /// Error, on all: two members disagree about the edges between them, or a member names a rank that does not
+    /// exist.
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
         let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
@@ -148,7 +150,7 @@ impl Communicator {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
         };
         let (from, to) = (known(sources), known(destinations));
-        // How many blocks this member gives each, and gets from it.
+        // Numbers of blocks that this member sends to each member and receives from it.
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);
@@ -173,8 +175,8 @@ impl Communicator {
         Ok(Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to))
     }
 
-    /// Whether all members are well, within a collective call. Error, on all: this member's own, or that another one is
-    /// not.
+    /// Returns an error on all members if `own` is one on any member, within a collective call: this member's own, or
+    /// that another member was refused.
     pub(crate) fn check_all(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<()> {
         let all = self.allgather_steps(&[u64::from(own.is_ok())]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
@@ -189,7 +191,8 @@ impl Communicator {
         }
     }
 
-    /// Gives each neighbour its blocks of `values`, of so many values each, and gets theirs into `all`.
+    /// Sends each neighbour its blocks of `values`, with the given number of values for each block, and receives
+    /// theirs into `all`.
     pub fn exchange<T: Pod>(
         &self,
         with: &Neighbourhood,
@@ -212,7 +215,7 @@ impl Communicator {
         with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
     }
 
-    /// What is exchanged, if there is a count for each block, and as many values as they come to.
+    /// Returns the blocks of the exchange. Error: a count is missing, or their sum is not `values`.
     pub(crate) fn check_exchange(
         &self,
         with: &Neighbourhood,
@@ -263,7 +266,7 @@ mod tests {
     use super::*;
     use tasuki_schedule::neighbour_graph::NeighbourGraph;
 
-    /// What a member knows of itself is what the whole grid says of it.
+    /// What a member knows about itself agrees with the whole grid.
     #[test]
     fn a_member_knows_its_part_of_the_grid() {
         let grids: [(&[usize], &[bool]); 5] = [

@@ -79,7 +79,7 @@ pub(crate) struct ScheduleCache {
     keys: Vec<u64>,
     used: Vec<u64>,
     entries: Vec<Option<CacheEntry>>,
-    /// True if an execution was left before its end.
+    /// True if an execution was abandoned, by a panic or an error.
     is_broken: bool,
 }
 
@@ -125,7 +125,8 @@ impl CallKind {
     /// The word of a call that a panic has ended.
     pub(crate) const PANICKED: u64 = CallKind::OTHER | 1;
 
-    /// Returns this kind in 48 bits, as the call log has it: collective, root, low bits of the bytes of a value, bytes.
+    /// Returns this kind in 48 bits, as the call log records it: collective, root, low bits of the bytes of a value,
+    /// bytes.
     #[inline]
     pub(crate) fn log_word(&self) -> u64 {
         let value = (self.value_bytes as u64).min(0x7f);
@@ -163,7 +164,7 @@ impl CallKind {
 
     /// Returns the bytes of a piece.
     fn piece(&self) -> usize {
-        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most are, of any values
+        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most calls are, whatever their values
         match is_short || !self.collective.is_divisible() {
             true => self.bytes,
             false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
@@ -259,8 +260,8 @@ impl Communicator {
         is_much && is_little && is_something && is_among_few && self.worker().reaches_words()
     }
 
-    // The call's buffers are passed by reference: a copy would load words right after parts of them were stored, and such
-    // loads are slow.
+    // The call's buffers are passed by reference: a copy would load words right after parts of them were stored,
+    // which is slow.
     fn run_if_frequent(
         &self,
         kind: &CallKind,
@@ -289,8 +290,8 @@ impl Communicator {
         self.cache.is_poisoned()
     }
 
-    /// An execution was left before its end: by a panic, and then other members wait for its steps; or because a member
-    /// has gone.
+    /// Ends a call after an execution was abandoned. Returns an error if a panic abandoned it, because other members
+    /// wait for its steps. Returns false if a member has gone: the call then goes by messages, which report that.
     #[cold]
     fn refuse_broken(&self, call: &dyn Fn() -> String) -> Result<bool> {
         if !self.was_left_by_panic() {
@@ -341,7 +342,7 @@ impl Communicator {
             let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
-        cache.is_broken = true; // until it has come to its end
+        cache.is_broken = true; // until the execution is complete
         execution.choose_variant(kind.variant(self.size()));
         self.worker().execute(execution, lent, call)?;
         cache.is_broken = false;
@@ -369,7 +370,8 @@ impl Communicator {
     }
 
     /// Returns the entry for a kind, or for a piece. If there is none, the members compile one when calls of the kind
-    /// `counted` are frequent, or when `counted` is None. None: they are not frequent, or the members cannot have one.
+    /// `counted` are frequent, or when `counted` is None. None: calls are not frequent, or the members cannot have an
+    /// entry.
     #[inline(always)]
     fn cached_for(
         &self,

@@ -38,9 +38,9 @@ const LEFT: u64 = 1 << 63;
 const FAILED: u64 = 1 << 62;
 /// The other bits: the number of calls that the member has made.
 const CALLS: u64 = FAILED - 1;
-/// One barrier of the network, counted above the member's number ...
+/// `from` holds the number of barriers above the member's number, in multiples of this.
 const MEETING: u64 = 1 << 24;
-/// ... which has these bits.
+/// The bits of `from` that hold the member's number.
 const MEMBER: u64 = MEETING - 1;
 
 /// What a member reports about itself.

@@ -6,7 +6,7 @@ use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use tasuki_core::base::Result;
 
-/// A tree as one member has it, whose place is counted from the root on.
+/// A tree as one member sees it. Its place is counted from the root.
 struct BinomialTree {
     root: usize,
     place: usize,
@@ -18,12 +18,12 @@ impl BinomialTree {
         BinomialTree { root, place: (channel.place + channel.size - root) % channel.size, size: channel.size }
     }
 
-    /// How many places its part has at most: a power of two.
+    /// Returns the most places that its subtree can have: a power of two.
     fn span(&self) -> usize {
         if self.place == 0 { self.size.next_power_of_two() } else { 1 << self.place.trailing_zeros() }
     }
 
-    /// How many there are.
+    /// Returns the number of places in its subtree.
     fn below(&self) -> usize {
         self.span().min(self.size - self.place)
     }
@@ -32,7 +32,7 @@ impl BinomialTree {
         (self.place > 0).then(|| self.member(self.place - self.span()))
     }
 
-    /// How far its children are, nearest first, how many places the part of each has, and which member it is.
+    /// Returns for each child, nearest first: its distance, the number of places in its subtree, and its member.
     fn children(&self) -> impl DoubleEndedIterator<Item = (usize, usize, usize)> + Clone + use<> {
         let BinomialTree { root, place, size } = *self;
         (0..self.span().ilog2())
@@ -45,7 +45,7 @@ impl BinomialTree {
         (self.root + place) % self.size
     }
 
-    /// What later messages take is done.
+    /// Prepares the later messages to children and parent.
     fn prepare(&self, channel: &CallChannel) -> Result<()> {
         let mut all = self.children().map(|(_, _, member)| member).chain(self.parent());
         all.try_for_each(|member| channel.prepare(member))
@@ -63,14 +63,14 @@ pub(super) async fn bcast<T: Pod + Send>(
         let heard = channel.recv::<T>(values.len(), parent)?;
         channel.heard(heard, &mut values).await?;
     }
-    // The farthest first: it has the most to tell.
+    // Send to the farthest child first: it has the largest subtree.
     let sent = tree.children().rev().map(|(_, _, child)| channel.send(&values, child));
     let sent: Vec<_> = sent.collect::<Result<_>>()?;
     channel.sent(sent).await?;
     Ok(values)
 }
 
-/// To the first member, so that neighbours are combined first, and from there to the root.
+/// Reduces to the first member, so that neighbours are combined first, and sends the result from there to the root.
 pub(super) async fn reduce<T: Pod + Send>(
     channel: &CallChannel,
     mut values: Vec<T>,
@@ -137,7 +137,7 @@ pub(super) async fn gather<T: Pod + Send>(
         channel.sent([channel.send(&part, parent)?]).await?;
         return Ok(None);
     }
-    part.rotate_right(root * count); // the root's own came first
+    part.rotate_right(root * count); // the root's values came first
     Ok(Some(part))
 }
 
@@ -164,7 +164,7 @@ pub(super) async fn scatter<T: Pod + Send>(
     Ok(values)
 }
 
-/// Begins to receive from all children, as many values from each as `count` says of how many members' they are.
+/// Begins to receive from all children. `count` gives the number of values for the number of members in a subtree.
 fn recv_from_children<T: Pod>(
     channel: &CallChannel,
     tree: &BinomialTree,

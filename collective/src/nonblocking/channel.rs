@@ -9,17 +9,17 @@ use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::RevocableBuffer;
 use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, SHORT_MAX};
 
-/// One member's way to the others in one call.
+/// Sends and receives the messages of one member in one call.
 pub(super) struct CallChannel {
     context: Arc<Context>,
     slot: u32,
     awaited: Awaited,
-    /// This member's place, and how many there are.
+    /// This member's place, and the number of members.
     pub(super) place: usize,
     pub(super) size: usize,
 }
 
-/// A message that is to come.
+/// A message that is being received.
 pub(super) struct ChannelRecv {
     incoming: PendingRecv,
     loan: Arc<RevocableBuffer>,
@@ -37,17 +37,17 @@ impl CallChannel {
         CallChannel { context: context.clone(), slot, awaited, place, size }
     }
 
-    /// The member so many places further on, around the end: at most once around.
+    /// Returns the member `steps` places after this one, wrapping around at most once.
     pub(super) fn after(&self, steps: usize) -> usize {
         (self.place + steps) % self.size
     }
 
-    /// A message to that member will follow: what a pair's first one takes is done now, not in a later step.
+    /// Prepares a message to `member`: what the first message of a pair requires is done now, not in a later step.
     pub(super) fn prepare(&self, member: usize) -> Result<()> {
         self.context.prepare(Rank(member as u32), self.slot)
     }
 
-    /// Begins to send values; they are copied if they do not go at once.
+    /// Begins to send values. They are copied if they cannot be sent at once.
     pub(super) fn send<T: Pod>(&self, values: &[T], to: usize) -> Result<PendingSend> {
         let (bytes, to) = (bytemuck::cast_slice::<T, u8>(values), Rank(to as u32));
         match self.context.try_begin_send(bytes, to, self.slot)? {
@@ -60,7 +60,7 @@ impl CallChannel {
         }
     }
 
-    /// Returns when all of these have gone.
+    /// Returns when all of these messages have been sent.
     pub(super) async fn sent(&self, all: impl IntoIterator<Item = PendingSend>) -> Result<()> {
         for mut outgoing in all {
             let to = outgoing.on().0;
@@ -75,7 +75,7 @@ impl CallChannel {
         Ok(())
     }
 
-    /// Begins to receive so many values.
+    /// Begins to receive `count` values.
     pub(super) fn recv<T: Pod>(&self, count: usize, from: usize) -> Result<ChannelRecv> {
         let (room, from) = (count * size_of::<T>(), Rank(from as u32));
         let loan = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
@@ -84,7 +84,7 @@ impl CallChannel {
         Ok(ChannelRecv { incoming, loan, from })
     }
 
-    /// The values of a message, exactly as many as there is room for.
+    /// Receives a message of exactly as many values as `into` holds.
     pub(super) async fn heard<T: Pod>(&self, heard: ChannelRecv, into: &mut [T]) -> Result<()> {
         let into: &mut [u8] = bytemuck::cast_slice_mut(into);
         let (wanted, from) = (into.len(), heard.from);
@@ -94,7 +94,7 @@ impl CallChannel {
         }
     }
 
-    /// The bytes of a message, at most so many as its receive has room for.
+    /// Returns the bytes of a message, at most `room`.
     pub(super) async fn heard_some(&self, heard: ChannelRecv, room: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; room];
         let got = self.heard_into(heard, &mut bytes).await?;
@@ -102,7 +102,7 @@ impl CallChannel {
         Ok(bytes)
     }
 
-    /// How many bytes a message has brought.
+    /// Receives a message into `into`, and returns its bytes.
     async fn heard_into(&self, mut heard: ChannelRecv, into: &mut [u8]) -> Result<usize> {
         let is_short = heard.incoming.is_short();
         let mut line = [0; SHORT_MAX];
@@ -123,7 +123,7 @@ impl CallChannel {
         Ok(got)
     }
 
-    /// A message that does not fit is one whose length members disagree about.
+    /// Turns the error of a message that does not fit into a disagreement about its length.
     fn explained(&self, error: Error, member: Rank) -> Error {
         match *error.cause() {
             Cause::Truncated { len, room } => self.disagree(len, room, member),

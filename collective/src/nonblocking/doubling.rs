@@ -10,7 +10,7 @@ use crate::nonblocking::channel::{CallChannel, ChannelRecv};
 use bytemuck::Pod;
 use tasuki_core::base::Result;
 
-/// How far away the members of each round are.
+/// Returns the distance of the partners in each round.
 fn distances(size: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1_usize), |&far| Some(2 * far)).take_while(move |&far| far < size)
 }
@@ -27,7 +27,7 @@ pub(super) async fn barrier(channel: &CallChannel) -> Result<()> {
     channel.sent(sent).await
 }
 
-/// In each round a member knows as much of those after it as it can tell one before it.
+/// In each round a member sends everything that it has of the members after it to a member before it.
 pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<T>) -> Result<Vec<T>> {
     let (size, count) = (channel.size, values.len());
     let part = |far: usize| far.min(size - far) * count;
@@ -41,7 +41,7 @@ pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<
         sent.push(channel.send(&all[..part(far)], channel.after(size - far))?);
         channel.heard(heard, &mut all[far * count..][..part(far)]).await?;
     }
-    all.rotate_right(channel.place * count); // this member's own came first
+    all.rotate_right(channel.place * count); // this member's values came first
     channel.sent(sent).await?;
     Ok(all)
 }
@@ -53,7 +53,7 @@ pub(super) async fn alltoall<T: Pod + Send>(channel: &CallChannel, mut values: V
         others.iter().map(|&from| channel.recv::<T>(count, from)).collect::<Result<_>>()?;
     let block = |&to: &usize| channel.send(&values[to * count..][..count], to);
     let sent: Vec<_> = others.iter().map(block).collect::<Result<_>>()?;
-    // Each block that was sent makes room for the one that comes from there.
+    // The block sent to a member has been copied or sent, so its place holds the block from that member.
     for (from, heard) in others.into_iter().zip(heard) {
         channel.heard(heard, &mut values[from * count..][..count]).await?;
     }
@@ -76,7 +76,7 @@ pub(super) async fn reduce_scatter<T: Pod + Send>(
     Ok(all)
 }
 
-/// What the values of the members up to this one come to, and those of the members before it: none for the first one.
+/// Returns the combined values of the members up to this one, and of the members before it (None on the first one).
 pub(super) async fn scan<T: Pod + Send>(
     channel: &CallChannel,
     values: Vec<T>,

@@ -12,7 +12,7 @@ use std::ops::Range;
 use tasuki_core::base::{Rank, Result};
 use tasuki_message::{PendingSend, SHORT_MAX};
 
-/// What a member and a partner tell each other first: bytes of each block.
+/// The first message between a member and a partner: the bytes of each block.
 struct LengthLine<'b> {
     partner: &'b Partner,
     gives: Vec<u64>,
@@ -26,22 +26,22 @@ impl LengthLine<'_> {
         LengthLine { partner, gives, gets }
     }
 
-    /// Bytes of the lengths.
+    /// Returns the bytes of the lengths.
     fn head(&self) -> usize {
         (self.gives.len() + self.gets.len()) * size_of::<u64>()
     }
 
-    /// Bytes that a line may have.
+    /// Returns the most bytes that such a message may have.
     fn room(&self) -> usize {
         self.head().max(SHORT_MAX)
     }
 
-    /// Whether blocks of so many bytes go in the line.
+    /// Returns true if blocks of these lengths fit into the first message.
     fn takes(&self, bytes: &[u64]) -> bool {
         self.head() as u64 + bytes.iter().sum::<u64>() <= SHORT_MAX as u64
     }
 
-    /// The line itself.
+    /// Returns the first message.
     fn told<T: Pod>(&self, values: &[T]) -> Vec<u8> {
         let lengths = self.gives.iter().chain(&self.gets);
         let mut line: Vec<u8> = lengths.flat_map(|bytes| bytes.to_le_bytes()).collect();
@@ -51,7 +51,8 @@ impl LengthLine<'_> {
         line
     }
 
-    /// The first length that the partner's line tells differently: what it tells, and what this member knows.
+    /// Returns the first difference between the partner's message and what this member knows: the length in the
+    /// message, and the known one.
     fn differs(&self, told: &[u8]) -> Option<(u64, u64)> {
         let mut words = told.chunks_exact(size_of::<u64>());
         let known = self.gets.iter().chain(&self.gives);
@@ -63,14 +64,14 @@ impl LengthLine<'_> {
         with_words.chain([length]).find(|(told, known)| told != known)
     }
 
-    /// Bytes of the partner's line.
+    /// Returns the expected bytes of the partner's message.
     fn expected(&self) -> u64 {
         let with = if self.takes(&self.gets) { self.gets.iter().sum() } else { 0 };
         self.head() as u64 + with
     }
 }
 
-/// Gives each partner its blocks of `values`, and gets theirs.
+/// Sends each partner its blocks of `values`, and receives theirs.
 pub(super) async fn swap<T: Pod + Send>(
     channel: &CallChannel,
     values: Vec<T>,
@@ -90,7 +91,7 @@ pub(super) async fn swap<T: Pod + Send>(
         if let Some((one, other)) = line.differs(&theirs) {
             return Err(channel.disagree(one, other, Rank(member as u32)));
         }
-        channel.sent([told]).await?; // the partner hears before it tells
+        channel.sent([told]).await?; // ends soon: the partner posted its receive before it sent `theirs`
         if line.takes(&line.gets) {
             unpack(&theirs[line.head()..], &mut all, &blocks.gets, &line.partner.gets);
         } else {
@@ -113,7 +114,7 @@ pub(super) async fn swap<T: Pod + Send>(
     Ok(all)
 }
 
-/// Begins to send the lines.
+/// Begins to send the first messages.
 fn tell<T: Pod>(
     channel: &CallChannel,
     values: &[T],
@@ -127,7 +128,7 @@ fn tell<T: Pod>(
     lines.iter().map(one).collect()
 }
 
-/// Those blocks one behind the other.
+/// Returns the given blocks, one after the other.
 fn packed<'v, T: Pod>(values: &'v [T], ranges: &[Range<usize>], numbers: &[usize]) -> Cow<'v, [T]> {
     let block = |&number: &usize| &values[ranges[number].clone()];
     match numbers {
@@ -136,7 +137,7 @@ fn packed<'v, T: Pod>(values: &'v [T], ranges: &[Range<usize>], numbers: &[usize
     }
 }
 
-/// The blocks to their places.
+/// Copies blocks, which lie one after the other, to their places.
 fn unpack<T: Pod>(mut bytes: &[u8], all: &mut [T], ranges: &[Range<usize>], numbers: &[usize]) {
     for &number in numbers {
         let into: &mut [u8] = bytemuck::cast_slice_mut(&mut all[ranges[number].clone()]);

@@ -25,13 +25,13 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_message::{CallNames, Context};
 use tasuki_schedule::shape::CollectiveKind;
 
-/// Calls of a communicator that can be under way: the slots of one bank.
+/// Most calls of a communicator that can be under way: the slots of one bank.
 pub(crate) const SLOTS: u32 = 64;
 
-/// Combines values: the left becomes left with right. Whichever thread of the rank waits calls it.
+/// Combines the right values into the left ones. Whichever thread of the rank waits calls it.
 pub type BoxedCombiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 
-/// The calls that this member has begun on a communicator.
+/// The nonblocking calls of this member on a communicator.
 #[derive(Debug)]
 pub(crate) struct Nonblocking {
     context: Arc<Context>,
@@ -41,20 +41,20 @@ pub(crate) struct Nonblocking {
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// How many there were.
+    /// Number of calls so far.
     number: u64,
-    /// The last one on each slot.
+    /// The last call on each slot.
     last: Vec<Option<BegunCall>>,
 }
 
-/// A call that was begun, and what it is called.
+/// A call that was begun, and its name.
 #[derive(Clone, Debug)]
 struct BegunCall {
     task: Arc<Task>,
     call: Arc<str>,
 }
 
-/// The calls, each of which a wait of one of its steps can name.
+/// The calls, so that a wait of one of their steps can name its call.
 #[derive(Debug, Default)]
 struct CallTable(Mutex<Calls>);
 
@@ -66,7 +66,7 @@ impl CallNames for CallTable {
 }
 
 impl Nonblocking {
-    /// `context`: of their messages, where those are named.
+    /// `context` makes the context of their messages, with the given names of calls.
     pub(crate) fn new(
         active_calls: Arc<ActiveCalls>,
         context: impl FnOnce(Weak<dyn CallNames>) -> Context,
@@ -77,7 +77,7 @@ impl Nonblocking {
     }
 }
 
-/// A collective call that was begun. Dropping it ends nothing: its steps go on in waiting calls of the rank.
+/// A nonblocking collective call. Dropping it does not end the call: its steps go on in waiting calls of the rank.
 pub struct StartedCollective<R> {
     context: Arc<Context>,
     task: Arc<Task>,
@@ -92,20 +92,20 @@ impl<R> fmt::Debug for StartedCollective<R> {
 }
 
 impl<R> StartedCollective<R> {
-    /// Whether it is over on this member. Moves it on; never waits.
+    /// Returns true if the call is complete on this member. Makes progress, and never waits.
     pub fn is_finished(&self) -> bool {
         self.context.worker().progress();
         self.task.step();
         self.task.is_over()
     }
 
-    /// Waits until it is over on this member. Once.
+    /// Waits until the call is complete on this member, and returns its result. It can be called once.
     pub fn wait(&self) -> Result<R> {
         self.task.wait(&|| self.call.to_string())?;
         self.take()
     }
 
-    /// Ready when it is over on this member; otherwise `waker` is woken then.
+    /// Returns `Ready` if the call is complete on this member; otherwise wakes `waker` when it is.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
         self.task.poll_over(waker).map(|over| over.and_then(|()| self.take()))
     }
@@ -127,7 +127,7 @@ fn bytes<T>(values: &[T]) -> u64 {
 }
 
 impl Communicator {
-    /// Begins a call, whose steps are a future.
+    /// Begins a call whose steps are a future.
     fn start<R, F>(&self, call: String, steps: impl FnOnce(CallChannel) -> F) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
@@ -247,7 +247,7 @@ impl Communicator {
         self.start(call, |channel| async move { doubling::alltoall(&channel, values).await })
     }
 
-    /// Begins a reduction of which each member gets a block.
+    /// Begins a reduction whose result is scattered: each member gets a block.
     pub fn start_reduce_scatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -271,7 +271,7 @@ impl Communicator {
         })
     }
 
-    /// Begins a scan of the members before this one.
+    /// Begins an exclusive scan, over the members before this one.
     pub fn start_exscan<T: Pod + Send>(
         &self,
         values: Vec<T>,

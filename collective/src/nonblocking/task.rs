@@ -12,39 +12,41 @@ use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_message::{Context, FinalizeHook, MessageOp};
 
-/// The steps.
+/// The steps of a call.
 type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The message that a call waits for at the moment.
+/// The message for which a call waits now.
 pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 
-/// A call that was begun.
+/// A nonblocking collective call.
 pub(super) struct Task {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
-    /// None while a thread is at them, and when they are over. No lock is held then: they call the program's code.
+    /// None while a thread runs the steps, and when they are complete. The lock is not held while they run, because
+    /// they call code of the program.
     steps: Mutex<Option<StepsFuture>>,
-    /// Something happened since a thread began to be at them.
+    /// True if the task was woken since a thread began to run the steps.
     is_woken: AtomicBool,
     is_over: AtomicBool,
     awaited: Awaited,
-    /// Whom to wake when it is over.
+    /// The waker to wake when the call is complete.
     waker: Mutex<Option<Waker>>,
 }
 
-/// The calls that a rank has begun.
+/// The nonblocking calls of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveCalls {
-    /// Those to go on with.
+    /// The calls that were woken.
     ready: Mutex<VecDeque<Arc<Task>>>,
-    /// Whether a thread goes on with them: one call's step may wake another, but not run within it.
+    /// True while a thread runs the woken calls: a step of one call may wake another call, but must not run it inside
+    /// itself.
     is_running: AtomicBool,
-    /// All that may not be over.
+    /// All calls that may not be complete.
     unfinished: Mutex<Vec<Weak<Task>>>,
 }
 
 impl Task {
-    /// A call of which no step was taken yet. `awaited`: where its steps say what they wait for.
+    /// Makes a call that has not run yet. In `awaited` its steps store the message that they wait for.
     pub(super) fn new(
         context: &Arc<Context>,
         active_calls: &Arc<ActiveCalls>,
@@ -67,12 +69,13 @@ impl Task {
         task
     }
 
-    /// Whether it is over, well or not.
+    /// Returns true if the call is complete or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire) // SYNC call-over
     }
 
-    /// Goes on with it as far as can be; never waits. If another thread is at it, that does.
+    /// Runs the steps as far as possible, and never waits. If another thread is running them, that thread runs these
+    /// too.
     pub(super) fn step(self: &Arc<Self>) {
         self.is_woken.store(true, Ordering::SeqCst);
         loop {
@@ -83,7 +86,8 @@ impl Task {
                 break;
             }
         }
-        // Another thread may wait for it, or none of the program's: both see to what it waits for now.
+        // Another thread of the rank may wait for the call, or no thread of the program: make sure that what the
+        // steps wait for now gets progress in both cases.
         self.context.worker().wake_own_threads();
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker
@@ -91,13 +95,13 @@ impl Task {
             && self.context.worker().platform().lets_threads_sleep()
             && self.context.ensure_progress(&waker).is_err()
         {
-            waker.wake(); // its task finds out
+            waker.wake(); // the task that is woken gets the error
         }
     }
 
-    /// Whether they are not over.
+    /// Polls the steps. Returns true if they are not complete.
     fn poll(self: &Arc<Self>, mut steps: StepsFuture) -> bool {
-        // Also if the program's operation panics: nobody is to wait for it then.
+        // Also ends the call if the program's operation panics, so that nobody waits for it.
         let ending = TaskEndGuard(self);
         let waker = Waker::from(self.clone());
         let polled = steps.as_mut().poll(&mut task::Context::from_waker(&waker));
@@ -110,7 +114,7 @@ impl Task {
         false
     }
 
-    /// Returns when it is over.
+    /// Returns when the call is complete.
     pub(super) fn wait(self: &Arc<Self>, call: &dyn Fn() -> String) -> Result<()> {
         let mut waited: Result<()> = Ok(());
         loop {
@@ -124,10 +128,10 @@ impl Task {
         }
     }
 
-    /// Whether it is over; otherwise `waker` is woken then.
+    /// Returns `Ready` if the call is complete; otherwise `waker` is woken when it is.
     pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<Result<()>> {
         self.context.worker().progress();
-        let before = lock(&self.waker).replace(waker.clone()); // before the look, as for a message
+        let before = lock(&self.waker).replace(waker.clone()); // set the waker before the check, as for a message
         drop(before);
         self.step();
         if self.is_over() {
@@ -139,10 +143,10 @@ impl Task {
         }
     }
 
-    /// Nobody asks for it any more.
+    /// Forgets the waker, because nobody polls the call any more.
     pub(super) fn forget_waker(&self) {
         let waker = lock(&self.waker).take();
-        drop(waker); // not under the lock: it is the program's code
+        drop(waker); // not under the lock: dropping it runs code of the program
     }
 }
 
@@ -160,7 +164,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Says that a call is over.
+/// Marks a call as complete when it is dropped.
 struct TaskEndGuard<'t>(&'t Arc<Task>);
 
 impl Drop for TaskEndGuard<'_> {
@@ -174,11 +178,11 @@ impl Drop for TaskEndGuard<'_> {
 }
 
 impl ActiveCalls {
-    /// Goes on with what is to go on, unless a thread does.
+    /// Runs the woken calls, unless another thread is doing so.
     fn run(&self) {
         while !lock(&self.ready).is_empty() {
             if self.is_running.swap(true, Ordering::SeqCst) {
-                return; // that thread looks again when it has said that it does not run any more
+                return; // that thread checks the list again after it has cleared the flag
             }
             let _running = TaskRunGuard(&self.is_running);
             while let Some(task) = { lock(&self.ready).pop_front() } {
@@ -188,7 +192,7 @@ impl ActiveCalls {
     }
 }
 
-/// A thread that goes on with calls: no longer when it panics.
+/// Clears the flag of a thread that runs calls, also when it panics.
 struct TaskRunGuard<'g>(&'g AtomicBool);
 
 impl Drop for TaskRunGuard<'_> {
@@ -202,7 +206,7 @@ impl FinalizeHook for ActiveCalls {
         true
     }
 
-    /// What is not over when its rank leaves ends here: the others are told that the rank has left.
+    /// Ends the calls that are not complete when the rank leaves: other members get the error that the rank has left.
     fn finalize(&self, _worker: &Worker) -> Result<()> {
         let unfinished = std::mem::take(&mut *lock(&self.unfinished));
         for task in unfinished.iter().filter_map(Weak::upgrade) {
@@ -216,7 +220,7 @@ impl FinalizeHook for ActiveCalls {
     }
 }
 
-/// That a call is over, or can go on.
+/// The event that a call is complete or can go on.
 #[derive(Debug)]
 struct TaskDone(Arc<Task>);
 
@@ -228,11 +232,11 @@ impl WaitEvent for TaskDone {
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        None // the step that waits for one who has gone fails
+        None // the step that waits for a member that has left fails by itself
     }
 }
 
-/// That a call ended without a result.
+/// Returns the error of a call that ended without a result.
 #[cold]
 pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
     let text =
@@ -241,7 +245,7 @@ pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
     context.worker().fault(cause, call)
 }
 
-/// For locks that are held a moment.
+/// Locks a mutex that is held only for a moment.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 
 impl Communicator {
-    /// Begins a gather of blocks to the root, whose `counts` say how long they are.
+    /// Begins a gather of blocks to the root, which passes their lengths as `counts`.
     pub fn start_gather_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -34,7 +34,7 @@ impl Communicator {
         })
     }
 
-    /// Begins a scatter of the root's blocks, whose `counts` say how long they are; this member's has `count` values.
+    /// Begins a scatter of the root's blocks, of lengths `counts`. This member's block has `count` values.
     pub fn start_scatter_v<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -82,7 +82,7 @@ impl Communicator {
         self.start_swap(call, values, ExchangeBlocks::new(gives, gets, partners))
     }
 
-    /// Begins an exchange with neighbours, of so many values for each and from each.
+    /// Begins an exchange with neighbours, with the given number of values for each and from each.
     pub fn start_exchange<T: Pod + Send>(
         &self,
         with: &Neighbourhood,
@@ -104,7 +104,8 @@ impl Communicator {
         self.start(call, move |channel| async move { swap(&channel, values, blocks).await })
     }
 
-    /// All members as partners, this one first and then those behind it, so that not all begin with the same.
+    /// Returns all members as partners, this one first and then those after it, so that not all begin with the same
+    /// member.
     fn everybody(
         &self,
         gives: impl Fn(usize) -> Vec<usize>,
@@ -114,7 +115,7 @@ impl Communicator {
         members.map(|member| Partner { member, gives: gives(member), gets: gets(member) }).collect()
     }
 
-    /// That what a member gives itself is as long as what it gets.
+    /// Returns an error unless the blocks that a member sends itself have the lengths that it receives.
     pub(crate) fn check_kept(&self, blocks: &ExchangeBlocks, call: &dyn Fn() -> String) -> Result<()> {
         let me = self.rank().index();
         for partner in blocks.partners.iter().filter(|partner| partner.member == me) {

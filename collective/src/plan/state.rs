@@ -12,10 +12,11 @@ use tasuki_core::engine::{self, Condition, RepeatingQueue, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 
-/// Tests of a start that is not over, after which it is asked whether it can be: that takes longer than a test.
+/// Number of unsuccessful tests of a start after which its probe is asked if it can complete. The probe takes longer
+/// than a test.
 const ASKED_EVERY: u32 = 256;
 
-/// What is left of a plan while any thread or the list of deferred frees has it.
+/// The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees.
 #[derive(Debug)]
 pub(crate) struct PlanState {
     pub(crate) worker: Arc<Worker>,
@@ -23,33 +24,33 @@ pub(crate) struct PlanState {
     pub(crate) signals: u32,
     pub(crate) form: Form,
     pub(crate) started: Arc<AtomicU64>,
-    /// How often it will have been started when all values that pass through it have come out; 0: none do.
+    /// Number of starts after which all values of a chunked start have passed; 0 if no chunked start is under way.
     pub(crate) passed_after: AtomicU64,
-    /// The plan was dropped while its steps were left in their midst.
+    /// True if the plan was dropped after a panic had ended its steps.
     pub(crate) is_left: AtomicBool,
-    /// How often it was asked whether a start is over that was not.
+    /// Number of tests of a start that was not complete.
     pub(crate) asked: AtomicU32,
-    /// What members say of their starts when they leave, and the watch that finds out that one has left without one;
-    /// if others wait for them.
+    /// The numbers of starts that members publish when they leave, and the wait probe that detects members that left
+    /// without a start; None if members do not wait for each other's queues.
     pub(crate) starts: Option<(Arc<DepartedMembers>, u32)>,
     pub(crate) operator: Option<u32>,
-    /// Where its bytes are counted.
+    /// The counter that includes its bytes.
     pub(crate) counted: Arc<AtomicU64>,
 }
 
-/// As what a plan is run.
+/// The form in which a plan runs.
 #[derive(Debug)]
 pub(crate) enum Form {
-    /// Programs that go on by what arrives, whoever runs them; and what the end of a start waits for.
+    /// Repeating queues, which anybody may run, and the thresholds for which the end of a start waits.
     Queues(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
-    /// Steps that this rank runs in its calls.
+    /// An execution that this rank runs in its own calls.
     Execution(Arc<InCalls>),
-    /// Steps of calls, which have them.
+    /// An execution of cached calls, which the cache holds.
     Calls,
 }
 
 impl PlanState {
-    /// Whether all that this member started has been run, also what others wait for.
+    /// Returns true if everything that this member started has run, also steps for which only others wait.
     pub(crate) fn has_run_all(&self) -> bool {
         let runs = |own: &RepeatingQueue| self.worker.has_run_all(own);
         self.is_at_rest()
@@ -59,34 +60,34 @@ impl PlanState {
             }
     }
 
-    /// Whether the last start is over for this member, and none is to come of itself.
+    /// Returns true if the last start is complete for this member and no further start will follow by itself.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.passes() && self.is_over()
     }
 
-    /// Whether values pass through it that have not all come out.
+    /// Returns true if a chunked start is under way.
     pub(crate) fn passes(&self) -> bool {
         self.passed_after.load(Ordering::Relaxed) > 0
     }
 
-    /// How often this member will have started it, without further calls.
+    /// Returns the number of starts that this member will have made without further calls of the program.
     pub(crate) fn starts(&self) -> u64 {
         self.started.load(Ordering::Relaxed).max(self.passed_after.load(Ordering::Relaxed))
     }
 
-    /// Values begin to pass, in so many starts; 0: none do any more.
+    /// Begins a chunked start of `starts` starts; 0 ends it.
     pub(crate) fn let_pass(&self, starts: u64) {
         let after = if starts == 0 { 0 } else { self.started.load(Ordering::Relaxed) + starts };
         self.passed_after.store(after, Ordering::Relaxed);
     }
 
-    /// Whether this member has left its steps in their midst, by a panic: others may wait for them.
+    /// Returns true if a panic has ended the steps of this member: others may wait for them.
     pub(crate) fn is_broken(&self) -> bool {
         let is_broken = matches!(&self.form, Form::Execution(in_calls) if in_calls.is_broken());
         is_broken || self.is_left.load(Ordering::Relaxed)
     }
 
-    /// Whether the last start is over for this member.
+    /// Returns true if the last start is complete for this member.
     pub(crate) fn is_over(&self) -> bool {
         let last = self.started.load(Ordering::Relaxed);
         let is_met = |(cell, start_threshold): &(SignalCell, StartThreshold)| {
@@ -100,13 +101,14 @@ impl PlanState {
             }
     }
 
-    /// This member leaves: nothing more passes, and it says how often it has started the plan.
+    /// Ends a chunked start, and publishes the number of starts, because this member leaves.
     pub(crate) fn publish_starts(&self) -> Result<()> {
         self.let_pass(0);
         self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish(&self.worker, self.starts()))
     }
 
-    /// It has said so, waits until it is through, and says if it cannot be. Error: so it is.
+    /// Waits, after [`publish_starts`](Self::publish_starts), until all starts have run, and publishes if they
+    /// cannot. Error: they cannot.
     pub(crate) fn settle_at_end(&self) -> Result<()> {
         self.settle().or_else(|error| {
             self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish_one_less(&self.worker))?;
@@ -114,12 +116,12 @@ impl PlanState {
         })
     }
 
-    /// Returns when it is through. Error: it cannot be.
+    /// Returns when all starts have run. Error: they cannot complete.
     pub(crate) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
         while !self.is_at_rest() && !self.is_broken() {
             if self.is_over() {
-                self.worker.relax(&call())?; // what passes goes on in that
+                self.worker.relax(&call())?; // the next pieces of a chunked start begin in this call
             } else {
                 self.wait(&call)?;
             }
@@ -151,7 +153,7 @@ impl PlanState {
         }
     }
 
-    /// Whether the last start is over. Moves this rank's work on.
+    /// Returns true if the last start is complete. Makes progress.
     pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
         let last = self.started.load(Ordering::Relaxed);
         match &self.form {
@@ -171,9 +173,9 @@ impl PlanState {
         }
     }
 
-    /// Once in many calls: error, if a start cannot be over since a member has left without it.
+    /// Once in many calls, returns an error if a start cannot complete because a member has left without it.
     fn ask_for_others(&self, call: &dyn Fn() -> String) -> Result<()> {
-        let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1); // a test more or less is no matter
+        let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1); // a lost count does not matter
         self.asked.store(asked, Ordering::Relaxed);
         if asked.is_multiple_of(ASKED_EVERY) { self.check_others(call) } else { Ok(()) }
     }
@@ -188,7 +190,7 @@ impl PlanState {
             .map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
     }
 
-    /// Gives everything back. Nobody reaches it any more.
+    /// Frees everything. No member may reach it any more.
     pub(crate) fn free(&self) {
         if let Form::Queues(queues, _) = &self.form {
             queues.iter().for_each(|own| self.worker.drop_repeating_queue(own));
@@ -200,12 +202,12 @@ impl PlanState {
 }
 
 impl PlacedPart {
-    /// Bytes that a part takes with so many signals.
+    /// Returns the bytes that the part uses with `signals` signals.
     pub(crate) fn bytes(&self, signals: u32) -> u64 {
         self.layout.bytes + self.beside + u64::from(signals) * SIGNAL_STRIDE
     }
 
-    /// The memory of an own part goes back, and its signals, so many.
+    /// Frees the memory and the `signals` signals of this rank's own part.
     pub(crate) fn give_back(&self, worker: &Worker, signals: u32, counted: &AtomicU64) {
         counted.fetch_sub(self.bytes(signals), Ordering::Relaxed);
         let PlanAddress { block, signals: first, .. } = self.base;
@@ -218,7 +220,7 @@ impl PlacedPart {
 }
 
 impl StartThreshold {
-    /// How far the signal has come at the end of that start, counted from 1.
+    /// Returns the threshold at the end of a start, counted from 1.
     pub(crate) fn in_start(&self, start: u64) -> u64 {
         self.first.wrapping_add((start - 1).wrapping_mul(self.per_start))
     }

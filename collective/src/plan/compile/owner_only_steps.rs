@@ -76,7 +76,7 @@ mod tests {
     use tasuki_schedule::algorithm::ALGORITHMS;
     use tasuki_schedule::{CollectiveKind, Shape};
 
-    /// Returns for each step of a rank that has a command: true if it is left to its rank.
+    /// Returns for each command of a rank that waits for something: true if it is left to its rank.
     fn left(collective: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
         let shape = Shape::new(collective, 4, 0, 8);
         let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (collective, name));

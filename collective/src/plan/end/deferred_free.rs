@@ -14,9 +14,9 @@ use std::sync::Arc;
 pub(crate) struct DeferredFree {
     /// The number of the next plan.
     next: u64,
-    /// All plans with smaller numbers are freed.
+    /// All plans with smaller numbers are freed or lost.
     base: u64,
-    /// Bit n: plan `base` + n is freed.
+    /// Bit n: plan `base` + n is freed or lost.
     over: u64,
     /// The plans that this member has not freed.
     plans: BTreeMap<u64, DroppedPlan>,

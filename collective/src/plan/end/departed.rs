@@ -1,6 +1,6 @@
 //! Ends the wait for a start of a plan when a member has left without making that start.
 //!
-//! The executions of a plan wait for signals, not for members, and a member that leaves stays until all members that
+//! The queues of a plan wait for signals, whoever raises them, and a member that leaves stays until all members that
 //! have plans with it leave. So if a member leaves with fewer starts than others, they would wait for ever, and so
 //! would it. Therefore each member, when it leaves, publishes the number of starts of each plan, by a signal of the
 //! plan at the member after it; and once more if its last start could not complete. A member that has waited long for
@@ -21,46 +21,47 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 use tasuki_schedule::selection::MEMBERS_MAX;
 
-/// What one member says of its starts of a plan, and hears of those of others.
+/// What one member publishes about its starts of a plan, and reads about those of others.
 #[derive(Debug)]
 pub(crate) struct DepartedMembers {
-    /// How many it has made.
+    /// Number of starts that it has made.
     made: Arc<AtomicU64>,
     fabric: Arc<dyn Fabric>,
-    /// The signal at the next member.
+    /// The signal at the next member, by which this member publishes.
     next: GlobalAddress,
-    /// Those in reach, the own one among them.
+    /// The signals that this member can read, its own included.
     heard: Box<[DepartureSignal]>,
 }
 
-/// A signal by which a member says it.
+/// A signal by which a member publishes its number of starts.
 #[derive(Debug)]
 struct DepartureSignal {
     cell: SignalCell,
-    /// How far it had come before.
+    /// Its initial counter.
     stood: u64,
     by: Rank,
 }
 
 impl DepartureSignal {
-    /// How many starts that member will ever have made and come through. None: it may make more.
+    /// Returns the number of starts that the member has made and completed. None: it has not left and may make more.
     fn starts(&self, fabric: &dyn Fabric) -> Option<u64> {
         said(self.cell.read(fabric).wrapping_sub(self.stood))
     }
 }
 
-/// By how much the signal is raised by who leaves after so many starts; by one more if the last was not come through.
+/// Returns the amount by which a member that leaves after `starts` starts raises the signal. It raises it by one more
+/// if its last start cannot complete.
 fn raised_by(starts: u64) -> u64 {
     2 * (starts + 1)
 }
 
-/// What that says.
+/// Returns the number of complete starts that a raise by `raised` means; None if nothing was published.
 fn said(raised: u64) -> Option<u64> {
     (raised / 2).checked_sub(1).map(|starts| starts.saturating_sub(raised % 2))
 }
 
 impl DepartedMembers {
-    /// Of a member that makes a plan, which all have those cards of. None has left: they make it, too.
+    /// Makes the record for a plan whose addresses all members have. No member has left, because all make the plan.
     pub(crate) fn new(
         communicator: &Communicator,
         made: Arc<AtomicU64>,
@@ -90,12 +91,12 @@ impl DepartedMembers {
         Ok(DepartedMembers { made, next: place(communicator.after(me, 1))?, heard: all.into(), fabric })
     }
 
-    /// This member leaves, after so many starts.
+    /// Publishes that this member leaves after `starts` starts.
     pub(crate) fn publish(&self, worker: &Worker, starts: u64) -> Result<()> {
         worker.raise(self.next, raised_by(starts))
     }
 
-    /// It has said so, and cannot come through the last start.
+    /// Publishes, after [`publish`](Self::publish), that this member cannot complete its last start.
     pub(crate) fn publish_one_less(&self, worker: &Worker) -> Result<()> {
         worker.raise(self.next, 1)
     }
@@ -110,7 +111,7 @@ impl WaitProbe for DepartedMembers {
     }
 
     fn is_urgent(&self) -> bool {
-        true // the other may have left before the wait
+        true // the other member may have left before the wait
     }
 }
 

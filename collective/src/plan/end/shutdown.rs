@@ -17,15 +17,15 @@ use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;
 use tasuki_message::FinalizeHook;
 
-/// The leave of a communicator's members that have made plans.
+/// The joint leave of a communicator's members that have made plans.
 #[derive(Debug)]
 pub(crate) struct PlanShutdown {
     plans: Plans,
     stages: Arc<Dissemination>,
     fabric: Arc<dyn Fabric>,
-    /// Whether all that was started has been run.
+    /// True once this member has waited for its starts to run.
     is_quiescent: AtomicBool,
-    /// How many rounds were told.
+    /// Number of rounds in which this member has notified its partner.
     told: Arc<AtomicUsize>,
 }
 
@@ -44,15 +44,15 @@ impl PlanShutdown {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
-    /// Says what was started, and waits until that has been run, or cannot be. Error: some cannot be.
+    /// Publishes the numbers of starts, and waits until all starts have run. Error: some cannot complete.
     fn settle(&self) -> Result<()> {
         let plans = self.plans();
-        plans.iter().try_for_each(|plan| plan.publish_starts())?; // somebody may wait for more
+        plans.iter().try_for_each(|plan| plan.publish_starts())?; // another member may wait for more starts
         let outcomes: Vec<_> = plans.iter().map(|plan| plan.settle_at_end()).collect();
         outcomes.into_iter().collect()
     }
 
-    /// The rounds that may be told are told. Whether all are, and all were heard.
+    /// Notifies the partners of all rounds that may begin. Returns true if all rounds are complete.
     fn tell_rounds(&self, worker: &Worker) -> Result<bool> {
         loop {
             let told = self.told.load(Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl PlanShutdown {
     }
 }
 
-/// That a member can go on with its leave.
+/// The event that a member can go on with its shutdown.
 #[derive(Debug)]
 struct ShutdownRound {
     stages: Arc<Dissemination>,
@@ -91,7 +91,7 @@ impl WaitEvent for ShutdownRound {
 }
 
 impl FinalizeHook for PlanShutdown {
-    /// Never before the end: all members leave together, also one that has freed its plans.
+    /// Always false: all members leave together, also one that has freed its plans.
     fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }

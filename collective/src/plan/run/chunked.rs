@@ -14,23 +14,24 @@ use tasuki_message::{Context, Continuation};
 use tasuki_schedule::BufferId;
 use tasuki_schedule::shape::{CollectiveKind, Counts, DATA, RESULT, Shape};
 
-/// Which blocks a member of a plan gives and gets, all of as many values.
+/// The blocks that a member of a plan sends and receives, all of equal length.
 #[derive(Clone, Debug)]
 pub struct ChunkShape {
-    /// Values of a block in the plan's own buffers.
+    /// Number of values of a block in the plan's buffers.
     room: usize,
-    /// The numbers of those that it gives, and of those that it gets and where.
+    /// The numbers of the blocks that it sends, of those that it receives, and the buffer of the latter.
     given: Vec<usize>,
     gotten: Vec<usize>,
     result: BufferId,
-    /// How many lie one behind the other where it leaves what it gives, and where it finds what it gets.
+    /// Number of blocks in the buffer that it sends from, and in the one that it receives into.
     count: [usize; 2],
-    /// Values are combined with those of others.
+    /// True if values are combined with those of others.
     combines: bool,
 }
 
 impl ChunkShape {
-    /// Those of a member in such a collective, of values of so many bytes. None: blocks differ, or are empty.
+    /// Returns the blocks of a member in a collective on values of `value_bytes` bytes. None: blocks differ in length
+    /// or are empty.
     pub fn of(shape: &Shape, member: usize, value_bytes: usize) -> Option<ChunkShape> {
         use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
         let Counts::Equal(bytes) = shape.counts else { return None };
@@ -52,19 +53,20 @@ impl ChunkShape {
         })
     }
 
-    /// Those of a member that exchanges blocks of so many values with others. None: they are empty.
+    /// Returns the blocks of a member that exchanges blocks of `room` values with others. None: they are empty.
     pub fn exchanged(room: usize, destinations: usize, sources: usize) -> Option<ChunkShape> {
         let (given, gotten) = ((0..destinations).collect(), (0..sources).collect());
         let count = [destinations, sources];
         (room > 0).then_some(ChunkShape { room, given, gotten, result: RESULT, count, combines: false })
     }
 
-    /// How many blocks a program's values must be.
+    /// Returns the number of blocks into which the program's values are divided.
     fn most(&self) -> usize {
         self.count[0].max(self.count[1])
     }
 
-    /// Values of a block of those, one behind the other, that a program comes with. None: they are not as many blocks.
+    /// Returns the number of values of each block of the program's `values` values. None: they cannot be divided into
+    /// blocks.
     fn len(&self, values: usize) -> Option<usize> {
         match self.most() {
             0 => (values == 0).then_some(0),
@@ -73,7 +75,7 @@ impl ChunkShape {
     }
 }
 
-/// A plan through which values pass.
+/// A chunked plan.
 pub struct ChunkedRun<T: Pod + Send>(Arc<ChunkedState<T>>);
 
 struct ChunkedState<T> {
@@ -87,20 +89,20 @@ struct ChunkProgress<T> {
     chunks: ChunkShape,
     /// The start that is under way.
     pieces: Option<Pieces>,
-    /// Its values.
+    /// The values of that start.
     values: Vec<T>,
-    /// Where a piece is made that others' values are combined with.
+    /// Buffer for a padded piece of values to combine.
     made: Vec<T>,
-    /// Why it ended, where nobody waited for it.
+    /// The error of a start that ended while no thread waited for it.
     failed: Option<Error>,
 }
 
-/// How far a start has come.
+/// The progress of a start.
 #[derive(Clone, Copy)]
 struct Pieces {
-    /// Values of a block.
+    /// Number of values of a block.
     len: usize,
-    /// Where the piece begins that is under way.
+    /// First value, in each block, of the piece under way.
     at: usize,
 }
 
@@ -117,7 +119,7 @@ impl<T> fmt::Debug for ChunkedState<T> {
 }
 
 impl<T: Pod + Send> ChunkedRun<T> {
-    /// Through the buffers of a plan that is not under way.
+    /// Makes a chunked plan of a plan without a start under way.
     pub fn new(plan: Plan, chunks: ChunkShape) -> ChunkedRun<T> {
         let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
@@ -125,7 +127,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
         ChunkedRun(Arc::new(ChunkedState { plan_state, messages, state }))
     }
 
-    /// Starts it with those values.
+    /// Starts it with the given values.
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
         let mut state = self.0.lock();
         state.begin(values)?;
@@ -135,17 +137,17 @@ impl<T: Pod + Send> ChunkedRun<T> {
         Ok(())
     }
 
-    /// Returns when the start is over for this member, with its values. None where none is under way.
+    /// Waits for the start and returns its values. Returns None if no start is under way.
     pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
         self.finish(true)
     }
 
-    /// The same if it is over.
+    /// Returns the values of the start if it is complete, else None. Never waits.
     pub fn test(&mut self) -> Result<Option<Vec<T>>> {
         self.finish(false)
     }
 
-    /// Whether a start is under way.
+    /// Returns true if a start is under way.
     pub fn is_active(&self) -> bool {
         self.0.lock().pieces.is_some()
     }
@@ -167,7 +169,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
 }
 
 impl<T: Pod + Send> Drop for ChunkedRun<T> {
-    /// What passes goes on in calls of the rank: others wait for it.
+    /// A start under way goes on in calls of the rank, because others wait for it.
     fn drop(&mut self) {
         let state = self.0.lock();
         if state.passes() {
@@ -179,7 +181,7 @@ impl<T: Pod + Send> Drop for ChunkedRun<T> {
 }
 
 impl<T> ChunkedState<T> {
-    /// A thread that goes on with it may wait for copies meanwhile, so this moves the rank's work on.
+    /// Locks the state, and makes progress meanwhile: the thread that holds the lock may wait for copies.
     fn lock(&self) -> MutexGuard<'_, ChunkProgress<T>> {
         loop {
             match self.state.try_lock() {
@@ -193,7 +195,7 @@ impl<T> ChunkedState<T> {
 
 impl<T: Pod + Send> Continuation for ChunkedState<T> {
     fn can_resume(&self) -> bool {
-        // Not while a thread is at it, which may wait for its own copies.
+        // False while another thread holds the state: it may wait for its own copies.
         let is_free = self.state.try_lock().is_ok();
         is_free && self.plan_state.is_over()
     }
@@ -203,7 +205,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
     }
 
     fn resume(&self) {
-        // Else its own thread waits for it.
+        // If the lock is held, the thread that holds it goes on with the start.
         let Ok(mut state) = self.state.try_lock() else { return };
         let outcome = state.resume(false);
         if !matches!(outcome, Ok(false)) {
@@ -243,12 +245,13 @@ impl<T: Pod> ChunkProgress<T> {
         Ok(())
     }
 
-    /// Whether pieces are on their way or to come.
+    /// Returns true if pieces are under way or to come.
     fn passes(&self) -> bool {
         self.plan.plan_state.passes() && !self.plan.is_broken()
     }
 
-    /// Goes on with the start: whether all pieces have passed. `waits`: until they have. Error: no more will.
+    /// Goes on with the start. Returns true if all pieces have passed; if `waits`, it waits until they have. Error:
+    /// no more pieces will pass.
     fn resume(&mut self, waits: bool) -> Result<bool> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
@@ -278,7 +281,7 @@ impl<T: Pod> ChunkProgress<T> {
         Ok(true)
     }
 
-    /// Puts a piece into the plan's buffer, and starts it. Nothing goes where nothing is left.
+    /// Writes a piece into the plan's buffer and starts the plan, unless no values are left.
     fn give(&mut self, pieces: Pieces) -> Result<()> {
         let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
         if piece.is_empty() {
@@ -287,7 +290,8 @@ impl<T: Pod> ChunkProgress<T> {
         for &block in &self.chunks.given {
             let mut values = &self.values[block * pieces.len..][piece.clone()];
             if self.chunks.combines && values.len() < room {
-                // What is behind them is combined, too: of anything but a program's values its operation may panic.
+                // The plan combines the whole block, so pad with a value of the program: its operation may panic on
+                // others.
                 self.made.clear();
                 self.made.extend_from_slice(values);
                 self.made.resize(room, values[values.len() - 1]);
@@ -299,7 +303,7 @@ impl<T: Pod> ChunkProgress<T> {
         self.plan.start()
     }
 
-    /// Takes a piece out.
+    /// Reads a piece out of the plan's buffer.
     fn take(&mut self, pieces: Pieces) -> Result<()> {
         let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
         for &block in &self.chunks.gotten {

@@ -22,12 +22,12 @@ use tasuki_message::Continuation;
 use tasuki_schedule::BufferId;
 use tasuki_schedule::selection::Chunks;
 
-/// What passes through a plan in a start.
+/// The data of one start of a plan.
 pub(crate) struct CallData {
-    /// Bytes of what this member leaves, and of what it finds elsewhere.
+    /// Bytes of this member's data, and of a separate result.
     bytes: [u64; 2],
     pieces: u64,
-    /// Bytes of a piece, where there are several.
+    /// Bytes of a piece, if there are several.
     piece: u64,
     value_bytes: u64,
     how: PlanCombining,
@@ -40,17 +40,17 @@ enum PieceCombining {
     Own(Arc<dyn Operator>),
 }
 
-/// The starts of such a plan, for whoever goes on with them.
+/// The starts of such a plan, for the threads of the rank that go on with them.
 #[derive(Debug)]
 pub(crate) struct InCalls {
     worker: Arc<Worker>,
     borrower: Borrower<CallState>,
 }
 
-/// The same for the plan: between starts its buffers are the program's.
+/// The owner's side for the plan: between starts the buffers belong to the program.
 pub(crate) type InCallsState = Owner<CallState>;
 
-/// How far a start has come.
+/// The execution of a plan, its buffers, and the progress of its start.
 pub(crate) struct CallState {
     execution: Execution,
     buffers: [CallBuffer; 2],
@@ -58,11 +58,11 @@ pub(crate) struct CallState {
     value_bytes: usize,
     pieces: usize,
     piece: usize,
-    /// Pieces that have passed since the start.
+    /// Number of pieces that have passed in this start.
     passed: usize,
 }
 
-/// A buffer: values of any type may lie in it.
+/// A buffer that is aligned for values of any type.
 struct CallBuffer {
     lines: Vec<CacheLine>,
     bytes: usize,
@@ -72,16 +72,17 @@ struct CallBuffer {
 #[repr(C, align(64))]
 struct CacheLine([u64; 8]);
 
-/// Buffers of so many bytes are asked for only where machine and container have them: an answer takes 50 us.
+/// From this size on, the memory limits of machine and container are checked before a buffer is allocated; the check
+/// takes 50 us.
 const LOOKED_UP_FROM: u64 = 1 << 20;
 
-/// Lines of a buffer that may be filled up.
+/// Returns the number of cache lines of a buffer with room for padding.
 fn lines_of(bytes: usize, with_filling: usize) -> usize {
     with_filling.max(bytes).div_ceil(size_of::<CacheLine>())
 }
 
 impl CallBuffer {
-    /// Error: machine or container has no room for it.
+    /// Allocates a buffer. Error: machine or container has no room for it.
     fn new(bytes: usize, with_filling: usize) -> Result<CallBuffer, Cause> {
         let count = lines_of(bytes, with_filling);
         let wanted = (count * size_of::<CacheLine>()) as u64;
@@ -99,7 +100,7 @@ impl CallBuffer {
         bytemuck::cast_slice_mut(&mut self.lines)
     }
 
-    /// What lies behind the values becomes the last of them, as far as pieces go.
+    /// Fills the buffer behind the values, up to `end`, with copies of the last value.
     fn fill_up(&mut self, end: usize, value_bytes: usize) {
         let bytes = self.bytes;
         let last = bytes.saturating_sub(value_bytes)..bytes;
@@ -115,23 +116,23 @@ impl CallData {
         CallData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
     }
 
-    /// Into how many pieces it is cut.
+    /// Returns the number of pieces.
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces
     }
 
-    /// How its values are combined.
+    /// Returns how its values are combined.
     pub(crate) fn how(&self) -> &PlanCombining {
         &self.how
     }
 
-    /// Bytes of its buffers.
+    /// Returns the bytes of its buffers.
     pub(crate) fn memory(&self) -> u64 {
         let [data, result] = self.sizes().map(|(bytes, filled)| lines_of(bytes, filled));
         ((data + result) * size_of::<CacheLine>()) as u64
     }
 
-    /// Of each buffer, and of what it is filled up to.
+    /// Returns the bytes of each buffer, and the bytes up to which it is padded.
     fn sizes(&self) -> [(usize, usize); 2] {
         let [data, result] = self.bytes.map(|bytes| bytes as usize);
         let filled = if self.pieces > 1 { (self.pieces * self.piece) as usize } else { data };
@@ -145,7 +146,7 @@ impl CallData {
 }
 
 impl InCalls {
-    /// Error: there is no room for its buffers.
+    /// Makes both sides of such a plan. Error: there is no room for its buffers.
     pub(crate) fn new(
         worker: Arc<Worker>,
         execution: Execution,
@@ -164,7 +165,7 @@ impl InCalls {
         Ok((InCalls { worker, borrower }, owner))
     }
 
-    /// Starts it, and runs what need not wait. The start before is over.
+    /// Starts the plan, and runs the steps up to the first that must wait. The previous start must be complete.
     #[inline]
     pub(crate) fn start(&self, call_state: &mut InCallsState) -> Result<(), Cause> {
         let state = call_state.owned_mut().filter(|state| state.passed == state.pieces).ok_or_else(broken)?;
@@ -180,17 +181,17 @@ impl InCalls {
         self.borrower.is_owned()
     }
 
-    /// Whether nothing of it goes on any more: it is over, or was left in its midst.
+    /// Returns true if no step will run any more: the start is complete, or a panic has ended it.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_over() || self.borrower.is_poisoned()
     }
 
-    /// Whether its steps were left in their midst, by a panic.
+    /// Returns true if a panic has ended its steps.
     pub(crate) fn is_broken(&self) -> bool {
         self.borrower.is_poisoned()
     }
 
-    /// Returns when the start is over.
+    /// Returns when the start is complete.
     #[inline]
     pub(crate) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
         while !self.is_over() {
@@ -202,14 +203,14 @@ impl InCalls {
                     guard.give_back();
                 }
                 Err(Unavailable::Owned) => {}
-                Err(Unavailable::Locked) => self.worker.pause(), // another thread goes on with it for a moment
+                Err(Unavailable::Locked) => self.worker.pause(), // another thread runs steps for a moment
                 Err(Unavailable::Poisoned) => return Err(self.worker.fault(broken(), call)),
             }
         }
         Ok(())
     }
 
-    /// Whether the start is over. Moves it on.
+    /// Runs steps that need not wait. Returns true if the start is complete.
     pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
         match self.borrower.try_lock() {
             Ok(mut guard) => {
@@ -222,7 +223,7 @@ impl InCalls {
         }
     }
 
-    /// Runs what need not wait. Whether that was all.
+    /// Runs the steps up to the first that must wait. Returns true if all have run.
     #[inline]
     fn run_until_blocked(&self, state: &mut CallState) -> bool {
         let Ok(is_over) =
@@ -230,7 +231,7 @@ impl InCalls {
         is_over
     }
 
-    /// The same of a start that was let go: whether it is over.
+    /// Runs the steps of a start that the owner has released. Returns true if it is complete.
     fn resume_locked(&self, mut guard: OwnerLockGuard<'_, CallState>) -> bool {
         let is_over = self.run_until_blocked(guard.value());
         if is_over {
@@ -240,7 +241,7 @@ impl InCalls {
     }
 }
 
-/// Whether what the program's rank ran of a start was left in its midst, by a panic of its operation.
+/// Returns true if a panic of the program's operation has ended a start while the owner ran it.
 #[inline]
 pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
     call_state.owned().is_some_and(|state| state.passed < state.pieces)
@@ -253,7 +254,7 @@ pub(crate) fn broken() -> Cause {
 
 impl Continuation for InCalls {
     fn can_resume(&self) -> bool {
-        // Not while a thread is at it.
+        // False while another thread runs it.
         self.borrower.try_lock().is_ok_and(|mut guard| guard.value().execution.can_continue())
     }
 
@@ -270,7 +271,7 @@ impl Continuation for InCalls {
 }
 
 impl CallState {
-    /// One of the two buffers that the program uses.
+    /// Returns one of the two buffers that the program uses.
     #[inline]
     pub(crate) fn buffer(&self, buffer: BufferId) -> &[u8] {
         bytemuck::cast_slice(&self.buffers[buffer.index()].lines)
@@ -289,7 +290,7 @@ impl CallState {
         }
     }
 
-    /// Lets the pieces pass that are left, by what a walk of one does. Whether all have.
+    /// Runs the execution for each piece that is left, by `run`. Returns true if all pieces have passed.
     #[inline]
     fn pass<E>(
         &mut self,

@@ -14,18 +14,11 @@ pub mod case_runner;
 pub mod cases;
 pub mod failing_jobs;
 pub mod order_mutants;
-pub mod pmi_manager;
 pub mod processes;
 pub mod simulated_machines;
+pub mod support;
 pub mod table;
-pub mod watchdog;
-
-mod blocked_operation;
-mod exchange;
-mod expected_error;
-mod leak;
-mod pattern;
-mod random;
-mod wait_until;
 
 pub use case::{Body, Case, Ways};
+use support::{blocked_operation, exchange, expected_error, leak, pattern, random, wait_until};
+pub use support::{pmi_manager, watchdog};

@@ -8,6 +8,7 @@ mod plan;
 mod ps;
 mod run;
 mod sim;
+mod svg_drawing;
 mod trace;
 
 use clap::error::{ContextKind, ContextValue};

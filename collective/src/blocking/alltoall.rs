@@ -20,7 +20,7 @@ impl Communicator {
         self.check_room(all.len(), count, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
-        if self.runs_cached(&kind, CallBuffers::between(values, all), &call)? {
+        if self.try_cached(&kind, CallBuffers::between(values, all), &call)? {
             return Ok(());
         }
         self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))

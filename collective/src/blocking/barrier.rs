@@ -17,7 +17,7 @@ impl Communicator {
         let call = || self.call(&kind);
         let _guard = self.begin(Some(&kind), &call)?;
         self.worker().settle(&call)?; // unfinished puts could arrive after the notification
-        if self.runs_cached(&kind, CallBuffers::nothing(), &call)? {
+        if self.try_cached(&kind, CallBuffers::nothing(), &call)? {
             return Ok(());
         }
         if let Some(turn) = self.fabric_collectives(&kind, &call)? {

@@ -17,7 +17,7 @@ impl Communicator {
         self.check_root(root, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(());
         }
         if let Some(turn) = self.fabric_collectives(&kind, &call)?

@@ -25,7 +25,7 @@ impl Communicator {
         self.check_room(all.len(), values.len(), &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);
-        if self.runs_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+        if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
             return Ok(());
         }
         let gathered = self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))?;
@@ -39,7 +39,7 @@ impl Communicator {
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
-        if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+        if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
         }
         self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
@@ -86,7 +86,7 @@ impl Communicator {
         self.check_room(all.len(), values.len(), &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);
-        if self.runs_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+        if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
             return Ok(());
         }
         self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))

@@ -54,7 +54,7 @@ impl Communicator {
         let byte_combiner = byte_combiner(combine);
         let lent =
             CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(());
         }
         self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
@@ -66,7 +66,7 @@ impl Communicator {
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
-        if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+        if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
         }
         let done = match self.size() <= RADIX {
@@ -84,7 +84,7 @@ impl Communicator {
         let byte_combiner = byte_combiner(combine);
         let lent =
             CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(());
         }
         let done = if size_of_val(values) <= SHORT_MAX {

@@ -20,7 +20,7 @@ impl Communicator {
         let byte_combiner = byte_combiner(combine);
         let lent =
             CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(());
         }
         self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
@@ -35,7 +35,7 @@ impl Communicator {
         let byte_combiner = byte_combiner(combine);
         let lent =
             CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(());
         }
         // Shift all values by one member, then scan the shifted values from the second member on.

@@ -18,7 +18,7 @@ impl Communicator {
         self.check_room(values.len(), count, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         block.copy_from_slice(&values[root.index() * count..][..count]);
-        if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+        if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
             return Ok(());
         }
         let give = |to: Rank| {
@@ -35,7 +35,7 @@ impl Communicator {
         self.check_root(root, &call)?;
         let _guard = self.begin(Some(&kind), &call)?;
         let block = bytemuck::cast_slice_mut(block);
-        if self.runs_cached(&kind, CallBuffers::moved(block, false), &call)? {
+        if self.try_cached(&kind, CallBuffers::moved(block, false), &call)? {
             return Ok(());
         }
         self.channel.recv(block, root).map_err(|error| self.step_failed(error, &call))
@@ -52,7 +52,7 @@ impl Communicator {
         let (mut blocks, byte_combiner) = (values.to_vec(), byte_combiner(combine));
         let lent =
             CallBuffers::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), byte_combiner.how());
-        if self.runs_cached(&kind, lent, &call)? {
+        if self.try_cached(&kind, lent, &call)? {
             return Ok(blocks[own..own + count].to_vec());
         }
         let swapped = self.swap_blocks(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut blocks));

@@ -14,7 +14,7 @@
 use crate::cached::schedule_cache::{CachedSchedule, CallKind};
 use crate::communicator::Communicator;
 use tasuki_core::base::{Rank, Result};
-use tasuki_schedule::selection::{exposed_schedule, inline_schedule};
+use tasuki_schedule::selection::{calling_thread_schedule, exposed_schedule};
 
 /// Number of calls of a kind after which both variants are timed for the first time. The number doubles each time.
 const FIRST_AFTER: u32 = 32;
@@ -119,7 +119,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let other = match trial.is_exposed {
-            true => kind.variant_schedules(self.size(), |shape| Some(inline_schedule(shape))),
+            true => kind.variant_schedules(self.size(), |shape| Some(calling_thread_schedule(shape))),
             false if self.can_expose(call)? => kind.variant_schedules(self.size(), exposed_schedule),
             false => None,
         };

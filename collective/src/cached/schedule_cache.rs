@@ -22,7 +22,7 @@ use tasuki_core::engine::executor::{COMBINED_MAX, CallBuffers, Execution};
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::ALGORITHMS;
 use tasuki_schedule::selection::{
-    BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX, MESSAGE_BYTES_MAX, inline_schedule,
+    BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX, MESSAGE_BYTES_MAX, calling_thread_schedule,
 };
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
@@ -239,7 +239,7 @@ impl Communicator {
 
     /// Runs a call that has begun by its cached execution, if there is one. Returns false if there is none.
     #[inline]
-    pub(crate) fn runs_cached(
+    pub(crate) fn try_cached(
         &self,
         kind: &CallKind,
         lent: CallBuffers<'_>,
@@ -282,7 +282,7 @@ impl Communicator {
             return self.run_in_pieces(&mut cache, kind, piece, lent, call);
         }
         let Some(at) = self.cached_for(&mut cache, kind, Some(word), call)? else { return Ok(false) };
-        self.run_cached(&mut cache, at, kind, lent, call).map(|()| true)
+        self.run_entry(&mut cache, at, kind, lent, call).map(|()| true)
     }
 
     /// Returns true if a panic has ended an execution before its end.
@@ -323,14 +323,14 @@ impl Communicator {
         for from in (0..kind.bytes).step_by(piece) {
             let to = kind.bytes.min(from + piece);
             let at = if to - from == piece { first } else { last };
-            self.run_cached(cache, at, kind, &lent.piece(from..to), call)?;
+            self.run_entry(cache, at, kind, &lent.piece(from..to), call)?;
         }
         Ok(true)
     }
 
     /// Runs the execution of an entry once.
     #[inline]
-    fn run_cached(
+    fn run_entry(
         &self,
         cache: &mut ScheduleCache,
         at: usize,
@@ -409,8 +409,9 @@ impl Communicator {
         for number in cache.make_room(bytes) {
             self.give_up(number);
         }
-        let schedules =
-            kind.variant_schedules(self.size(), |shape| Some(inline_schedule(shape))).unwrap_or_default();
+        let schedules = kind
+            .variant_schedules(self.size(), |shape| Some(calling_thread_schedule(shape)))
+            .unwrap_or_default();
         let compiled = self.compile_variants(schedules, false, call)?;
         let known = compiled.map(|now| CacheEntry { now, bytes, trial: VariantTrial::of(kind, self.size()) });
         Ok(cache.enter(key, known))

@@ -116,7 +116,7 @@ impl Communicator {
     /// [`plan`](Communicator::plan).
     pub fn plan_for(&self, shape: &Shape, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.inline_chunks(shape, matches!(how, PlanCombining::Own(..))) {
+        match selection.calling_thread_chunks(shape, matches!(how, PlanCombining::Own(..))) {
             Some(chunks) => self.plan_in_calls(shape, &chunks, how),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);

@@ -18,7 +18,8 @@ pub type Accept<'a> = &'a dyn Fn() -> Token;
 /// The result of an operation that the fabric accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Posted {
-    /// The operation has ended, locally and remotely. Holds the value that it fetched (0 if none).
+    /// The operation has ended, locally and remotely. Holds the value that it fetched; after a raise or a
+    /// poisoning, the *mark* of the signal, which says which queues wait for it (`signal_control.rs`); otherwise 0.
     Done(u64),
     /// The operation is in flight and ends through `poll`.
     Started,

@@ -1,12 +1,12 @@
 //! The sender's side of a message that did not complete at once.
 //!
 //! ```text
-//! Looking --a short message, or one too long for a short receive------------> Notifying --> ended
-//!  |   ^                                                                      ^
-//!  v   | the receiver was quicker and has withdrawn it                        |
-//! Claiming --> Claimed --the posting has an address--> Putting ---------------+
-//!                   |      or, copied by both ranks -> SplitCopy -------------+
-//!                   +----it has none----------------> PipelinedSend, chunk by chunk --> ended
+//! Looking --a short message, or one too long for a short receive--------> Notifying --> ended
+//!  |   ^  \--a staged receive, which is usual-------> PipelinedSend, chunk by chunk --> ended
+//!  v   | the receiver was quicker and has withdrawn it
+//! Claiming --> Claimed --the posting has an address--> Putting -----------> Notifying
+//!                   |      or, copied by both ranks -> SplitCopy ---------> Notifying
+//!                   +----it has none, as a receive of any slot--> PipelinedSend
 //! ```
 //!
 //! A message that fails before it has claimed a receive leaves no trace. One that fails later is reported to its
@@ -235,7 +235,7 @@ impl SendProtocol {
         match find(bank, index, self.from.len()) {
             Found::Short => return self.short(number, bank.slot(index)),
             Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
-            Found::Staged => return self.copy_into_ring(worker, rings),
+            Found::Staged => return self.begin_pipelined_send(worker, rings),
             Found::Long { version } => return claim(worker, bank, index, number, version),
             Found::Nothing => {}
         }
@@ -275,7 +275,7 @@ impl SendProtocol {
             return self.short(number, slot);
         }
         if to.is_null() {
-            return self.copy_into_ring(worker, rings);
+            return self.begin_pipelined_send(worker, rings);
         }
         if let Some(split) = SplitCopy::of(worker, bank, &self.from, to) {
             return SendNext::State(SendState::SplitCopy(split));
@@ -293,7 +293,7 @@ impl SendProtocol {
     }
 
     /// Begins to stage the bytes in a ring.
-    fn copy_into_ring(&self, worker: &Worker, rings: &Rings) -> SendNext {
+    fn begin_pipelined_send(&self, worker: &Worker, rings: &Rings) -> SendNext {
         match rings.take(worker, self.from.len()) {
             Ok(Some(ring)) => SendNext::State(SendState::PipelinedSend(PipelinedSend::new(ring))),
             Ok(None) => SendNext::Waits,

@@ -66,7 +66,7 @@ impl Chunks {
 
     /// The schedule of one chunk.
     pub fn schedule(&self) -> Schedule {
-        inline_schedule(&self.shape)
+        calling_thread_schedule(&self.shape)
     }
 }
 
@@ -77,7 +77,7 @@ impl Selection {
     ///
     /// A plan with a user-defined operation always runs inline: a panic of the operation then concerns only the member
     /// that called it.
-    pub fn inline_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
+    pub fn calling_thread_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
         let is_free_choice = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.has_no_helper
@@ -91,7 +91,7 @@ impl Selection {
     /// What a plan of a shape runs with built-in operations: its schedule, and the number of chunks if the ranks run it
     /// inline in their own calls; the schedule then moves one chunk.
     pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
-        match self.inline_chunks(shape, false) {
+        match self.calling_thread_chunks(shape, false) {
             Some(chunks) => (chunks.schedule(), Some(chunks.count)),
             None => (self.choose(shape).schedule(shape, 1), None),
         }
@@ -125,8 +125,8 @@ fn is_copied_once(shape: &Shape) -> bool {
     is_long && is_among_few && !shape.operation.combines()
 }
 
-/// The schedule of inline calls of a shape.
-pub fn inline_schedule(shape: &Shape) -> Schedule {
+/// Returns the schedule with which the calling threads run calls of a shape.
+pub fn calling_thread_schedule(shape: &Shape) -> Schedule {
     let least = SEGMENT_BYTES_MIN[usize::from(shape.ranks > 2)];
     algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
 }

@@ -19,8 +19,8 @@ use crate::algorithm::{Algorithm, Work};
 use crate::shape::Shape;
 
 pub use calling_thread::{
-    BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, exposed_schedule,
-    inline_schedule,
+    BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX,
+    calling_thread_schedule, exposed_schedule,
 };
 pub use cost_parameters::CostParameters;
 pub use fitting::Measurement;
@@ -54,7 +54,7 @@ impl Default for Selection {
 impl Selection {
     /// Selects the algorithm for a shape. The time is negligible, however many ranks there are.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
-        if let Some(chunks) = self.inline_chunks(shape, false) {
+        if let Some(chunks) = self.calling_thread_chunks(shape, false) {
             return calling_thread::algorithm(&chunks.shape);
         }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));

@@ -1,49 +1,18 @@
-//! The functions of the cases, one file for each promise of the library.
+//! The functions of the cases, one file for each promise of the library. The table
+//! (`src/table.rs`) names each by its file, so all files are visible here.
 
-pub mod addresses;
-pub mod atomic_contention;
-pub mod atomics;
-pub mod cached_schedules;
-pub mod child_processes;
-pub mod chunked_plans;
-pub mod collectives;
-pub mod command_actions;
-pub mod command_order;
-pub mod command_queues;
-pub mod concurrent_threads;
-pub mod copies;
-pub mod failed_commands;
-pub mod failed_operations;
-pub mod freed_memory;
-pub mod fuzzy_barriers;
-pub mod handlers;
-pub mod idle_processor_time;
-pub mod inline_plans;
-pub mod interrupted_messages;
-pub mod large_transfers;
-pub mod lost_wakeups;
-pub mod many_operations;
-pub mod memory_footprint;
-pub mod message_requests;
-pub mod messages;
-pub mod misuse;
-pub mod neighbourhood_collectives;
-pub mod nicam_transfers;
-pub mod nonblocking_collectives;
-pub mod offloaded_commands;
-pub mod operation_order;
-pub mod order_handles;
-pub mod owner_atomics;
-pub mod plan_lifetime;
-pub mod plans;
-pub mod registered_memory;
-pub mod registrations;
-pub mod several_jobs;
-pub mod signals;
-pub mod sleeping_ranks;
-pub mod slot_bank_reuse;
-pub mod tracing;
-pub mod transfer_requests;
-pub mod vector_collectives;
+pub mod collective;
+pub mod commands;
+pub mod jobs;
+pub mod memory;
+pub mod messaging;
+pub mod operations;
 
 mod memory_areas;
+
+pub use collective::*;
+pub use commands::*;
+pub use jobs::*;
+pub use memory::*;
+pub use messaging::*;
+pub use operations::*;

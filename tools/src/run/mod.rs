@@ -2,48 +2,38 @@
 //! Other subcommands start jobs with [`launch`].
 //!
 //! ```text
-//! args, options     the command line; the options of a job
-//! program, binding, environment   what each process is started with
-//! job               the event loop (poll_sources, signals)
-//! exit_report       what an event means: which rank failed, what is reported, the exit code
-//! process           a process and its descendants (rank_process); spawn starts it
-//! keeper            ends the processes if the launcher is killed
-//! termination       which signals end the processes, and when
-//! snapshot          the state of the job for `tasuki ps` (rank_queues, proc_threads)
-//! deadlock          finds ranks that wait for each other for ever
-//! oom_kills         tells that the kernel killed a process for lack of memory
-//! printer           prints the output of ranks (line_buffer, output)
-//! stdin             forwards a terminal's input to rank 0
+//! args, options    the command line; the options of a job
+//! job              the event loop (poll_sources, signals)
+//! exit_report      what an event means: which rank failed, what is reported, the exit code
+//! termination      which signals end the processes, and when
+//! processes/       what each process is started with (program, binding, environment, spawn), the
+//!                  process and its descendants (process, rank_process, proc_threads), and what
+//!                  ends them (keeper if the launcher is killed, oom_kills if memory runs out)
+//! streams/         the output of ranks (printer, line_buffer, output), and a terminal's input,
+//!                  which goes to rank 0 (stdin)
+//! status/          the state of the job for `tasuki ps` (snapshot, rank_queues), and ranks that
+//!                  wait for each other for ever (deadlock)
 //! ```
 //!
 //! Ranks and `tasuki ps` connect to the socket of `tasuki_core::bootstrap::server`.
 
 pub(crate) mod args;
-mod binding;
-mod deadlock;
-mod environment;
 mod exit_report;
 mod job;
-pub(crate) mod keeper;
-mod line_buffer;
-mod oom_kills;
 mod options;
-mod output;
 mod poll_sources;
-mod printer;
-mod proc_threads;
-mod process;
-mod program;
-mod rank_process;
-mod rank_queues;
+mod processes;
 mod signals;
-mod snapshot;
-pub(crate) mod spawn;
-mod stdin;
+mod status;
+mod streams;
 mod termination;
 
 pub(crate) use options::{GRACE, Options, Output, Stream, Way};
-pub(crate) use snapshot::{RankState, Snapshot, names};
+use processes::{binding, environment, oom_kills, proc_threads, process, program, rank_process};
+pub(crate) use processes::{keeper, spawn};
+pub(crate) use status::snapshot::{RankState, Snapshot, names};
+use status::{deadlock, rank_queues, snapshot};
+use streams::{line_buffer, output, printer, stdin};
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {

@@ -2,8 +2,8 @@
 //! bytes over the number of ranks, on a torus.
 
 use super::progress_bar::Bar;
+use crate::svg_drawing::{Area, Drawn};
 use anyhow::Context;
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use tasuki_schedule::Simulation;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
@@ -26,9 +26,6 @@ const TENS: [usize; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
 /// Few ranks, for the algorithm in which each rank has a list for all others: more ranks would have
 /// too many commands.
 const SQUARES: [usize; 4] = [100, 200, 500, 1000];
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A case to simulate in both forms.
 struct Case {

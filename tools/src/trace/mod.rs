@@ -36,11 +36,11 @@ Examples:
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Command,
+    what: TraceCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum TraceCommand {
     /// Draw the time line as SVG: a lane for each rank and thread, arrows from cause to effect
     Draw(DrawArgs),
     /// Join the parts that ranks wrote beside FILE under a launcher other than `tasuki run`
@@ -70,8 +70,8 @@ struct DrawArgs {
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     match &args.what {
-        Command::Draw(args) => draw(args)?,
-        Command::Join { file } => {
+        TraceCommand::Draw(args) => draw(args)?,
+        TraceCommand::Join { file } => {
             let remarks = join::join_again(file)?;
             remarks.iter().for_each(|remark| tasuki_command::warn(remark));
         }

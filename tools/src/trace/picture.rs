@@ -5,7 +5,7 @@ use super::colours::{BAND, CAUSE, COURSE, DATA, FAILED, FAINT, INK, kind, meanin
 use super::json_read::{Lane, PictureArrow, PictureBox, PictureMark, Run};
 use super::lanes::{Kind, UNDER_WAY};
 use super::scale::{label, ticks, unit};
-use plotters::coord::Shift;
+use crate::svg_drawing::{Area, Drawn};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::{BTreeMap, HashSet};
@@ -35,9 +35,6 @@ const MARKS_MAX: usize = 300;
 /// The least length of an arrow within one lane, in pixels from left to right; shorter ones are not
 /// drawn.
 const ARROW_MIN: i32 = 3;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Draws what happened between two times, given in us.
 pub(super) fn draw(run: &Run, name: &str, range: Range<f64>) -> anyhow::Result<String> {

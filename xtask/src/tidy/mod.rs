@@ -4,27 +4,16 @@
 use anyhow::Result;
 use std::path::Path;
 
-mod bench_reach;
-mod commented_out;
-mod dependency_edges;
-mod doc_paths;
-mod heads;
-mod knows_no_collective;
-mod layers;
-mod length;
-mod libc_home;
+mod code;
+mod layering;
 mod line_comment;
-mod lints;
-mod names;
-mod retired_words;
-mod silenced;
-mod sync_pairs;
+mod text;
 mod tokens;
-mod type_names;
-mod unfinished_marks;
-mod unsafe_code;
 
 use crate::tree::{Finding, Tree};
+use code::{lints, silenced, sync_pairs, type_names, unsafe_code};
+use layering::{bench_reach, dependency_edges, knows_no_collective, layers, libc_home};
+use text::{commented_out, doc_paths, heads, length, names, retired_words, unfinished_marks};
 
 /// A rule: its name, and its check.
 struct Rule {

@@ -73,7 +73,7 @@ pub(crate) fn clear(worker: &Worker, own: &PlacedPart, part: &RankPart) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_schedule::selection::inline_schedule;
+    use tasuki_schedule::selection::calling_thread_schedule;
     use tasuki_schedule::{CollectiveKind, Shape};
 
     fn flagged(
@@ -82,7 +82,7 @@ mod tests {
         bytes: u64,
         rank: u32,
     ) -> Option<(FlaggedBuffer, RankPart)> {
-        let schedule = inline_schedule(&Shape::new(collective, ranks, 0, bytes));
+        let schedule = calling_thread_schedule(&Shape::new(collective, ranks, 0, bytes));
         let parts = AllParts::new(&schedule).expect("one rank raises each signal");
         Some((FlaggedBuffer::of(&parts, rank)?, parts.of(rank).clone()))
     }

@@ -145,7 +145,7 @@ impl Worker {
         run: impl FnOnce(),
     ) {
         let begin = self.recorder().map(|recorder| (recorder, self.platform().observer_now_ns()));
-        if !self.owner_polls(resolved) {
+        if !self.leave_to_owner(resolved) {
             run();
         }
         if let Some((recorder, begin)) = begin {
@@ -156,7 +156,7 @@ impl Worker {
     /// Called after commands have been written. Returns true if the owner will read them; it is woken for calls.
     /// Returns false if the owner does not poll, so that this thread has to run the queue.
     #[inline(always)]
-    fn owner_polls(&self, resolved: &ResolvedQueue<'_>) -> bool {
+    fn leave_to_owner(&self, resolved: &ResolvedQueue<'_>) -> bool {
         RingWriters::fence_after_reserve();
         if self.node_state().wake_mode() == WakeMode::Fence {
             fence(Ordering::SeqCst); // SYNC serving

@@ -90,9 +90,9 @@ impl Worker {
         number: u64,
         command: &Command,
     ) -> bool {
-        let Some(recorder) = self.recorder() else { return self.try_inline(command) };
+        let Some(recorder) = self.recorder() else { return self.try_short_action(command) };
         let begin = self.platform().observer_now_ns();
-        let is_done = self.try_inline(command);
+        let is_done = self.try_short_action(command);
         if is_done {
             recorder.record(
                 begin,

@@ -4,7 +4,7 @@
 mod study;
 
 use crate::sim::units;
-use plotters::coord::Shift;
+use crate::svg_drawing::{Area, Drawn};
 use plotters::prelude::*;
 use study::{Form, PER_NODE, Points, Reading, SIZES};
 
@@ -20,9 +20,6 @@ const GREY: RGBColor = RGBColor(150, 150, 150);
 const COLORS: [RGBColor; 3] = [RGBColor(31, 95, 160), RGBColor(201, 93, 20), RGBColor(0, 140, 105)];
 /// The top of the axis, in GB/s.
 const TOP: f64 = 25.0;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// How points are drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]

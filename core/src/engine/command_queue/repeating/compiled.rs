@@ -11,8 +11,8 @@
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::RepeatingQueue;
-use crate::engine::command_queue::run::inline::INLINE_REDUCE_MAX;
 use crate::engine::command_queue::run::ready_list::ReadyList;
+use crate::engine::command_queue::run::short_action::INLINE_REDUCE_MAX;
 use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell, certainly_reached};
 use crate::os::copy;

@@ -79,12 +79,12 @@ impl Worker {
         match posted {
             Ok(Posted::Started) => {}
             Ok(Posted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
-            Ok(Posted::Done(_)) if self.is_polled(signal.rank()) => {
+            Ok(Posted::Done(_)) if self.is_left_to(signal.rank()) => {
                 if !self.commands().direct {
                     self.notify_helper(signal.rank()); // no other thread can run the queue
                 }
             }
-            Ok(Posted::Done(mark)) => self.note(ready, signal.rank(), mark),
+            Ok(Posted::Done(mark)) => self.add_armed_queues(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
                 self.enter_unattended(effect_operation(signal, amount, failure))

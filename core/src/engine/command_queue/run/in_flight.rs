@@ -3,7 +3,7 @@
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::run::Failure;
-use crate::engine::command_queue::run::inline::WORD;
+use crate::engine::command_queue::run::short_action::WORD;
 use crate::engine::operation::kind::Operation;
 use crate::engine::operation::order::Order;
 use crate::engine::operation::table::NewOperation;

@@ -3,12 +3,12 @@
 
 mod effects;
 pub(super) mod in_flight;
-pub(super) mod inline;
 pub(super) mod poll;
 mod prefetch;
 pub(super) mod ready_list;
 mod remote_notes;
 mod shared_copy;
+pub(super) mod short_action;
 
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -55,22 +55,27 @@ impl Worker {
         if self.directory_of(owner).is_none() {
             return self.notify_helper(owner); // no other thread can run the queue
         }
-        if owner == self.rank() || !self.is_polled(owner) {
+        if owner == self.rank() || !self.is_left_to(owner) {
             let mut ready = ReadyList::default();
-            self.note(&mut ready, owner, mark);
+            self.add_armed_queues(&mut ready, owner, mark);
             self.run_ready(ready);
         }
     }
 
     /// Returns true if `owner` is another rank that polls its queues, or whose queues only it can run.
     #[inline]
-    pub(in crate::engine::command_queue) fn is_polled(&self, owner: Rank) -> bool {
+    pub(in crate::engine::command_queue) fn is_left_to(&self, owner: Rank) -> bool {
         owner != self.rank()
             && self.directory_of(owner).is_none_or(|directory| directory.poll_state.is_polled())
     }
 
     /// Adds the queues that the mark of a signal stands for.
-    pub(in crate::engine::command_queue) fn note(&self, ready: &mut ReadyList, owner: Rank, mark: u64) {
+    pub(in crate::engine::command_queue) fn add_armed_queues(
+        &self,
+        ready: &mut ReadyList,
+        owner: Rank,
+        mark: u64,
+    ) {
         if mark != u64::from(SEVERAL) {
             return ready.add(owner, (mark as u32 & !BOUND) - 1);
         }
@@ -423,7 +428,7 @@ impl Worker {
     ) -> bool {
         let waits =
             command.is_reduction() && resolved.queue.in_flight().any_unfinished(Command::is_reduction);
-        !waits && self.try_inline(command)
+        !waits && self.try_short_action(command)
     }
 
     /// Fires a command that is not run inline or that has failed.

@@ -1,0 +1,11 @@
+//! Cases of collective calls and plans.
+
+pub mod cached_schedules;
+pub mod chunked_plans;
+pub mod collectives;
+pub mod inline_plans;
+pub mod neighbourhood_collectives;
+pub mod nonblocking_collectives;
+pub mod plan_lifetime;
+pub mod plans;
+pub mod vector_collectives;

@@ -1,0 +1,9 @@
+//! Cases of global addresses, allocations and registrations.
+
+pub mod addresses;
+pub mod freed_memory;
+pub mod large_transfers;
+pub mod memory_footprint;
+pub mod misuse;
+pub mod registered_memory;
+pub mod registrations;

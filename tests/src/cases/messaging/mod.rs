@@ -1,0 +1,6 @@
+//! Cases of messages.
+
+pub mod interrupted_messages;
+pub mod message_requests;
+pub mod messages;
+pub mod slot_bank_reuse;

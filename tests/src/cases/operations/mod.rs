@@ -1,0 +1,12 @@
+//! Cases of one-sided operations, their order, and signals.
+
+pub mod atomic_contention;
+pub mod atomics;
+pub mod copies;
+pub mod failed_operations;
+pub mod many_operations;
+pub mod operation_order;
+pub mod order_handles;
+pub mod owner_atomics;
+pub mod signals;
+pub mod transfer_requests;

@@ -1,0 +1,153 @@
+//! The state of a job at one moment, for `tasuki ps` and for the report of a job that fails.
+
+use crate::run::deadlock::Deadlock;
+use crate::run::rank_queues::RankQueue;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The state of a job.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// Its short name.
+    pub(crate) job: String,
+    /// The program, as the user typed it.
+    pub(crate) program: String,
+    /// `processes`, `threads` or `simulated`.
+    pub(crate) way: String,
+    /// The launcher's process number.
+    pub(crate) launcher: u32,
+    /// How long the job has been running, in seconds.
+    pub(crate) uptime_s: f64,
+    /// All ranks, in order.
+    pub(crate) ranks: Vec<RankState>,
+    /// Ranks that wait for each other for ever.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deadlocks: Vec<Deadlock>,
+}
+
+/// The stage of a rank that is not in a waiting call and has a running thread.
+pub(in crate::run) const RUNNING: &str = "running";
+/// The stage of a rank that is not in a waiting call but sleeps in a system call of the program.
+pub(in crate::run) const SLEEPING: &str = "sleeping";
+/// The stage of a rank in a waiting call.
+pub(in crate::run) const WAITING: &str = "waiting";
+
+/// The state of a rank.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct RankState {
+    /// Its number.
+    pub(crate) rank: usize,
+    /// Its process number.
+    pub(crate) pid: u32,
+    /// Its stage, as `tasuki ps` shows it.
+    pub(crate) stage: String,
+    /// The call in which it waits, with peer and object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_in: Option<String>,
+    /// How long it has waited, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited_s: Option<f64>,
+    /// The only rank that can end the wait, if there is just one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<usize>,
+    /// Its command queues that are not empty, if its memory can be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) queues: Vec<RankQueue>,
+}
+
+impl RankState {
+    /// Returns true if the rank is not in a waiting call, so that it does not see commands that
+    /// others leave to it.
+    pub(in crate::run) fn computes(&self) -> bool {
+        self.stage == RUNNING || self.stage == SLEEPING
+    }
+}
+
+/// One line for all ranks in equal states, ordered by the first rank of each line.
+pub(crate) fn report(ranks: &[RankState]) -> String {
+    let mut groups: BTreeMap<(&str, &str), Vec<&RankState>> = BTreeMap::new();
+    for rank_state in ranks {
+        groups
+            .entry((&rank_state.stage, rank_state.waits_in.as_deref().unwrap_or("")))
+            .or_default()
+            .push(rank_state);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, ranks)| ranks[0].rank);
+    let mut text = String::new();
+    for ((stage, call), ranks) in groups {
+        let who = names(&ranks.iter().map(|rank_state| rank_state.rank).collect::<Vec<_>>());
+        let _ = if call.is_empty() {
+            write!(text, "\n  {who}: {stage}")
+        } else {
+            write!(text, "\n  {who}: {stage} {}in {call}", waited(&ranks))
+        };
+    }
+    text
+}
+
+/// `for 4.1 s ` or `for 0.2 to 4.1 s `.
+fn waited(ranks: &[&RankState]) -> String {
+    let times = || ranks.iter().filter_map(|rank_state| rank_state.waited_s);
+    let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    match (format!("{least:.1}"), format!("{most:.1}")) {
+        (least, most) if least == most => format!("for {most} s "),
+        (least, most) if times().next().is_some() => format!("for {least} to {most} s "),
+        _ => String::new(),
+    }
+}
+
+/// `rank 3` or `ranks 0-2, 5`.
+pub(crate) fn names(ranks: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank_state(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> RankState {
+        let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
+        let (stage, waits_for, queues) = (stage.into(), None, Vec::new());
+        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, queues }
+    }
+
+    #[test]
+    fn ranks_are_named_in_runs() {
+        assert_eq!(names(&[3]), "rank 3");
+        assert_eq!(names(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7, 8");
+    }
+
+    #[test]
+    fn ranks_that_do_the_same_share_a_line() {
+        let wait = |time| Some(("barrier(world)", time));
+        let ranks = [
+            rank_state(0, "waiting", wait(4.13)),
+            rank_state(1, "running", None),
+            rank_state(2, "waiting", wait(4.11)),
+            rank_state(3, "waiting", Some(("wait(signal 7 >= 4)", 0.2))),
+            rank_state(4, "waiting", wait(0.2)),
+        ];
+        assert_eq!(
+            report(&ranks),
+            "\n  ranks 0, 2, 4: waiting for 0.2 to 4.1 s in barrier(world)\n  rank 1: running\n  \
+             rank 3: waiting for 0.2 s in wait(signal 7 >= 4)"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! Rules about Rust code.
+
+pub(crate) mod lints;
+pub(crate) mod silenced;
+pub(crate) mod sync_pairs;
+pub(crate) mod type_names;
+pub(crate) mod unsafe_code;

@@ -1,0 +1,7 @@
+//! Rules about what may depend on what.
+
+pub(crate) mod bench_reach;
+pub(crate) mod dependency_edges;
+pub(crate) mod knows_no_collective;
+pub(crate) mod layers;
+pub(crate) mod libc_home;

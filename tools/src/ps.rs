@@ -1,6 +1,7 @@
 //! `tasuki ps`: the jobs that run here, and what their ranks wait for.
 
 use crate::run::{RankState, Snapshot};
+use anyhow::Context;
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
@@ -41,10 +42,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The kernel's list of sockets.
+const SOCKETS: &str = "/proc/net/unix";
+
 /// The subcommand; its exit code: 1 if a job did not answer.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     let (mut jobs, mut silent) = (Vec::new(), Vec::new());
-    for socket in sockets(&std::fs::read_to_string("/proc/net/unix")?, &prefix(effective_user())) {
+    let all = std::fs::read_to_string(SOCKETS).with_context(|| {
+        format!("cannot read {SOCKETS}, which lists the sockets of jobs: `tasuki ps` needs /proc")
+    })?;
+    for socket in sockets(&all, &prefix(effective_user())) {
         match ask(&socket, PATIENCE).map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
             Ok(job) => jobs.push(job),
             Err(why) => silent.push(format!("{socket} does not answer: {why}")),

@@ -504,7 +504,7 @@ fn what_is_too_large_is_refused_with_a_way_out() {
     assert!(said.contains("the schedule has 1000 ranks") && said.contains("plan show"), "{said}");
     let chain = ["--algorithm", "chain", "--segments", "100", "-o", "never.svg"];
     assert!(
-        misuse(&[&["draw", "bcast", "--ranks", "32"], &chain[..]].concat()).contains("steps are too many")
+        misuse(&[&["draw", "bcast", "--ranks", "32"], &chain[..]].concat()).contains("steps, but a picture")
     );
     let said = misuse(&["check", "barrier", "--ranks", "1000000", "--algorithm", "dissemination"]);
     assert!(said.contains("square") && said.contains("fewer ranks"), "{said}");

@@ -296,11 +296,11 @@ fn neighbours_of_an_open_grid_are_not_slower_than_of_a_closed_one() {
 #[test]
 fn files_without_end_are_refused() {
     for file in ["/dev/zero", "/dev/urandom"] {
-        assert!(misuse(&[file]).contains("is no text"), "{file}");
-        assert!(misuse(&["gatherv", "-n", "4", "--counts", file]).contains("is no text"), "{file}");
+        assert!(misuse(&[file]).contains("is not a text file"), "{file}");
+        assert!(misuse(&["gatherv", "-n", "4", "--counts", file]).contains("is not a text file"), "{file}");
         let mut check = Command::new(TASUKI);
         check.args(["plan", "check", file]);
-        assert!(Running::start(check).wait().expect(2).err.contains("is no text"), "{file}");
+        assert!(Running::start(check).wait().expect(2).err.contains("is not a text file"), "{file}");
     }
 }
 

@@ -16,7 +16,7 @@ mod schedule_file;
 
 pub(crate) use default_segments::{segments_of_study, segments_to_see, segments_to_simulate};
 pub(crate) use numbers::{RANKS_MAX, ranks};
-pub(crate) use schedule_file::{is_file, read, text};
+pub(crate) use schedule_file::{is_file, read, text, text_of};
 
 use clap::Args;
 use numbers::{Grid, bytes, each, grid};

@@ -37,14 +37,25 @@ pub(crate) fn text(path: &str) -> anyhow::Result<String> {
 }
 
 fn text_up_to(path: &str, max: u64) -> anyhow::Result<String> {
+    let file = File::open(path).map_err(|error| misuse(format!("{path}: {error}")))?;
+    read_text(path, file, max)
+}
+
+/// Reads a text from `source`, as [`text`] reads a file. `path` names it in errors.
+pub(crate) fn text_of(path: &str, source: impl Read) -> anyhow::Result<String> {
+    read_text(path, source, TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES))
+}
+
+fn read_text(path: &str, mut source: impl Read, max: u64) -> anyhow::Result<String> {
     let failed = |error: std::io::Error| misuse(format!("{path}: {error}"));
-    let no_text = || misuse(format!("{path}: is no text"));
-    let mut file = File::open(path).map_err(failed)?;
+    let no_text = || misuse(format!("{path} is not a text file"));
     let (mut bytes, mut looked_at) = (Vec::new(), 0);
     loop {
-        let read = (&mut file).take(CHUNK).read_to_end(&mut bytes).map_err(failed)?;
+        let read = (&mut source).take(CHUNK).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > max {
-            return Err(misuse(format!("{path}: is longer than {max} bytes, for which there is memory")));
+            return Err(misuse(format!(
+                "{path}: the text is longer than {max} bytes, and more do not fit in the available memory"
+            )));
         }
         looked_at += match std::str::from_utf8(&bytes[looked_at..]) {
             Ok(text) => text.len(),
@@ -67,8 +78,8 @@ mod tests {
     #[test]
     fn endless_and_binary_files_are_refused() {
         let said = |path: &str, max| text_up_to(path, max).unwrap_err().to_string();
-        assert!(said("/dev/zero", u64::MAX).contains("is no text"));
-        assert!(said("/dev/urandom", u64::MAX).contains("is no text"));
+        assert!(said("/dev/zero", u64::MAX).contains("is not a text file"));
+        assert!(said("/dev/urandom", u64::MAX).contains("is not a text file"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         let path = path.to_str().unwrap();
@@ -76,9 +87,9 @@ mod tests {
         let long = "x".repeat(CHUNK as usize - 1) + "\u{2026}" + &"y".repeat(5);
         std::fs::write(path, &long).unwrap();
         assert_eq!(text_up_to(path, u64::MAX).unwrap(), long);
-        assert!(said(path, CHUNK).contains("is longer than 1048576 bytes"));
+        assert!(said(path, CHUNK).contains("longer than 1048576 bytes"));
         std::fs::write(path, &long.as_bytes()[..CHUNK as usize]).unwrap();
-        assert!(said(path, u64::MAX).contains("is no text"));
+        assert!(said(path, u64::MAX).contains("is not a text file"));
         assert!(said("/nowhere", 9).contains("/nowhere: No such file"));
     }
 }

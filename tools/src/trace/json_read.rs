@@ -2,12 +2,14 @@
 //! run --trace` writes.
 
 use super::names;
+use crate::arguments::text_of;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::path::Path;
+use tasuki_command::misuse;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -95,14 +97,15 @@ struct Event {
 }
 
 /// The text of a file, compressed or not.
-pub(super) fn load(file: &Path) -> io::Result<String> {
-    let bytes = std::fs::read(file)?;
-    if !bytes.starts_with(&GZIP) {
-        return String::from_utf8(bytes).map_err(io::Error::other);
-    }
-    let mut text = String::new();
-    MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text)?;
-    Ok(text)
+pub(super) fn load(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display().to_string();
+    let mut start = Vec::new();
+    let failed = |error: io::Error| misuse(format!("{shown}: {error}"));
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    (&mut file).take(GZIP.len() as u64).read_to_end(&mut start).map_err(failed)?;
+    let is_compressed = start == GZIP;
+    let all = io::Cursor::new(start).chain(file);
+    if is_compressed { text_of(&shown, MultiGzDecoder::new(all)) } else { text_of(&shown, all) }
 }
 
 /// Reads the text of a trace file. The error says why it is not one.

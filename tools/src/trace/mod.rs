@@ -81,7 +81,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 
 fn draw(args: &DrawArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
-    let text = json_read::load(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
+    let text = json_read::load(&args.file)?;
     let run = json_read::read(&text).map_err(|why| misuse(format!("{shown}: {why}")))?;
     let (first, last) = run.times();
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(last));

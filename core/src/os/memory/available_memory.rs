@@ -1,4 +1,6 @@
 //! The memory that the machine and the container have left.
+#![allow(unsafe_code)]
+//! Unsafe: system calls that write into local variables.
 
 use std::path::PathBuf;
 
@@ -14,12 +16,45 @@ pub struct Available {
 /// Returns the smallest amount that the machine or one of this process's control groups has left.
 pub fn available() -> Available {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
-    let machine =
-        Available { bytes: machine.unwrap_or(u64::MAX), limit: "this machine (MemAvailable)".into() };
-    groups()
-        .into_iter()
-        .filter_map(|group| group.available())
+    let machine = match machine {
+        Some(bytes) => Available { bytes, limit: "this machine (MemAvailable)".into() },
+        // Without /proc, the page cache does not count as available.
+        None => Available { bytes: free_memory(), limit: "this machine (sysinfo)".into() },
+    };
+    let groups = groups().into_iter().filter_map(|group| group.available());
+    groups
+        .chain(address_space())
         .fold(machine, |least, other| if other.bytes < least.bytes { other } else { least })
+}
+
+/// Returns the free memory of the machine by the system call `sysinfo`.
+fn free_memory() -> u64 {
+    let mut info = std::mem::MaybeUninit::<libc::sysinfo>::zeroed();
+    // SAFETY: the call writes into `info`, all of whose bytes are set, and any bytes are a valid value.
+    let info = unsafe {
+        libc::sysinfo(info.as_mut_ptr());
+        info.assume_init()
+    };
+    info.freeram.saturating_mul(u64::from(info.mem_unit))
+}
+
+/// Returns what the limit of the address space (`ulimit -v`) leaves, if there is one.
+fn address_space() -> Option<Available> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes into `limit`.
+    let failed = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } != 0;
+    if failed || limit.rlim_cur == libc::RLIM_INFINITY {
+        return None;
+    }
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
+    // SAFETY: no memory is passed.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let used = pages * u64::try_from(page).unwrap_or(4096);
+    Some(Available {
+        bytes: limit.rlim_cur.saturating_sub(used),
+        limit: "the address space (ulimit -v)".into(),
+    })
 }
 
 fn mem_available(meminfo: &str) -> Option<u64> {
@@ -90,6 +125,12 @@ mod tests {
     fn mem_available_is_parsed_from_meminfo() {
         assert_eq!(mem_available("MemTotal: 10 kB\nMemAvailable:   5 kB\n"), Some(5 * 1024));
         assert_eq!(mem_available("nonsense"), None);
+    }
+
+    #[test]
+    fn without_proc_the_free_memory_is_known() {
+        let free = free_memory();
+        assert!(free > 1 << 20 && free < 1 << 50, "{free}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The folders of core form layers; each may use only itself and lower layers. The rule looks for
-//! the paths `crate::layer` and `crate::tidy::..::layer`, also in macros.
+//! the paths `crate::layer` and `super::..::layer`, also in macros.
 
 use crate::tidy::tokens::line_of;
 use crate::tree::{File, Finding, Tree};
@@ -20,9 +20,7 @@ pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
         let layer = path.split(['/', '.']).next().unwrap_or_default();
         match LAYERS.iter().position(|name| *name == layer) {
             Some(height) => findings.extend(breaches(file, height, &rust.tokens)),
-            None => {
-                findings.push(file.finding(1, "not in a layer: name it in xtask/src/tidy/layering/layers.rs"))
-            }
+            None => findings.push(file.finding(1, "not in a layer: name it in xtask/src/tidy/layers.rs")),
         }
     }
     findings
@@ -146,10 +144,10 @@ mod tests {
 
     #[test]
     fn a_way_up_by_super_is_found() {
-        assert_eq!(lines("core/src/os/futex.rs", "use super::crate::tidy::engine::Engine;"), [1]);
-        assert_eq!(lines("core/src/os/mod.rs", "use crate::tidy::engine::Engine;"), [1]);
-        assert_eq!(lines("core/src/os/mod.rs", "use self::crate::tidy::engine::Engine;"), [1]);
-        let inline = "mod tests {\n    use super::super::crate::tidy::engine::E;\n}";
+        assert_eq!(lines("core/src/os/futex.rs", "use super::super::engine::Engine;"), [1]);
+        assert_eq!(lines("core/src/os/mod.rs", "use super::engine::Engine;"), [1]);
+        assert_eq!(lines("core/src/os/mod.rs", "use self::super::engine::Engine;"), [1]);
+        let inline = "mod tests {\n    use super::super::super::engine::E;\n}";
         assert_eq!(lines("core/src/os/futex.rs", inline), [2]);
     }
 
@@ -157,13 +155,10 @@ mod tests {
     fn lower_layers_the_own_and_same_named_modules_pass() {
         assert_eq!(lines("core/src/engine/mod.rs", "use crate::{base::Rank, engine::park, os};"), NO_LINES);
         assert_eq!(
-            lines("core/src/os/futex.rs", "use crate::tidy::engine::Engine; use crate::os::engine::X;"),
+            lines("core/src/os/futex.rs", "use super::engine::Engine; use crate::os::engine::X;"),
             NO_LINES
         );
-        assert_eq!(
-            lines("core/src/os/futex.rs", "mod tests { use super::crate::tidy::engine::E; }"),
-            NO_LINES
-        );
+        assert_eq!(lines("core/src/os/futex.rs", "mod tests { use super::super::engine::E; }"), NO_LINES);
         assert_eq!(lines("core/src/lib.rs", "pub use crate::bootstrap::join;"), NO_LINES);
     }
 

@@ -294,5 +294,6 @@ fn parts_that_nobody_joined_are_joined_later() {
             .contains("before")
     );
     assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("not a trace"));
+    assert!(tool(&["draw", "/dev/zero", "-o", svg_name]).expect(2).err.contains("not a text file"));
     assert!(tool(&["draw", "/no/such/file", "-o", svg_name]).expect(2).err.contains("/no/such/file"));
 }

@@ -88,6 +88,20 @@ pub fn refuse(environment: &Environment) -> Result<()> {
     Ok(())
 }
 
+/// Returns a warning for the first of perhaps several copies: its launcher sets its index, 0, and not their number.
+pub fn first_copy(environment: &Environment) -> Option<String> {
+    let has_count = COPY_COUNTS.iter().any(|(variable, _)| environment.get(variable).is_some());
+    let (variable, launcher) =
+        COPY_INDICES.iter().find(|(variable, _)| environment.get(variable) == Some("0"))?;
+    (!has_count).then(|| {
+        format!(
+            "this is a job of one rank, although {variable}=0 may mean that {launcher} started several copies: to start \
+             a job of several ranks use `tasuki run -n N PROGRAM`, or the mpiexec of MPICH or Intel MPI; unset {variable} \
+             to silence this warning"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +142,14 @@ mod tests {
         assert!(!refused(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "4")]));
         assert!(refused(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "4")]));
         assert!(refused(&[("SLURM_PROCID", "2"), ("SLURM_NTASKS", "4")]));
+    }
+
+    #[test]
+    fn the_first_of_perhaps_several_copies_is_warned() {
+        let warned = |pairs: &[(&str, &str)]| first_copy(&pairs.iter().copied().collect()).is_some();
+        assert!(warned(&[("PMIX_RANK", "0")]) && warned(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]));
+        assert!(!warned(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")]), "it is the only copy");
+        assert!(!warned(&[]));
     }
 
     #[test]

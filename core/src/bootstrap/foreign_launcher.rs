@@ -90,7 +90,8 @@ pub fn refuse(environment: &Environment) -> Result<()> {
 
 /// Returns a warning for the first of perhaps several copies: its launcher sets its index, 0, and not their number.
 pub fn first_copy(environment: &Environment) -> Option<String> {
-    let has_count = COPY_COUNTS.iter().any(|(variable, _)| environment.get(variable).is_some());
+    let mut counts = COPY_COUNTS.iter().map(|(variable, _)| *variable).chain([PMI_SIZE]);
+    let has_count = counts.any(|variable| environment.get(variable).is_some());
     let (variable, launcher) =
         COPY_INDICES.iter().find(|(variable, _)| environment.get(variable) == Some("0"))?;
     (!has_count).then(|| {
@@ -149,6 +150,7 @@ mod tests {
         let warned = |pairs: &[(&str, &str)]| first_copy(&pairs.iter().copied().collect()).is_some();
         assert!(warned(&[("PMIX_RANK", "0")]) && warned(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]));
         assert!(!warned(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")]), "it is the only copy");
+        assert!(!warned(&[("PMIX_RANK", "0"), ("PMI_SIZE", "1")]), "so is this one");
         assert!(!warned(&[]));
     }
 

@@ -8,9 +8,7 @@ use crate::{Error, Handlers, Job, Rank, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
-use tasuki_core::base::log::{Level, Log};
-use tasuki_core::bootstrap::environment_variables::Environment;
-use tasuki_core::bootstrap::{Settings, Start, foreign_launcher, join};
+use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::FenceScope;
 
 /// Runs `app` as this process's part of a job and returns the exit code: 0, or 1 after an error or a panic.
@@ -75,12 +73,7 @@ fn launcher_reports(settings: &Settings, error: &Error) -> bool {
 
 fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
-        Start::Alone => {
-            if let Some(warning) = foreign_launcher::first_copy(&Environment::current()) {
-                Log::new("rank 0", settings.log).say(Level::Warn, format_args!("{warning}"));
-            }
-            threads(1, Reporter::FirstRank, settings, None, handlers, app).map(drop)
-        }
+        Start::Alone => threads(1, Reporter::FirstRank, settings, None, handlers, app).map(drop),
         Start::Threads { ranks, server } => {
             threads(*ranks, Reporter::FirstRank, settings, server.as_ref(), handlers, app).map(drop)
         }

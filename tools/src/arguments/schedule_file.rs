@@ -33,7 +33,7 @@ const CHUNK: u64 = 1 << 20;
 
 /// Reads a text file. Fails as soon as it finds that the file is not UTF-8 or too large for memory.
 pub(crate) fn text(path: &str) -> anyhow::Result<String> {
-    text_up_to(path, TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES))
+    text_up_to(path, text_max())
 }
 
 fn text_up_to(path: &str, max: u64) -> anyhow::Result<String> {
@@ -43,7 +43,11 @@ fn text_up_to(path: &str, max: u64) -> anyhow::Result<String> {
 
 /// Reads a text from `source`, as [`text`] reads a file. `path` names it in errors.
 pub(crate) fn text_of(path: &str, source: impl Read) -> anyhow::Result<String> {
-    read_text(path, source, TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES))
+    read_text(path, source, text_max())
+}
+
+fn text_max() -> u64 {
+    TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES)
 }
 
 fn read_text(path: &str, mut source: impl Read, max: u64) -> anyhow::Result<String> {

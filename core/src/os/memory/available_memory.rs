@@ -1,7 +1,8 @@
 //! The memory that the machine and the container have left.
 #![allow(unsafe_code)]
-//! Unsafe: system calls that write into local variables.
+//! Unsafe: a system call that writes into a local variable.
 
+use crate::os::process;
 use std::path::PathBuf;
 
 /// The available memory and the limit that it comes from.
@@ -13,13 +14,17 @@ pub struct Available {
     pub limit: String,
 }
 
-/// Returns the smallest amount that the machine or one of this process's control groups has left.
+/// Returns the smallest amount that is left of the machine's memory, of one of this process's control groups, or of its
+/// address space.
 pub fn available() -> Available {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
+    let machine =
+        std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| size_in(&text, "MemAvailable:"));
     let machine = match machine {
         Some(bytes) => Available { bytes, limit: "this machine (MemAvailable)".into() },
         // Without /proc, the page cache does not count as available.
-        None => Available { bytes: free_memory(), limit: "this machine (sysinfo)".into() },
+        None => {
+            Available { bytes: free_memory().unwrap_or(u64::MAX), limit: "this machine (sysinfo)".into() }
+        }
     };
     let groups = groups().into_iter().filter_map(|group| group.available());
     groups
@@ -27,38 +32,28 @@ pub fn available() -> Available {
         .fold(machine, |least, other| if other.bytes < least.bytes { other } else { least })
 }
 
-/// Returns the free memory of the machine by the system call `sysinfo`.
-fn free_memory() -> u64 {
+/// Returns the free memory of the machine by the system call `sysinfo`; None if that is refused.
+fn free_memory() -> Option<u64> {
     let mut info = std::mem::MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: the call writes into `info`, all of whose bytes are set, and any bytes are a valid value.
-    let info = unsafe {
-        libc::sysinfo(info.as_mut_ptr());
-        info.assume_init()
-    };
-    info.freeram.saturating_mul(u64::from(info.mem_unit))
+    let (failed, info) = unsafe { (libc::sysinfo(info.as_mut_ptr()) != 0, info.assume_init()) };
+    (!failed).then(|| info.freeram.saturating_mul(u64::from(info.mem_unit)))
 }
 
 /// Returns what the limit of the address space (`ulimit -v`) leaves, if there is one.
 fn address_space() -> Option<Available> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes into `limit`.
-    let failed = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } != 0;
-    if failed || limit.rlim_cur == libc::RLIM_INFINITY {
+    let limit = process::address_space_allowed();
+    if limit == u64::MAX {
         return None;
     }
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
-    // SAFETY: no memory is passed.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    let used = pages * u64::try_from(page).unwrap_or(4096);
-    Some(Available {
-        bytes: limit.rlim_cur.saturating_sub(used),
-        limit: "the address space (ulimit -v)".into(),
-    })
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let used = size_in(&status, "VmSize:").unwrap_or(0);
+    Some(Available { bytes: limit.saturating_sub(used), limit: "the address space (ulimit -v)".into() })
 }
 
-fn mem_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// Returns the size in bytes that a line of a file of /proc gives in KiB.
+fn size_in(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
@@ -123,13 +118,13 @@ mod tests {
 
     #[test]
     fn mem_available_is_parsed_from_meminfo() {
-        assert_eq!(mem_available("MemTotal: 10 kB\nMemAvailable:   5 kB\n"), Some(5 * 1024));
-        assert_eq!(mem_available("nonsense"), None);
+        assert_eq!(size_in("MemTotal: 10 kB\nMemAvailable:   5 kB\n", "MemAvailable:"), Some(5 * 1024));
+        assert_eq!(size_in("nonsense", "MemAvailable:"), None);
     }
 
     #[test]
     fn without_proc_the_free_memory_is_known() {
-        let free = free_memory();
+        let free = free_memory().unwrap();
         assert!(free > 1 << 20 && free < 1 << 50, "{free}");
     }
 

@@ -61,10 +61,20 @@ pub fn ignores(signal: i32) -> bool {
 
 /// Returns how many descriptors this process may have open: the soft limit.
 pub fn descriptors_allowed() -> u64 {
+    soft_limit(libc::RLIMIT_NOFILE)
+}
+
+/// Returns how many bytes of address space this process may have: the soft limit (`ulimit -v`).
+pub fn address_space_allowed() -> u64 {
+    soft_limit(libc::RLIMIT_AS)
+}
+
+/// Returns the soft limit of a resource; `u64::MAX` if there is none.
+fn soft_limit(resource: libc::__rlimit_resource_t) -> u64 {
     // SAFETY: limit is valid memory for the result.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 { limit.rlim_cur } else { u64::MAX }
+        if libc::getrlimit(resource, &mut limit) == 0 { limit.rlim_cur } else { u64::MAX }
     }
 }
 

@@ -98,12 +98,12 @@ impl BootstrapBarrier {
         let me = worker.rank().0;
         let (next, before) = (Rank((me + step) % size), Rank((me + size - step) % size));
         let signal = self.first + round * 2 + (instance % 2) as u32;
-        self.tell(worker, next, signal, instance, words, call)?;
+        self.send(worker, next, signal, instance, words, call)?;
         let cell = worker.fabric().own_signal(signal).map_err(|cause| worker.fault(cause, || call.into()))?;
-        self.hear(worker, cell, before, instance, call)
+        self.receive(worker, cell, before, instance, call)
     }
 
-    fn tell(
+    fn send(
         &self,
         worker: &Worker,
         to: Rank,
@@ -128,7 +128,7 @@ impl BootstrapBarrier {
         Ok(())
     }
 
-    fn hear(
+    fn receive(
         &self,
         worker: &Worker,
         cell: SignalCell,
@@ -138,7 +138,10 @@ impl BootstrapBarrier {
     ) -> Result<[u64; 3]> {
         worker.wait_signal(cell, instance, Some(from), None, &|| call.into())?;
         cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
-            worker.fault(Cause::Bug("a line of a meeting was overwritten unread".into()), || call.into())
+            worker.fault(
+                Cause::Bug("a cache line of the barrier was overwritten before it was read".into()),
+                || call.into(),
+            )
         })
     }
 }

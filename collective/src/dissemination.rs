@@ -102,24 +102,24 @@ impl Dissemination {
     }
 
     /// Returns true if this member was notified of the first instance in `stage`.
-    pub(crate) fn has_heard(&self, fabric: &dyn Fabric, stage: usize) -> bool {
+    pub(crate) fn is_notified(&self, fabric: &dyn Fabric, stage: usize) -> bool {
         reached(self.all[stage].cell.read(fabric), 1)
     }
 
     /// Returns a rank that has not notified this member of the first instance.
-    pub(crate) fn not_heard(&self, fabric: &dyn Fabric) -> Option<Rank> {
+    pub(crate) fn missing_partner(&self, fabric: &dyn Fabric) -> Option<Rank> {
         self.unmet(fabric, 1).map(|stage| stage.from)
     }
 
     /// Notifies the partner of one stage.
-    pub(crate) fn tell_in(&self, worker: &Worker, stage: usize) -> Result<()> {
+    pub(crate) fn notify_partner(&self, worker: &Worker, stage: usize) -> Result<()> {
         worker.raise(self.all[stage].to, 1)
     }
 
     /// Notifies the partners of an instance that this member has started, as far as it knows of other members now.
     /// Returns the number of stages in which it did.
     #[inline]
-    pub(crate) fn tell(&self, worker: &Worker, instance: u64) -> Result<usize> {
+    pub(crate) fn notify_partners(&self, worker: &Worker, instance: u64) -> Result<usize> {
         for (at, stage) in self.all.iter().enumerate() {
             worker.raise(stage.to, 1)?;
             if let Some(token) = self.token(at) {
@@ -136,18 +136,18 @@ impl Dissemination {
     /// before `from`.
     pub(crate) fn command(&self, me: Rank, stage: usize, from: usize, instance: u64) -> Command {
         let trigger = |signal: u32| Some(Trigger { signal, threshold: instance });
-        let told = |stage: usize| trigger(self.first + stage as u32 - 1);
+        let notified = |stage: usize| trigger(self.first + stage as u32 - 1);
         // If the stage before is a command as well, this one must wait until that has fired. If that command has only
         // one trigger, two triggers here express this; otherwise its token does.
         let before = match stage - from {
             0 => None,
-            1 => told(stage - 1),
+            1 => notified(stage - 1),
             _ => self.token(stage - 1).and_then(trigger),
         };
         let effect = |signal: GlobalAddress| Effect { signal, amount: 1 };
         let token = self.token(stage).map(|token| GlobalAddress::new(me, signal_offset(token)));
         Command {
-            trigger: told(stage),
+            trigger: notified(stage),
             second_trigger: before,
             effects: [Some(effect(self.all[stage].to)), token.map(effect)],
             ..Command::new(Action::Nothing)

@@ -37,7 +37,7 @@ struct FabricAddresses {
     signals: u32,
     lines: u32,
     /// The present counters of the lines.
-    stood: [u64; LINES as usize],
+    initial: [u64; LINES as usize],
     place: u64,
     /// 0 if this member has no room.
     found_room: u64,
@@ -68,10 +68,10 @@ pub(crate) struct FabricCollectives {
     part: FabricMemory,
     key: u64,
     /// Its signals, and their initial counters: raised by barriers, and by broadcasts.
-    met: (SignalCell, u64),
-    brought: (SignalCell, u64),
+    barrier_signal: (SignalCell, u64),
+    bcast_signal: (SignalCell, u64),
     /// Number of broadcasts that this member has received, and of all broadcasts.
-    gotten: AtomicU64,
+    received: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
     wait_probe: u32,
@@ -89,8 +89,8 @@ impl FabricMemory {
     fn new(worker: &Arc<Worker>, bytes: u64) -> Result<FabricMemory> {
         let registry = worker.registry();
         let (signals, lines) = (registry.private_signals(SIGNALS)?, registry.private_signals(LINES)?);
-        let stood = [lines, lines + 1].map(|line| worker.count_of_own(line));
-        let word = FabricAddresses { signals, lines, stood, place: 0, found_room: 1 };
+        let initial = [lines, lines + 1].map(|line| worker.count_of_own(line));
+        let word = FabricAddresses { signals, lines, initial, place: 0, found_room: 1 };
         let mut part = FabricMemory { worker: worker.clone(), word, bytes };
         if bytes > 0 {
             part.word.place = registry.allocate_local(bytes)?;
@@ -158,19 +158,28 @@ impl FabricCollectives {
             words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
         let signals = [0, 1].map(|at| part.word.signals + at);
         let own = |signal: u32| Ok((fabric.own_signal(signal)?, worker.count_of_own(signal)));
-        let (met, brought) = (own(signals[0])?, own(signals[1])?);
+        let (barrier_signal, bcast_signal) = (own(signals[0])?, own(signals[1])?);
         let next = (me + 1) % words.len();
         let line = |at: usize| {
             let number = words[next].lines + at as u32;
-            (GlobalAddress::new(ranks[next], signal_offset(number)), words[next].stood[at])
+            (GlobalAddress::new(ranks[next], signal_offset(number)), words[next].initial[at])
         };
         let lines = [part.word.lines, part.word.lines + 1];
         let call_notices =
             Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
         fabric.open_group(&FabricGroup { key, members: &group_members, me, bytes: part.bytes })?;
         let wait_probe = worker.add_wait_probe(call_notices.clone());
-        let [gotten, broadcasts] = Default::default();
-        Ok(FabricCollectives { part, key, met, brought, gotten, broadcasts, call_notices, wait_probe })
+        let [received, broadcasts] = Default::default();
+        Ok(FabricCollectives {
+            part,
+            key,
+            barrier_signal,
+            bcast_signal,
+            received,
+            broadcasts,
+            call_notices,
+            wait_probe,
+        })
     }
 }
 
@@ -182,18 +191,18 @@ impl FabricCall<'_> {
 
     /// Performs a barrier.
     pub(crate) fn barrier(&self) -> Result<()> {
-        self.end(self.expect_nothing().and_then(|()| self.meet()).and_then(|()| self.wait_met()))
+        self.end(self.expect_nothing().and_then(|()| self.enter_barrier()).and_then(|()| self.wait_barrier()))
     }
 
     /// Performs a broadcast of bytes that [fit](FabricCall::takes).
     pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
         let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
         let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
-        let moved = match self.communicator.rank() == root {
-            true => self.bring(head, bytes),
-            false => self.take(head, bytes),
+        let done = match self.communicator.rank() == root {
+            true => self.multicast(head, bytes),
+            false => self.receive(head, bytes),
         };
-        self.end(moved.and_then(|()| self.meet()))
+        self.end(done.and_then(|()| self.enter_barrier()))
     }
 
     /// Ends a call. A call that fails is the last one, because the progress of other members is then unknown.
@@ -209,16 +218,16 @@ impl FabricCall<'_> {
     }
 
     /// Enters the next barrier, when the previous one is complete.
-    fn meet(&self) -> Result<()> {
-        self.wait_met()?;
-        self.fabric_collectives.call_notices.come();
-        self.insist(|fabric| fabric.enter_barrier(self.fabric_collectives.key))
+    fn enter_barrier(&self) -> Result<()> {
+        self.wait_barrier()?;
+        self.fabric_collectives.call_notices.count_barrier();
+        self.retry(|fabric| fabric.enter_barrier(self.fabric_collectives.key))
     }
 
     /// Returns when the last barrier that this member has entered is complete.
-    fn wait_met(&self) -> Result<()> {
-        let (cell, stood) = self.fabric_collectives.met;
-        let threshold = stood + self.fabric_collectives.call_notices.meetings();
+    fn wait_barrier(&self) -> Result<()> {
+        let (cell, initial) = self.fabric_collectives.barrier_signal;
+        let threshold = initial + self.fabric_collectives.call_notices.barriers();
         // The network raises this signal itself, also when others have left after they entered: so wait for no other
         // rank.
         self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), None, self.call)
@@ -227,9 +236,9 @@ impl FabricCall<'_> {
     /// Returns an error if a broadcast has come that this member has not received. Another member is then in a
     /// broadcast that cannot be a later call, because this member has not entered the barrier before that.
     fn expect_nothing(&self) -> Result<()> {
-        let (cell, stood) = self.fabric_collectives.brought;
-        let gotten = stood + self.fabric_collectives.gotten.load(Ordering::Relaxed);
-        if !certainly_reached(cell.read(self.worker().fabric()), gotten + 1) {
+        let (cell, initial) = self.fabric_collectives.bcast_signal;
+        let received = initial + self.fabric_collectives.received.load(Ordering::Relaxed);
+        if !certainly_reached(cell.read(self.worker().fabric()), received + 1) {
             return Ok(());
         }
         let text = "another member is in a bcast: members make the same calls in the same order";
@@ -237,32 +246,32 @@ impl FabricCall<'_> {
     }
 
     /// Sends bytes to all members, when all have received the previous broadcast.
-    fn bring(&self, head: BcastHeader, bytes: &[u8]) -> Result<()> {
-        self.wait_met()?;
+    fn multicast(&self, head: BcastHeader, bytes: &[u8]) -> Result<()> {
+        self.wait_barrier()?;
         let all = [bytemuck::bytes_of(&head), bytes].concat();
         self.worker().put(self.fabric_collectives.part.place(), &all)?;
-        self.insist(|fabric| fabric.multicast(self.fabric_collectives.key, all.len() as u64))
+        self.retry(|fabric| fabric.multicast(self.fabric_collectives.key, all.len() as u64))
     }
 
     /// Receives the broadcast of the root.
-    fn take(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
+    fn receive(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
         let root = self.communicator.messages().rank_of(Rank(wanted.root));
-        let (cell, stood) = self.fabric_collectives.brought;
-        let threshold = stood + self.fabric_collectives.gotten.fetch_add(1, Ordering::Relaxed) + 1;
+        let (cell, initial) = self.fabric_collectives.bcast_signal;
+        let threshold = initial + self.fabric_collectives.received.fetch_add(1, Ordering::Relaxed) + 1;
         self.worker().wait_signal(cell, threshold, root, None, self.call)?;
         let mut all = vec![0; size_of::<BcastHeader>() + bytes.len()];
         self.worker().get(self.fabric_collectives.part.place(), &mut all)?;
-        let (head, brought) = all.split_at(size_of::<BcastHeader>());
+        let (head, payload) = all.split_at(size_of::<BcastHeader>());
         let head: BcastHeader = bytemuck::pod_read_unaligned(head);
         if head != wanted {
             return Err(self.worker().fault(disagree(head, wanted), self.call));
         }
-        bytes.copy_from_slice(brought);
+        bytes.copy_from_slice(payload);
         Ok(())
     }
 
     /// Calls the fabric until it has room.
-    fn insist(&self, hand: impl Fn(&dyn Fabric) -> Result<(), Refused>) -> Result<()> {
+    fn retry(&self, hand: impl Fn(&dyn Fabric) -> Result<(), Refused>) -> Result<()> {
         loop {
             match hand(self.worker().fabric()) {
                 Ok(()) => return Ok(()),

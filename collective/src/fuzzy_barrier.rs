@@ -154,11 +154,11 @@ impl Communicator {
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
         let call = || self.call_on("fuzzy_barrier()");
-        let told = self.begin(None, &call).and_then(|_guard| {
+        let notified = self.begin(None, &call).and_then(|_guard| {
             self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call))
         });
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
-        let failed = match told {
+        let failed = match notified {
             Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
             Ok(_) => {
                 let text = "another member found no room for its part of the barrier";
@@ -212,9 +212,10 @@ impl Fuzzy {
             None => self.started.fetch_add(1, Ordering::Relaxed) + 1,
             Some(_) => self.claim(worker)?,
         };
-        let told = self.stages.tell(worker, instance).map_err(|error| error.cause().clone())?;
-        if told < self.stages.len() {
-            self.leave_behind(worker, told, instance)?;
+        let notified =
+            self.stages.notify_partners(worker, instance).map_err(|error| error.cause().clone())?;
+        if notified < self.stages.len() {
+            self.leave_behind(worker, notified, instance)?;
         }
         Ok(instance)
     }

@@ -333,7 +333,7 @@ impl PendingSend {
     /// Records the result of a wait. A message that found the send buffer full still waits for its receive.
     fn finished(&mut self, sent: Result<()>) -> Result<()> {
         let is_under_way =
-            |error: &Error| matches!(error.cause(), Cause::SpoolFull { .. } | Cause::Full { .. });
+            |error: &Error| matches!(error.cause(), Cause::SendBufferFull { .. } | Cause::Full { .. });
         match &self.operation {
             Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.progress.add(operation),
             _ => {

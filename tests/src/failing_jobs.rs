@@ -2,7 +2,7 @@
 //! names the cause.
 
 use crate::blocked_operation::{Gate, KEEPER};
-use crate::exchange::tell_all;
+use crate::exchange::exchange_all;
 use crate::leak::forget;
 use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
@@ -322,7 +322,7 @@ fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
 /// A word in the keeper's memory that stays registered for ever.
 fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
     let own = job.register(vec![0_u64])?;
-    let word = tell_all(job, own.pointer())?[KEEPER.index()];
+    let word = exchange_all(job, own.pointer())?[KEEPER.index()];
     forget(own);
     Ok(word)
 }

@@ -52,10 +52,10 @@ macro_rules! each_case {
             Everywhere "B10" 2..=8 operation_order::b10_unmet_order_delays_nobody;
             Everywhere "B10" 3..=8 operation_order::b10_refusals_delay_nobody;
             Everywhere "B11" 2..=8 failed_operations::b11_successors_do_not_start;
-            Everywhere "B11" 2..=8 failed_operations::b11_told_once_by_complete;
+            Everywhere "B11" 2..=8 failed_operations::b11_a_failure_is_reported_once_by_complete;
             Everywhere "B11" 2..=8 failed_operations::b11_failed_atomics_leave_the_result;
             Everywhere "B11" 2..=8 failed_operations::b11_others_do_not_inherit_a_failure;
-            Everywhere "B11" 2..=8 failed_operations::b11_a_failure_that_was_told_stays_one;
+            Everywhere "B11" 2..=8 failed_operations::b11_a_reported_failure_still_stops_successors;
             Everywhere "B11" 2..=3 failed_operations::b11_many_failures;
             Everywhere "B12" 1..=3 copies::b12_overlap_moves_as_memmove;
             Everywhere "C1" 1..=3 atomics::c1_add;
@@ -107,7 +107,7 @@ macro_rules! each_case {
             Everywhere "B3" 3..=4 command_actions::b3_between_two_who_compute;
             Everywhere "B3" 3..=5 command_actions::b3_bound_to_a_third;
             Everywhere "B3 D18" 3..=5 offloaded_commands::b3_sizes_between_two_others;
-            Everywhere "D18" 3..=5 offloaded_commands::d18_bound_ones_are_run_by_who_they_are_bound_to;
+            Everywhere "D18" 3..=5 offloaded_commands::d18_commands_bound_to_a_rank_run_there;
             Everywhere "D18" 2..=5 offloaded_commands::d18_more_than_an_inbox_has_places;
             Everywhere "B10" 1..=4 command_queues::b10_independent_commands_do_not_wait;
             Everywhere "D" 1..=4 command_actions::long_copies_are_whole;
@@ -148,7 +148,7 @@ macro_rules! each_case {
             Everywhere "G18" 1..=4 concurrent_threads::g18_eight_threads_number_their_own;
             Everywhere "G18" 2..=4 concurrent_threads::g18_one_collective_call_at_a_time;
             Everywhere "G1" 1..=5 messages::g1_messages_of_all_lengths_arrive;
-            Everywhere "G3-5" 2..=3 messages::g3_the_spool_takes_what_waits;
+            Everywhere "G3-5" 2..=3 messages::g3_the_send_buffer_holds_unreceived_messages;
             Everywhere "G1" 2..=3 message_requests::g1_a_slot_is_busy_until_it_is_waited_for;
             Everywhere "G2" 2..=3 messages::g2_a_send_waits_for_its_receive;
             Everywhere "G3" 2..=2 messages::g3_in_time_is_not_spooled;
@@ -183,7 +183,7 @@ macro_rules! each_case {
             Everywhere "G16" 2..=2 interrupted_messages::g16_a_small_one_leaves_a_long_message;
             Everywhere "G5" 2..=2 interrupted_messages::g5_awaited_sends_are_spooled;
             Everywhere "G6" 2..=2 interrupted_messages::g6_the_spool_of_a_rank_that_left;
-            Everywhere "G6" 2..=2 interrupted_messages::g6_what_a_rank_that_left_owes;
+            Everywhere "G6" 2..=2 interrupted_messages::g6_messages_of_a_rank_that_left_are_received;
             Everywhere "G6" 2..=2 interrupted_messages::g6_what_met_a_dropped_receive_of_a_rank_that_left;
             Everywhere "G6" 2..=2 interrupted_messages::g6_a_helper_pushes_the_spool;
             Real "G6" 3..=4 lost_wakeups::g6_helpers_are_succeeded;
@@ -192,7 +192,7 @@ macro_rules! each_case {
             Everywhere "G12" 2..=5 interrupted_messages::g12_collective_calls_beside_a_spool;
             Everywhere "G12" 2..=3 interrupted_messages::g12_members_disagree_about_slots;
             Everywhere "G16" 2..=2 messages::g16_receives_that_time_out;
-            Real "G16" 2..=2 messages::g16_owing_each_other_they_leave;
+            Real "G16" 2..=2 messages::g16_messages_to_withdrawn_receives_let_ranks_leave;
             Everywhere "G12" 1..=8 collectives::g12_reductions_of_every_type;
             Everywhere "G12" 1..=8 collectives::g12_operations_by_name;
             Everywhere "G12" 1..=8 collectives::g12_order_of_ranks;
@@ -288,7 +288,7 @@ macro_rules! each_case {
             Everywhere "P20" 1..=3 slot_bank_reuse::p20_close_with_itself;
             Everywhere "P20" 3..=3 slot_bank_reuse::p20_threads_close;
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_before_a_message_is_taken;
-            Everywhere "P20" 2..=2 slot_bank_reuse::p20_any_finds_what_lies_in_a_closed_page;
+            Everywhere "P20" 2..=2 slot_bank_reuse::p20_any_finds_messages_in_a_closed_bank;
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_for_a_message_that_nobody_takes;
             Everywhere "own memory" 1..=8 registered_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 registered_memory::many_requests_at_one_owner;

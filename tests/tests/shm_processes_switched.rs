@@ -70,7 +70,7 @@ const COMMANDS: &[&str] = &[
     "d13_waits_beside_full_flights",
     "g6_room_in_the_spool_comes_back",
     "g6_the_spool_of_a_rank_that_left",
-    "g6_what_a_rank_that_left_owes",
+    "g6_messages_of_a_rank_that_left_are_received",
 ];
 
 fn all(names: &[&str], switches: Switches) {

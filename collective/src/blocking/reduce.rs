@@ -88,7 +88,11 @@ impl Communicator {
             return Ok(());
         }
         let done = if size_of_val(values) <= SHORT_MAX {
-            if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }
+            if self.size() <= RADIX {
+                self.send_to_all(values, combine)
+            } else {
+                self.double(values, combine)
+            }
         } else {
             let first = Rank(0);
             self.reduce_steps(values, combine, first)
@@ -154,7 +158,7 @@ impl Communicator {
     }
 
     /// Each member sends its values to all others and combines all values itself.
-    fn tell_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
+    fn send_to_all<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         for steps in 1..self.size() {
             self.channel.expect(self.after(self.rank(), self.size() - steps))?;
             self.channel.send(bytemuck::cast_slice(values), self.after(self.rank(), steps))?;

@@ -73,9 +73,9 @@ impl Communicator {
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
         let _guard = self.begin_as(word, None, &call)?;
-        let gotten = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
-        let gotten = gotten.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
-        gotten.map_err(|error| self.step_failed(error, &call))
+        let received = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
+        let received = received.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
+        received.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Gathers all members' blocks into `all` on all members.

@@ -39,9 +39,9 @@ const FAILED: u64 = 1 << 62;
 /// The other bits: the number of calls that the member has made.
 const CALLS: u64 = FAILED - 1;
 /// `from` holds the number of barriers above the member's number, in multiples of this.
-const MEETING: u64 = 1 << 24;
+const BARRIER: u64 = 1 << 24;
 /// The bits of `from` that hold the member's number.
-const MEMBER: u64 = MEETING - 1;
+const MEMBER: u64 = BARRIER - 1;
 
 /// What a member reports about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
@@ -51,7 +51,7 @@ struct CallNotice {
     status: u64,
     /// Its last calls, each at its number modulo [`KEPT`].
     calls: [u64; KEPT],
-    /// The member, plus [`MEETING`] times the barriers of the network that it has entered.
+    /// The member, plus [`BARRIER`] times the barriers of the network that it has entered.
     from: u64,
 }
 
@@ -67,11 +67,11 @@ pub(crate) struct CallNotices {
     pass_on_line: NoticeLine,
     incoming: [SignalCell; LINES as usize],
     /// The initial counters of those lines.
-    stood: [u64; LINES as usize],
+    initial: [u64; LINES as usize],
     status: AtomicU64,
     calls: [AtomicU64; KEPT],
     /// Number of barriers of the network that it has entered.
-    meetings: AtomicU64,
+    barriers: AtomicU64,
     /// The status that was last written to the next member.
     published: AtomicU64,
     /// The notice to pass on, when there is room for it.
@@ -86,7 +86,7 @@ struct CallPosition {
     /// The number of its present call; that call and the calls before it.
     number: u64,
     calls: [u64; KEPT],
-    meetings: u64,
+    barriers: u64,
 }
 
 /// Returns the index of a call among those that are kept.
@@ -116,7 +116,7 @@ impl CallNotice {
         // ago.
         let has_left = self.status & LEFT != 0;
         let is_through = made > number || has_left && made == number;
-        let is_out_of_step = is_through && self.from / MEETING < ours.meetings;
+        let is_out_of_step = is_through && self.from / BARRIER < ours.barriers;
         if has_left && (number > made || is_out_of_step) {
             return Some(Cause::PeerLeft { peer: rank(self.member()) });
         }
@@ -136,17 +136,17 @@ impl CallNotices {
         next: [(GlobalAddress, u64); LINES as usize],
     ) -> Result<CallNotices, Cause> {
         let fabric = worker.shared_fabric().clone();
-        let [own, pass_on_line] = next.map(|(signal, stood)| NoticeLine::new(signal, stood));
+        let [own, pass_on_line] = next.map(|(signal, initial)| NoticeLine::new(signal, initial));
         Ok(CallNotices {
             ranks,
             member: member as u64,
             own,
             pass_on_line,
             incoming: [fabric.own_signal(lines[0])?, fabric.own_signal(lines[1])?],
-            stood: lines.map(|line| worker.count_of_own(line)),
+            initial: lines.map(|line| worker.count_of_own(line)),
             status: AtomicU64::new(0),
             calls: Default::default(),
-            meetings: AtomicU64::new(0),
+            barriers: AtomicU64::new(0),
             published: AtomicU64::new(0),
             to_pass_on: Mutex::default(),
             last: Mutex::default(),
@@ -168,19 +168,19 @@ impl CallNotices {
     }
 
     /// Returns the number of barriers of the network that this member has entered.
-    pub(crate) fn meetings(&self) -> u64 {
-        self.meetings.load(Ordering::Relaxed)
+    pub(crate) fn barriers(&self) -> u64 {
+        self.barriers.load(Ordering::Relaxed)
     }
 
     /// Counts the next barrier, which this member enters.
-    pub(crate) fn come(&self) {
-        self.meetings.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_barrier(&self) {
+        self.barriers.fetch_add(1, Ordering::Relaxed);
     }
 
     fn position(&self) -> CallPosition {
         let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
         let number = self.status.load(Ordering::Relaxed) & CALLS;
-        CallPosition { number, calls, meetings: self.meetings() }
+        CallPosition { number, calls, barriers: self.barriers() }
     }
 
     /// Returns true if this member has failed in a call of the network.
@@ -198,8 +198,8 @@ impl CallNotices {
     fn publish(&self) -> bool {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
-            let CallPosition { calls, meetings, .. } = self.position();
-            let from = self.member + meetings * MEETING;
+            let CallPosition { calls, barriers, .. } = self.position();
+            let from = self.member + barriers * BARRIER;
             if !self.own.write(&*self.fabric, &CallNotice { status, calls, from }) {
                 return false;
             }
@@ -232,7 +232,11 @@ impl CallNotices {
     /// Returns the notice in a line, if one was ever written there.
     fn read(&self, line: usize) -> Option<CallNotice> {
         let count = self.incoming[line].read(&*self.fabric);
-        if count == self.stood[line] { None } else { self.incoming[line].read_payload(&*self.fabric, count) }
+        if count == self.initial[line] {
+            None
+        } else {
+            self.incoming[line].read_payload(&*self.fabric, count)
+        }
     }
 }
 
@@ -291,13 +295,13 @@ mod tests {
         let longer = call(CollectiveKind::Bcast, 9);
         // Calls 4, 5, 2 and 3 of member 7, which entered 5 barriers.
         let calls = [barrier, bcast, barrier, bcast];
-        let of = |status| CallNotice { status, calls, from: 7 + 5 * MEETING };
+        let of = |status| CallNotice { status, calls, from: 7 + 5 * BARRIER };
         // A member whose calls are equal, except for the present one.
-        let ask = |status, number, call, meetings| {
+        let ask = |status, number, call, barriers| {
             let mut calls = calls;
             calls[place(number)] = call;
             of(status)
-                .probe_error(&CallPosition { number, calls, meetings }, |member| Rank(member as u32 + 10))
+                .probe_error(&CallPosition { number, calls, barriers }, |member| Rank(member as u32 + 10))
         };
         assert_eq!(ask(5, 5, bcast, 6), None);
         assert_eq!(ask(5, 2, barrier, 5), None, "it is ahead");

@@ -14,9 +14,9 @@ pub(crate) struct NoticeLine {
 }
 
 impl NoticeLine {
-    /// Makes the writer of the line at `signal`, whose counter has the value `stood`.
-    pub(crate) fn new(signal: GlobalAddress, stood: u64) -> NoticeLine {
-        NoticeLine { signal, count: AtomicU64::new(stood) }
+    /// Makes the writer of the line at `signal`, whose counter has the value `initial`.
+    pub(crate) fn new(signal: GlobalAddress, initial: u64) -> NoticeLine {
+        NoticeLine { signal, count: AtomicU64::new(initial) }
     }
 
     /// Writes a notice. Returns false if there is no room.

@@ -60,8 +60,8 @@ pub(super) async fn bcast<T: Pod + Send>(
     let tree = BinomialTree::of(channel, root);
     tree.prepare(channel)?;
     if let Some(parent) = tree.parent() {
-        let heard = channel.recv::<T>(values.len(), parent)?;
-        channel.heard(heard, &mut values).await?;
+        let receive = channel.recv::<T>(values.len(), parent)?;
+        channel.complete_recv(receive, &mut values).await?;
     }
     // Send to the farthest child first: it has the largest subtree.
     let sent = tree.children().rev().map(|(_, _, child)| channel.send(&values, child));
@@ -87,7 +87,7 @@ pub(super) async fn reduce<T: Pod + Send>(
         channel.sent([channel.send(&values, root)?]).await?;
     }
     if let Some(last) = last {
-        channel.heard(last, &mut values).await?;
+        channel.complete_recv(last, &mut values).await?;
     }
     Ok((channel.place == root).then_some(values))
 }
@@ -108,10 +108,10 @@ async fn reduce_to_first<T: Pod + Send>(
 ) -> Result<()> {
     let tree = BinomialTree::of(channel, 0);
     tree.prepare(channel)?;
-    let heard = recv_from_children::<T>(channel, &tree, |_| values.len())?;
+    let receives = recv_from_children::<T>(channel, &tree, |_| values.len())?;
     let mut part = values.to_vec();
-    for heard in heard {
-        channel.heard(heard, &mut part).await?;
+    for receive in receives {
+        channel.complete_recv(receive, &mut part).await?;
         combine(values, &part);
     }
     match tree.parent() {
@@ -127,11 +127,11 @@ pub(super) async fn gather<T: Pod + Send>(
 ) -> Result<Option<Vec<T>>> {
     let (tree, count) = (BinomialTree::of(channel, root), values.len());
     tree.prepare(channel)?;
-    let heard = recv_from_children::<T>(channel, &tree, |below| below * count)?;
+    let receives = recv_from_children::<T>(channel, &tree, |below| below * count)?;
     let mut part = values;
     part.resize(tree.below() * count, T::zeroed());
-    for ((far, below, _), heard) in tree.children().zip(heard) {
-        channel.heard(heard, &mut part[far * count..][..below * count]).await?;
+    for ((far, below, _), receive) in tree.children().zip(receives) {
+        channel.complete_recv(receive, &mut part[far * count..][..below * count]).await?;
     }
     if let Some(parent) = tree.parent() {
         channel.sent([channel.send(&part, parent)?]).await?;
@@ -153,8 +153,8 @@ pub(super) async fn scatter<T: Pod + Send>(
         None => values.rotate_left(root * count),
         Some(parent) => {
             values = vec![T::zeroed(); tree.below() * count];
-            let heard = channel.recv::<T>(values.len(), parent)?;
-            channel.heard(heard, &mut values).await?;
+            let receive = channel.recv::<T>(values.len(), parent)?;
+            channel.complete_recv(receive, &mut values).await?;
         }
     }
     let part = |(far, below, child)| channel.send(&values[far * count..][..below * count], child);

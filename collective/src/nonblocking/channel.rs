@@ -85,39 +85,40 @@ impl CallChannel {
     }
 
     /// Receives a message of exactly as many values as `into` holds.
-    pub(super) async fn heard<T: Pod>(&self, heard: ChannelRecv, into: &mut [T]) -> Result<()> {
+    pub(super) async fn complete_recv<T: Pod>(&self, receive: ChannelRecv, into: &mut [T]) -> Result<()> {
         let into: &mut [u8] = bytemuck::cast_slice_mut(into);
-        let (wanted, from) = (into.len(), heard.from);
-        match self.heard_into(heard, into).await? {
+        let (wanted, from) = (into.len(), receive.from);
+        match self.finish_recv(receive, into).await? {
             got if got == wanted => Ok(()),
             got => Err(self.disagree(got as u64, wanted as u64, from)),
         }
     }
 
     /// Returns the bytes of a message, at most `room`.
-    pub(super) async fn heard_some(&self, heard: ChannelRecv, room: usize) -> Result<Vec<u8>> {
+    pub(super) async fn recv_up_to(&self, receive: ChannelRecv, room: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; room];
-        let got = self.heard_into(heard, &mut bytes).await?;
+        let got = self.finish_recv(receive, &mut bytes).await?;
         bytes.truncate(got);
         Ok(bytes)
     }
 
     /// Receives a message into `into`, and returns its bytes.
-    async fn heard_into(&self, mut heard: ChannelRecv, into: &mut [u8]) -> Result<usize> {
-        let is_short = heard.incoming.is_short();
+    async fn finish_recv(&self, mut receive: ChannelRecv, into: &mut [u8]) -> Result<usize> {
+        let is_short = receive.incoming.is_short();
         let mut line = [0; SHORT_MAX];
         let room = if is_short { into.len() } else { 0 };
         let got = poll_fn(|task| {
             let mut awaited = None;
-            let polled = heard.incoming.poll_in_wait(&mut line[..room], task.waker(), &mut awaited);
+            let polled = receive.incoming.poll_in_wait(&mut line[..room], task.waker(), &mut awaited);
             *lock(&self.awaited) = awaited;
             polled
         });
-        let got = got.await.map_err(|error| self.explained(error, heard.from))?.len as usize;
+        let got = got.await.map_err(|error| self.explained(error, receive.from))?.len as usize;
         if is_short {
             into.copy_from_slice(&line[..room]);
         } else {
-            let used = heard.loan.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
+            let used =
+                receive.loan.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
             used.view().read(0, &mut into[..got]);
         }
         Ok(got)

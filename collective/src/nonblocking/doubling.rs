@@ -17,12 +17,12 @@ fn distances(size: usize) -> impl Iterator<Item = usize> {
 
 pub(super) async fn barrier(channel: &CallChannel) -> Result<()> {
     let from = |far: usize| channel.recv::<u8>(0, channel.after(channel.size - far));
-    let heard: Vec<_> = distances(channel.size).map(from).collect::<Result<_>>()?;
+    let receives: Vec<_> = distances(channel.size).map(from).collect::<Result<_>>()?;
     distances(channel.size).try_for_each(|far| channel.prepare(channel.after(far)))?;
     let mut sent = Vec::new();
-    for (far, heard) in distances(channel.size).zip(heard) {
+    for (far, receive) in distances(channel.size).zip(receives) {
         sent.push(channel.send::<u8>(&[], channel.after(far))?);
-        channel.heard::<u8>(heard, &mut []).await?;
+        channel.complete_recv::<u8>(receive, &mut []).await?;
     }
     channel.sent(sent).await
 }
@@ -32,14 +32,14 @@ pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<
     let (size, count) = (channel.size, values.len());
     let part = |far: usize| far.min(size - far) * count;
     let from = |far| channel.recv::<T>(part(far), channel.after(far));
-    let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
+    let receives: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
     distances(size).try_for_each(|far| channel.prepare(channel.after(size - far)))?;
     let mut all = values;
     all.resize(size * count, T::zeroed());
     let mut sent = Vec::new();
-    for (far, heard) in distances(size).zip(heard) {
+    for (far, receive) in distances(size).zip(receives) {
         sent.push(channel.send(&all[..part(far)], channel.after(size - far))?);
-        channel.heard(heard, &mut all[far * count..][..part(far)]).await?;
+        channel.complete_recv(receive, &mut all[far * count..][..part(far)]).await?;
     }
     all.rotate_right(channel.place * count); // this member's values came first
     channel.sent(sent).await?;
@@ -49,13 +49,13 @@ pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<
 pub(super) async fn alltoall<T: Pod + Send>(channel: &CallChannel, mut values: Vec<T>) -> Result<Vec<T>> {
     let count = values.len() / channel.size;
     let others: Vec<usize> = (1..channel.size).map(|far| channel.after(far)).collect();
-    let heard: Vec<ChannelRecv> =
+    let receives: Vec<ChannelRecv> =
         others.iter().map(|&from| channel.recv::<T>(count, from)).collect::<Result<_>>()?;
     let block = |&to: &usize| channel.send(&values[to * count..][..count], to);
     let sent: Vec<_> = others.iter().map(block).collect::<Result<_>>()?;
     // The block sent to a member has been copied or sent, so its place holds the block from that member.
-    for (from, heard) in others.into_iter().zip(heard) {
-        channel.heard(heard, &mut values[from * count..][..count]).await?;
+    for (from, receive) in others.into_iter().zip(receives) {
+        channel.complete_recv(receive, &mut values[from * count..][..count]).await?;
     }
     channel.sent(sent).await?;
     Ok(values)
@@ -84,17 +84,17 @@ pub(super) async fn scan<T: Pod + Send>(
 ) -> Result<(Vec<T>, Option<Vec<T>>)> {
     let (place, size, count) = (channel.place, channel.size, values.len());
     let from = |far: usize| place.checked_sub(far).map(|from| channel.recv::<T>(count, from)).transpose();
-    let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
+    let receives: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
     let to = |far: usize| Some(place + far).filter(|&to| to < size);
     distances(size).filter_map(to).try_for_each(|to| channel.prepare(to))?;
     let (mut through, mut before, mut sent) = (values, None::<Vec<T>>, Vec::new());
-    for (far, heard) in distances(size).zip(heard) {
+    for (far, receive) in distances(size).zip(receives) {
         if let Some(to) = to(far) {
             sent.push(channel.send(&through, to)?);
         }
-        let Some(heard) = heard else { continue };
+        let Some(receive) = receive else { continue };
         let mut part = vec![T::zeroed(); count];
-        channel.heard(heard, &mut part).await?;
+        channel.complete_recv(receive, &mut part).await?;
         let mut longer = part.clone();
         combine(&mut longer, &through);
         through = longer;

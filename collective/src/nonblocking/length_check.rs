@@ -42,7 +42,7 @@ impl LengthLine<'_> {
     }
 
     /// Returns the first message.
-    fn told<T: Pod>(&self, values: &[T]) -> Vec<u8> {
+    fn with_lengths<T: Pod>(&self, values: &[T]) -> Vec<u8> {
         let lengths = self.gives.iter().chain(&self.gets);
         let mut line: Vec<u8> = lengths.flat_map(|bytes| bytes.to_le_bytes()).collect();
         if self.takes(&self.gives) {
@@ -53,15 +53,15 @@ impl LengthLine<'_> {
 
     /// Returns the first difference between the partner's message and what this member knows: the length in the
     /// message, and the known one.
-    fn differs(&self, told: &[u8]) -> Option<(u64, u64)> {
-        let mut words = told.chunks_exact(size_of::<u64>());
+    fn differs(&self, message: &[u8]) -> Option<(u64, u64)> {
+        let mut words = message.chunks_exact(size_of::<u64>());
         let known = self.gets.iter().chain(&self.gives);
         let with_words = known.map(|&known| {
             let word = words.next().and_then(|word| word.try_into().ok());
             (word.map_or(0, u64::from_le_bytes), known)
         });
-        let length = (told.len() as u64, self.expected());
-        with_words.chain([length]).find(|(told, known)| told != known)
+        let length = (message.len() as u64, self.expected());
+        with_words.chain([length]).find(|(got, expected)| got != expected)
     }
 
     /// Returns the expected bytes of the partner's message.
@@ -81,17 +81,17 @@ pub(super) async fn swap<T: Pod + Send>(
     let others = blocks.partners.iter().filter(|partner| partner.member != channel.place);
     let lines: Vec<LengthLine<'_>> = others.map(|partner| LengthLine::of::<T>(&blocks, partner)).collect();
     let hear = |line: &LengthLine<'_>| channel.recv::<u8>(line.room(), line.partner.member);
-    let heard: Vec<ChannelRecv> = lines.iter().map(hear).collect::<Result<_>>()?;
-    let told = tell(channel, &values, &blocks, &lines)?;
+    let receives: Vec<ChannelRecv> = lines.iter().map(hear).collect::<Result<_>>()?;
+    let sends = send_first(channel, &values, &blocks, &lines)?;
     blocks.keep(channel.place, &values, &mut all);
     let (mut coming, mut sent) = (Vec::new(), Vec::new());
-    for ((line, heard), told) in lines.iter().zip(heard).zip(told) {
+    for ((line, receive), send) in lines.iter().zip(receives).zip(sends) {
         let member = line.partner.member;
-        let theirs = channel.heard_some(heard, line.room()).await?;
+        let theirs = channel.recv_up_to(receive, line.room()).await?;
         if let Some((one, other)) = line.differs(&theirs) {
             return Err(channel.disagree(one, other, Rank(member as u32)));
         }
-        channel.sent([told]).await?; // ends soon: the partner posted its receive before it sent `theirs`
+        channel.sent([send]).await?; // ends soon: the partner posted its receive before it sent `theirs`
         if line.takes(&line.gets) {
             unpack(&theirs[line.head()..], &mut all, &blocks.gets, &line.partner.gets);
         } else {
@@ -102,11 +102,11 @@ pub(super) async fn swap<T: Pod + Send>(
             sent.push(channel.send(&packed(&values, &blocks.gives, &line.partner.gives), member)?);
         }
     }
-    for (line, bytes, heard) in coming {
+    for (line, bytes, receive) in coming {
         if let [only] = line.partner.gets[..] {
-            channel.heard(heard, &mut all[blocks.gets[only].clone()]).await?;
+            channel.complete_recv(receive, &mut all[blocks.gets[only].clone()]).await?;
         } else {
-            let theirs = channel.heard_some(heard, bytes).await?;
+            let theirs = channel.recv_up_to(receive, bytes).await?;
             unpack(&theirs, &mut all, &blocks.gets, &line.partner.gets);
         }
     }
@@ -115,7 +115,7 @@ pub(super) async fn swap<T: Pod + Send>(
 }
 
 /// Begins to send the first messages.
-fn tell<T: Pod>(
+fn send_first<T: Pod>(
     channel: &CallChannel,
     values: &[T],
     blocks: &ExchangeBlocks,
@@ -123,7 +123,7 @@ fn tell<T: Pod>(
 ) -> Result<Vec<PendingSend>> {
     let one = |line: &LengthLine<'_>| {
         let gives = packed(values, &blocks.gives, &line.partner.gives);
-        channel.send(&line.told(&gives), line.partner.member)
+        channel.send(&line.with_lengths(&gives), line.partner.member)
     };
     lines.iter().map(one).collect()
 }
@@ -162,11 +162,11 @@ mod tests {
         let line = LengthLine::of::<u8>(&here, &here.partners[0]);
         let differs = |there: ExchangeBlocks| {
             let theirs = LengthLine::of::<u8>(&there, &there.partners[0]);
-            line.differs(&theirs.told(&vec![0_u8; there.gives[1].end]))
+            line.differs(&theirs.with_lengths(&vec![0_u8; there.gives[1].end]))
         };
         assert_eq!(differs(there(&[0, 9], &[2])), None);
         assert_eq!(differs(there(&[9, 0], &[2])), Some((9, 0)));
         assert_eq!(differs(there(&[0, 9], &[3])), Some((3, 2)));
-        assert_eq!(line.differs(&[]), Some((0, 9)), "the other one has told nothing of the kind");
+        assert_eq!(line.differs(&[]), Some((0, 9)), "the other one has sent nothing of the kind");
     }
 }

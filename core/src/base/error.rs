@@ -133,7 +133,7 @@ pub enum Cause {
         room: u64,
     },
     /// The buffer for buffered sends (FMPL: spool) has too little space for a message.
-    SpoolFull {
+    SendBufferFull {
         /// Bytes of the message.
         bytes: u64,
         /// Bytes that are free.
@@ -250,9 +250,12 @@ impl Cause {
             QueueDropped | QueueRepeats => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } | NotSent { .. } => Blame::Peer,
-            NoMemory { .. } | Full { .. } | SpoolFull { .. } | System { .. } | Unsupported(_) | Join(_) => {
-                Blame::System
-            }
+            NoMemory { .. }
+            | Full { .. }
+            | SendBufferFull { .. }
+            | System { .. }
+            | Unsupported(_)
+            | Join(_) => Blame::System,
             Bug(_) => Blame::Bug,
         }
     }
@@ -290,7 +293,7 @@ impl fmt::Display for Cause {
             Truncated { len, room } => {
                 write!(f, "the message has {len} bytes, but the receive's buffer only {room}")
             }
-            SpoolFull { bytes, free, capacity } => {
+            SendBufferFull { bytes, free, capacity } => {
                 write!(
                     f,
                     "the message has {bytes} bytes, but the send buffer only {free} of {capacity} bytes free"

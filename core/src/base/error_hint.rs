@@ -58,7 +58,7 @@ impl Cause {
                 "wait for it, or until the buffered sends have gone out, then close again; nothing was changed"
             }
             Truncated { .. } => "make the receive's buffer as large as the largest message",
-            SpoolFull { .. } => {
+            SendBufferFull { .. } => {
                 "make the send buffer larger, or wait until receivers have taken buffered messages; no message was lost"
             }
             Untaken { .. } => "receive every message before a rank leaves: end with a barrier",

@@ -42,7 +42,7 @@ impl BufferedSends {
         let mut usage = self.usage();
         let free = usage.capacity.saturating_sub(usage.used); // the capacity may have been reduced
         if bytes > free {
-            return Err(Cause::SpoolFull { bytes, free, capacity: usage.capacity });
+            return Err(Cause::SendBufferFull { bytes, free, capacity: usage.capacity });
         }
         if state.buffered.load(Ordering::Relaxed) == u16::MAX {
             return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });

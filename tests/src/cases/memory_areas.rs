@@ -1,6 +1,6 @@
 //! Areas in each kind of memory on every rank, for cases that move bytes between all of them.
 
-use crate::exchange::tell_all;
+use crate::exchange::exchange_all;
 use tasuki::{Array, GlobalPtr, Job, Rank, Registered, Result};
 
 /// Kinds of memory of a rank.
@@ -27,7 +27,7 @@ impl Areas {
     pub(crate) fn new(job: &Job, bytes: usize) -> Result<Areas> {
         let shared = job.alloc::<u8>(bytes)?;
         let own = job.register(vec![0_u8; bytes])?;
-        let owns = tell_all(job, own.pointer())?;
+        let owns = exchange_all(job, own.pointer())?;
         Ok(Areas { shared, own, owns })
     }
 

@@ -5,7 +5,7 @@
 //! opened. So the case can check that nothing starts that is ordered after the operation. On the
 //! simulator a gate does not hold: the operation merely takes its time.
 
-use crate::exchange::{is_simulated, tell_all};
+use crate::exchange::{exchange_all, is_simulated};
 use crate::wait_until::stay_away;
 use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Rank, Registered, Result};
 
@@ -30,7 +30,7 @@ impl Gate {
         let (away, opened) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?);
         let kept = (job.rank() == KEEPER).then(|| job.register(vec![0_u64])).transpose()?;
         let own = kept.as_ref().map_or(GlobalPtr::NULL, Registered::pointer);
-        let word = tell_all(job, own)?[KEEPER.index()];
+        let word = exchange_all(job, own)?[KEEPER.index()];
         Ok(Gate { word, away, opened, kept })
     }
 

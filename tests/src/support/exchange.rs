@@ -4,13 +4,13 @@
 use tasuki::{GlobalPtr, Job, Pod, Rank, Result};
 
 /// Sends `value` to every rank, and returns the values of all ranks, by rank. Collective.
-pub(crate) fn tell_all<T: Pod>(job: &Job, value: T) -> Result<Vec<T>> {
-    tell_all_of(job, &[value]).map(|told| told.into_iter().flatten().collect())
+pub(crate) fn exchange_all<T: Pod>(job: &Job, value: T) -> Result<Vec<T>> {
+    exchange_lists(job, &[value]).map(|told| told.into_iter().flatten().collect())
 }
 
 /// Sends a list to every rank, and returns the lists of all ranks, by rank. Collective; all lists
 /// must have one length.
-pub(crate) fn tell_all_of<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<T>>> {
+pub(crate) fn exchange_lists<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<T>>> {
     let node_state = job.alloc::<T>(values.len() * job.size())?;
     for rank in job.ranks() {
         job.put(node_state.on(rank).at(job.rank().index() * values.len()), values)?;

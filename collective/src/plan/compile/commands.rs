@@ -39,7 +39,7 @@ pub(crate) struct PlanCompiler<'l> {
     /// The address of this rank's part.
     pub(crate) own: &'l PlacedPart,
     /// The initial counters of this rank's signals.
-    pub(crate) stood: &'l [u64],
+    pub(crate) initial: &'l [u64],
     /// How values are combined, if they are.
     pub(crate) how: Option<Reduction>,
     /// The parts that this rank's part refers to, by their rank in the schedule; also its own.
@@ -64,7 +64,7 @@ impl PlanCompiler<'_> {
                 continue; // the rank that waits for the end has raised this signal itself
             }
             let per_start = part.signal_decls()[signal.index()].per_start;
-            let first = self.stood[signal.index()].wrapping_add(count);
+            let first = self.initial[signal.index()].wrapping_add(count);
             let first = first.wrapping_sub(u64::from(lag).wrapping_mul(per_start));
             all.push(StartThreshold { signal: self.own.number(signal), first, per_start });
         }
@@ -133,7 +133,7 @@ impl PlanCompiler<'_> {
         }
         let per_start = part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
-        let threshold = self.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
+        let threshold = self.initial[signal.index()].wrapping_add(starts).wrapping_add(count);
         let first = command::Trigger { signal: self.own.number(signal), threshold };
         encoded.when_each(first, narrow(turns * per_start)?)
     }

@@ -92,9 +92,9 @@ mod tests {
         let part = schedule.part(rank);
         let others: BTreeMap<u32, PlacedPart> =
             named(&part).into_iter().map(|rank| (rank, placed(rank))).collect();
-        let stood = vec![0; part.signal_decls().len()];
+        let initial = vec![0; part.signal_decls().len()];
         let own = placed(rank as u32);
-        let compiler = PlanCompiler { own: &own, stood: &stood, how: None, others: &others };
+        let compiler = PlanCompiler { own: &own, initial: &initial, how: None, others: &others };
         let queues = compiler.compile_queues(&part).expect("it can be compiled");
         let commands = queues.iter().flat_map(|queue| &queue.commands);
         commands

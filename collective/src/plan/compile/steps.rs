@@ -165,7 +165,7 @@ impl StepCompiler<'_> {
         let Some(by) = by.filter(|&by| by != own && signal != START) else { return Ok(None) };
         let per_start = self.part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
-        let first = self.compiler.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
+        let first = self.compiler.initial[signal.index()].wrapping_add(starts).wrapping_add(count);
         let count = PerStart { first, more: self.turns * per_start };
         let flag = match action {
             StepKind::Copy { from, .. } | StepKind::Reduce { from, .. } if from.rank == by => {

@@ -30,7 +30,7 @@ pub(crate) struct DepartedMembers {
     /// The signal at the next member, by which this member publishes.
     next: GlobalAddress,
     /// The signals that this member can read, its own included.
-    heard: Box<[DepartureSignal]>,
+    signals: Box<[DepartureSignal]>,
 }
 
 /// A signal by which a member publishes its number of starts.
@@ -38,14 +38,14 @@ pub(crate) struct DepartedMembers {
 struct DepartureSignal {
     cell: SignalCell,
     /// Its initial counter.
-    stood: u64,
+    initial: u64,
     by: Rank,
 }
 
 impl DepartureSignal {
     /// Returns the number of starts that the member has made and completed. None: it has not left and may make more.
     fn starts(&self, fabric: &dyn Fabric) -> Option<u64> {
-        said(self.cell.read(fabric).wrapping_sub(self.stood))
+        said(self.cell.read(fabric).wrapping_sub(self.initial))
     }
 }
 
@@ -74,21 +74,21 @@ impl DepartedMembers {
         };
         let place =
             |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(address_of(member).starts)));
-        let heard = |member: Rank, cell: SignalCell| {
+        let signals = |member: Rank, cell: SignalCell| {
             Ok(DepartureSignal {
-                stood: cell.read(&*fabric),
+                initial: cell.read(&*fabric),
                 cell,
                 by: rank_of(communicator.after(member, size - 1))?,
             })
         };
-        let mut all = vec![heard(me, fabric.own_signal(address_of(me).starts)?)?];
+        let mut all = vec![signals(me, fabric.own_signal(address_of(me).starts)?)?];
         let are_in_reach = size <= MEMBERS_MAX && worker.reaches_words();
         for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
             if let SignalLine::Direct(line) = fabric.line(place(member)?)? {
-                all.push(heard(member, SignalCell::Direct(line.cell()))?);
+                all.push(signals(member, SignalCell::Direct(line.cell()))?);
             }
         }
-        Ok(DepartedMembers { made, next: place(communicator.after(me, 1))?, heard: all.into(), fabric })
+        Ok(DepartedMembers { made, next: place(communicator.after(me, 1))?, signals: all.into(), fabric })
     }
 
     /// Publishes that this member leaves after `starts` starts.
@@ -106,8 +106,8 @@ impl WaitProbe for DepartedMembers {
     fn probe_error(&self) -> Option<Cause> {
         let made = self.made.load(Ordering::Relaxed);
         let is_short =
-            |heard: &&DepartureSignal| heard.starts(&*self.fabric).is_some_and(|starts| starts < made);
-        self.heard.iter().find(is_short).map(|heard| Cause::PeerLeft { peer: heard.by })
+            |signals: &&DepartureSignal| signals.starts(&*self.fabric).is_some_and(|starts| starts < made);
+        self.signals.iter().find(is_short).map(|signals| Cause::PeerLeft { peer: signals.by })
     }
 
     fn is_urgent(&self) -> bool {

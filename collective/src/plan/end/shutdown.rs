@@ -26,7 +26,7 @@ pub(crate) struct PlanShutdown {
     /// True once this member has waited for its starts to run.
     is_quiescent: AtomicBool,
     /// Number of rounds in which this member has notified its partner.
-    told: Arc<AtomicUsize>,
+    notified: Arc<AtomicUsize>,
 }
 
 impl PlanShutdown {
@@ -36,7 +36,7 @@ impl PlanShutdown {
             stages: Arc::new(stages),
             fabric: worker.shared_fabric().clone(),
             is_quiescent: AtomicBool::new(false),
-            told: Arc::default(),
+            notified: Arc::default(),
         }
     }
 
@@ -55,15 +55,15 @@ impl PlanShutdown {
     /// Notifies the partners of all rounds that may begin. Returns true if all rounds are complete.
     fn tell_rounds(&self, worker: &Worker) -> Result<bool> {
         loop {
-            let told = self.told.load(Ordering::Relaxed);
-            if told == self.stages.len() {
+            let notified = self.notified.load(Ordering::Relaxed);
+            if notified == self.stages.len() {
                 return Ok(self.stages.have_reached(worker, 1));
             }
-            if told > 0 && !self.stages.has_heard(&*self.fabric, told - 1) {
+            if notified > 0 && !self.stages.is_notified(&*self.fabric, notified - 1) {
                 return Ok(false);
             }
-            self.told.store(told + 1, Ordering::Relaxed);
-            self.stages.tell_in(worker, told)?;
+            self.notified.store(notified + 1, Ordering::Relaxed);
+            self.stages.notify_partner(worker, notified)?;
         }
     }
 }
@@ -73,20 +73,20 @@ impl PlanShutdown {
 struct ShutdownRound {
     stages: Arc<Dissemination>,
     fabric: Arc<dyn Fabric>,
-    told: Arc<AtomicUsize>,
+    notified: Arc<AtomicUsize>,
 }
 
 impl WaitEvent for ShutdownRound {
     fn happened(&self) -> bool {
-        let told = self.told.load(Ordering::Relaxed);
-        if told < self.stages.len() {
-            return told == 0 || self.stages.has_heard(&*self.fabric, told - 1);
+        let notified = self.notified.load(Ordering::Relaxed);
+        if notified < self.stages.len() {
+            return notified == 0 || self.stages.is_notified(&*self.fabric, notified - 1);
         }
-        self.stages.not_heard(&*self.fabric).is_none()
+        self.stages.missing_partner(&*self.fabric).is_none()
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        Some((self.stages.not_heard(&*self.fabric)?, Stage::Left))
+        Some((self.stages.missing_partner(&*self.fabric)?, Stage::Left))
     }
 }
 
@@ -105,8 +105,8 @@ impl FinalizeHook for PlanShutdown {
     }
 
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {
-        let (stages, fabric, told) = (self.stages.clone(), self.fabric.clone(), self.told.clone());
-        Some(Arc::new(ShutdownRound { stages, fabric, told }))
+        let (stages, fabric, notified) = (self.stages.clone(), self.fabric.clone(), self.notified.clone());
+        Some(Arc::new(ShutdownRound { stages, fabric, notified }))
     }
 
     fn finalize(&self, _worker: &Worker) -> Result<()> {

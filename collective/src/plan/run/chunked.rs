@@ -21,7 +21,7 @@ pub struct ChunkShape {
     room: usize,
     /// The numbers of the blocks that it sends, of those that it receives, and the buffer of the latter.
     given: Vec<usize>,
-    gotten: Vec<usize>,
+    received: Vec<usize>,
     result: BufferId,
     /// Number of blocks in the buffer that it sends from, and in the one that it receives into.
     count: [usize; 2],
@@ -46,7 +46,7 @@ impl ChunkShape {
         Some(ChunkShape {
             room,
             given: contract.inputs.iter().flat_map(|span| blocks(span.offset, span.bytes)).collect(),
-            gotten: contract.outputs.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
+            received: contract.outputs.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
             result: result.unwrap_or(DATA),
             count: if result.is_some() { [own, apart] } else { [own, own] },
             combines: matches!(shape.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan),
@@ -55,9 +55,9 @@ impl ChunkShape {
 
     /// Returns the blocks of a member that exchanges blocks of `room` values with others. None: they are empty.
     pub fn exchanged(room: usize, destinations: usize, sources: usize) -> Option<ChunkShape> {
-        let (given, gotten) = ((0..destinations).collect(), (0..sources).collect());
+        let (given, received) = ((0..destinations).collect(), (0..sources).collect());
         let count = [destinations, sources];
-        (room > 0).then_some(ChunkShape { room, given, gotten, result: RESULT, count, combines: false })
+        (room > 0).then_some(ChunkShape { room, given, received, result: RESULT, count, combines: false })
     }
 
     /// Returns the number of blocks into which the program's values are divided.
@@ -306,7 +306,7 @@ impl<T: Pod> ChunkProgress<T> {
     /// Reads a piece out of the plan's buffer.
     fn take(&mut self, pieces: Pieces) -> Result<()> {
         let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
-        for &block in &self.chunks.gotten {
+        for &block in &self.chunks.received {
             let into = &mut self.values[block * pieces.len..][piece.clone()];
             let at = block * room * size_of::<T>();
             self.plan.read(self.chunks.result, at as u64, bytemuck::cast_slice_mut(into))?;

@@ -186,8 +186,8 @@ impl Communicator {
             learn(partner, &own.lengths(partner));
         }
         for &round in own.with.rounds() {
-            let heard = self.swap_words(own, round).map_err(|error| self.step_failed(error, call))?;
-            round.from.iter().for_each(|&from| learn(&partners[from], &heard));
+            let received = self.swap_words(own, round).map_err(|error| self.step_failed(error, call))?;
+            round.from.iter().for_each(|&from| learn(&partners[from], &received));
         }
         Ok(agreed)
     }
@@ -197,8 +197,8 @@ impl Communicator {
         let rank = |partner: &Partner| Rank(partner.member as u32);
         let words = |partner: &Partner| vec![0; 1 + 2 * (partner.gives.len() + partner.gets.len())];
         let lengths = to.map(|to| own.lengths(partner(to)));
-        let mut heard = from.map_or(Vec::new(), |from| words(partner(from)));
-        let into = bytemuck::cast_slice_mut(&mut heard);
+        let mut received = from.map_or(Vec::new(), |from| words(partner(from)));
+        let into = bytemuck::cast_slice_mut(&mut received);
         match (to.map(partner), from.map(partner), &lengths) {
             (Some(to), Some(from), Some(lengths)) => {
                 self.channel.exchange(bytemuck::cast_slice(lengths), rank(to), into, rank(from))?;
@@ -207,7 +207,7 @@ impl Communicator {
             (_, Some(from), _) => self.channel.recv(into, rank(from))?,
             _ => {}
         }
-        Ok(heard)
+        Ok(received)
     }
 }
 

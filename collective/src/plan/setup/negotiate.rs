@@ -212,7 +212,7 @@ struct PlanDraft {
     data: DataPlacement,
     /// The number of its signals, and the initial counters of those of the part.
     signals: u32,
-    stood: Vec<u64>,
+    initial: Vec<u64>,
     counted: Arc<AtomicU64>,
 }
 
@@ -235,7 +235,7 @@ impl PlanDraft {
                 }
             },
         };
-        let stood = (signals..signals + count).map(|signal| worker.count_of_own(signal)).collect();
+        let initial = (signals..signals + count).map(|signal| worker.count_of_own(signal)).collect();
         let base = PlanAddress { block, signals, starts: if has_queues { signals + count } else { 0 } };
         let (own, counted) =
             (PlacedPart::new(worker.rank(), base, part, data), communicator.plan_bytes_counted().clone());
@@ -254,7 +254,7 @@ impl PlanDraft {
             }
             DataPlacement::OfPlan => {}
         }
-        Ok(PlanDraft { own, worker, data, signals: all, stood, counted })
+        Ok(PlanDraft { own, worker, data, signals: all, initial, counted })
     }
 
     /// Compiles the part, now that the addresses of the other parts are known. Error: it cannot be compiled.
@@ -290,7 +290,8 @@ impl PlanDraft {
         };
         let others = plan_state.others(communicator, schedule, part, words, self.data);
         let steps = others.and_then(|others| {
-            let compiler = PlanCompiler { own: &plan_state.own, stood: &self.stood, how, others: &others };
+            let compiler =
+                PlanCompiler { own: &plan_state.own, initial: &self.initial, how, others: &others };
             match kind {
                 PlanKind::Execution(call_data) => {
                     let one = slice::from_ref(schedule);

@@ -1,6 +1,6 @@
 //! B, D: command queues: when commands fire, and the order of their effects.
 
-use crate::exchange::{effort, is_simulated, next, previous, tell_all};
+use crate::exchange::{effort, exchange_all, is_simulated, next, previous};
 use crate::expected_error::misused;
 use crate::wait_until::{Idle, may_be_helped};
 use std::time::Duration;
@@ -173,8 +173,8 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     assert!(queue.cancel(posted).is_err_and(|error| error.to_string().contains("another queue")));
     assert!(other.cancel(posted)?);
     // The owner of the queue cancels a command that another rank posted.
-    let names: Vec<RemoteQueue> = tell_all(job, other.remote())?;
-    let posted: Vec<Posted> = tell_all(job, job.post(names[to.index()], unmet())?)?;
+    let names: Vec<RemoteQueue> = exchange_all(job, other.remote())?;
+    let posted: Vec<Posted> = exchange_all(job, job.post(names[to.index()], unmet())?)?;
     assert!(other.cancel(posted[previous(job).index()])?);
     job.barrier()
 }
@@ -406,7 +406,7 @@ pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
 pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     let (word, done) = (job.alloc::<u64>(1)?, job.signal()?);
     let queue = job.queue(64)?;
-    let queues: Vec<RemoteQueue> = tell_all(job, queue.remote())?;
+    let queues: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
     let (threads, each) = (effort(job, 4, 2), effort(job, 1_000, 5));
     let idles = (0..threads).map(|_| Idle::new(job)).collect::<Result<Vec<_>>>()?;
     let posted = job.threads(threads, |thread| {

@@ -1,7 +1,7 @@
 //! D: commands that fail, that never fire, or that are invalid.
 
 use crate::cases::command_queues::{count, post};
-use crate::exchange::{effort, is_simulated, next, tell_all};
+use crate::exchange::{effort, exchange_all, is_simulated, next};
 use crate::expected_error::misused;
 use crate::wait_until::Idle;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -48,7 +48,7 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     let (word, go, told) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
     let queue = job.queue(4)?;
-    let names: Vec<RemoteQueue> = tell_all(job, queue.remote())?;
+    let names: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
     let idle = Idle::new(job)?;
     for _ in 0..6 {
         post(&queue, &idle, &count(&word, me).when(go.reaches(1)).then(told.on(to).add(1)))?;
@@ -138,7 +138,7 @@ pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
     let mut expected = 0;
     for round in 0..effort(job, 300, 5) {
         let queue = job.queue(64)?;
-        let names: Vec<RemoteQueue> = tell_all(job, queue.remote())?;
+        let names: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
         let mut accepted = 0_u64;
         if me == Rank(0) {
             job.compute(Duration::from_micros(round as u64 % 20));
@@ -156,7 +156,7 @@ pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
                 }
             }
         }
-        expected += tell_all(job, accepted)?.iter().sum::<u64>();
+        expected += exchange_all(job, accepted)?.iter().sum::<u64>();
         if me == Rank(0) {
             ran.wait_at_least(expected)?;
             assert_eq!(ran.value(), expected, "round {round}");

@@ -17,7 +17,7 @@ fn ran_by(failed: Result<()>) -> Rank {
 /// D18: commands that only one rank may run are run by that rank, whichever queue they are in; the
 /// error of a failed one names the rank. Their effects happen at the owner of the queue, and other
 /// commands continue.
-pub fn d18_bound_ones_are_run_by_who_they_are_bound_to(job: &Job) -> Result<()> {
+pub fn d18_commands_bound_to_a_rank_run_there(job: &Job) -> Result<()> {
     let data = job.alloc::<u64>(8)?;
     let (me, from, to) = (job.rank(), job.rank_after(1), job.rank_after(2));
     let signals = (0..5).map(|_| job.signal()).collect::<Result<Vec<Signal<'_>>>>()?;

@@ -1,7 +1,7 @@
 //! G18, the one-sided part: eight threads of each rank make calls at the same time.
 
 use crate::cases::memory_areas::{Areas, KINDS};
-use crate::exchange::{effort, last, next, tell_all};
+use crate::exchange::{effort, exchange_all, last, next};
 use crate::expected_error::told;
 use crate::pattern;
 use crate::random::Random;
@@ -84,7 +84,7 @@ pub fn g18_eight_threads_wait(job: &Job) -> Result<()> {
 /// Eight threads order operations after their own handles while the other threads complete theirs.
 pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64; THREADS])?;
-    let far: GlobalPtr<u64> = tell_all(job, words.pointer())?[next(job).index()];
+    let far: GlobalPtr<u64> = exchange_all(job, words.pointer())?[next(job).index()];
     let (turns, steps) = (effort(job, 100, 3), 10);
     on_threads(job, |thread| {
         let line = job.alloc_local::<u64>(steps + 1)?;

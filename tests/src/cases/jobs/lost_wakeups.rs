@@ -2,7 +2,7 @@
 //! keep their time-outs.
 
 use crate::cases::command_queues::count;
-use crate::exchange::{effort, is_simulated, next, tell_all};
+use crate::exchange::{effort, exchange_all, is_simulated, next};
 use crate::expected_error::{misused, told};
 use crate::pattern;
 use crate::random::Random;
@@ -37,7 +37,7 @@ fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()
 pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
     let (word, turn, idle) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     let queue = job.queue(16)?;
-    let names: Vec<RemoteQueue> = tell_all(job, queue.remote())?;
+    let names: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
     let (owner, poster) = (Rank(0), Rank(1));
     let mut random = Random::seed(u64::from(job.rank().0) + 1);
     for round in 1..=effort(job, 50_000, 10) as u64 {
@@ -174,7 +174,7 @@ pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
 pub fn d13_what_never_fits(job: &Job) -> Result<()> {
     let (word, me) = (job.alloc::<u64>(1)?, job.rank());
     let (one, eight) = (job.queue(1)?, job.queue(8)?);
-    let names: Vec<RemoteQueue> = tell_all(job, one.remote())?;
+    let names: Vec<RemoteQueue> = exchange_all(job, one.remote())?;
     let two_lines = Command::put(word.on(me), &[1_u64, 2, 3, 4]);
     misused(job, one.post(&two_lines), &["has 1 lines", "takes 2"]);
     misused(job, job.post(names[next(job).index()], &two_lines), &["has 1 lines", "takes 2"]);

@@ -1,6 +1,6 @@
 //! A: addresses and bounds of global memory.
 
-use crate::exchange::{next, tell_all};
+use crate::exchange::{exchange_all, next};
 use crate::expected_error::{ended, misused};
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
@@ -20,7 +20,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
         }
         all.extend(own);
     }
-    for others in tell_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
+    for others in exchange_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
     misused(job, job.bootstrap_memory(Rank(job.size() as u32)), &["there is no rank", "(0 to"]);
@@ -73,7 +73,7 @@ pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
     let local = job.alloc_local::<u8>(LEN)?;
     let own = job.register(vec![0_u8; LEN])?;
     let places = [shared.pointer(), local.pointer(), own.pointer()];
-    let told = crate::exchange::tell_all_of(job, &places)?;
+    let told = crate::exchange::exchange_lists(job, &places)?;
     for peer in [next(job), job.rank()] {
         for place in &told[peer.index()] {
             for (offset, len) in [(0, 1), (LEN - 1, 1), (0, LEN)] {

@@ -1,6 +1,6 @@
 //! Protocols 22 and 23: accesses to memory that is being freed or was freed.
 
-use crate::exchange::{effort, is_simulated, next, tell_all, tell_all_of};
+use crate::exchange::{effort, exchange_all, exchange_lists, is_simulated, next};
 use crate::expected_error::{ended, misused};
 use crate::wait_until::Idle;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +20,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     let local = job.alloc_local::<u64>(4)?;
     let own = job.register(vec![1_u64; 4])?;
     let live = job.alloc::<u64>(4)?;
-    let told = tell_all_of(job, &[shared.pointer(), local.pointer(), own.pointer()])?;
+    let told = exchange_lists(job, &[shared.pointer(), local.pointer(), own.pointer()])?;
     for place in told.iter().flatten() {
         job.get_value(*place)?;
     }
@@ -55,7 +55,7 @@ pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
     let freed = job.signal()?;
     for round in 1..=effort(job, 200, 20) as u64 {
         let own = job.register(vec![round; 100])?;
-        let theirs = tell_all(job, own.pointer())?[next(job).index()];
+        let theirs = exchange_all(job, own.pointer())?[next(job).index()];
         assert_eq!(job.get_value(theirs.at(99))?, round);
         job.barrier()?;
         own.unregister();

@@ -1,7 +1,7 @@
 //! A8: transfers whose length does not fit into 32 bits.
 
 use crate::cases::memory_areas::{KINDS, Kind};
-use crate::exchange::tell_all;
+use crate::exchange::exchange_all;
 use std::fs;
 use tasuki::{After, Array, GlobalPtr, Job, Rank, Registered, Result};
 
@@ -20,7 +20,7 @@ pub fn a8_transfers_beyond_32_bits(job: &Job) -> Result<()> {
 fn if_there_is_room(job: &Job, size: usize) -> Result<()> {
     // Both ends of a transfer, and a reserve for the system.
     let wanted = 2 * size as u64 + (3 << 30);
-    let available = tell_all(job, available_bytes())?[0];
+    let available = exchange_all(job, available_bytes())?[0];
     if available >= wanted {
         KINDS.into_iter().try_for_each(|kind| by_each_call(job, size, kind))?;
     } else if job.rank() == MOVER {
@@ -39,7 +39,7 @@ fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
     let local = (owner && kind == Kind::Job).then(|| job.alloc_local::<u8>(size)).transpose()?;
     let own = (owner && kind == Kind::Program).then(|| job.register(vec![0_u8; size])).transpose()?;
     let place = local.as_ref().map(Array::pointer).or(own.as_ref().map(Registered::pointer));
-    let far = tell_all(job, place.unwrap_or(GlobalPtr::NULL))?[OWNER.index()];
+    let far = exchange_all(job, place.unwrap_or(GlobalPtr::NULL))?[OWNER.index()];
     let seen = |seed: u8, what: &str| -> Result<()> {
         job.barrier()?;
         if owner {

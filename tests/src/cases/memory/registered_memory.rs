@@ -1,6 +1,6 @@
 //! Registered memory, which peers access by a kernel copy or by a request to the owner.
 
-use crate::exchange::{effort, next, previous, tell_all};
+use crate::exchange::{effort, exchange_all, next, previous};
 use crate::pattern;
 use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result, Slot};
 
@@ -12,7 +12,7 @@ const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072
 pub fn puts_and_gets_of_every_size(job: &Job) -> Result<()> {
     for (round, &size) in SIZES.iter().enumerate() {
         let mine = job.register(vec![pattern::GUARD; size + 100])?;
-        let theirs = tell_all(job, mine.pointer())?[next(job).index()];
+        let theirs = exchange_all(job, mine.pointer())?[next(job).index()];
         let round = round as u64 + u64::from(job.rank().0) * 100;
         job.put(theirs.at(50), &pattern::bytes(round, size))?;
         let mut back = vec![0; size];
@@ -35,7 +35,7 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
     let owner = Rank(0);
     for round in 0..effort(job, 10, 2) as u64 {
         let mine = job.register(vec![0_u8; LEN * EACH * job.size()])?;
-        let target = tell_all(job, mine.pointer())?[owner.index()];
+        let target = exchange_all(job, mine.pointer())?[owner.index()];
         let place = |index: usize| target.at((job.rank().index() * EACH + index) * LEN);
         let seed = |rank: u64, index: usize| round * 3 + rank * 1000 + index as u64;
         let me = u64::from(job.rank().0);
@@ -60,7 +60,7 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
 /// Bytes that were put are there when their signal is visible, also if the put is a request.
 pub fn signals_follow_their_bytes(job: &Job) -> Result<()> {
     let mine = job.register(vec![0_u8; 200_000])?;
-    let theirs = tell_all(job, mine.pointer())?[next(job).index()];
+    let theirs = exchange_all(job, mine.pointer())?[next(job).index()];
     let (arrived, taken) = (job.signal()?, job.signal()?);
     for round in 1..=effort(job, 60, 5) as u64 {
         let size = [10, 65_536, 200_000][round as usize % 3];

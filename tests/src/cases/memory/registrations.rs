@@ -5,7 +5,7 @@
 //! range.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
-use crate::exchange::{effort, next, previous, tell_all, tell_all_of};
+use crate::exchange::{effort, exchange_all, exchange_lists, next, previous};
 use crate::expected_error::{misused, told};
 use tasuki::{Blame, Error, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
 
@@ -37,7 +37,7 @@ pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
     let raw: [RawRegistration; 2] = unsafe { [job.register_raw(start, 512)?, job.register_raw(start, 512)?] };
     let own = [raw[0].address(), raw[1].address()];
     assert_ne!(own[0], own[1]);
-    let peer = tell_all_of(job, &own)?[next(job).index()].clone();
+    let peer = exchange_lists(job, &own)?[next(job).index()].clone();
     let views: Vec<GlobalPtr<u64>> = peer.into_iter().map(GlobalPtr::new).collect();
     let me = u64::from(job.rank().0);
     job.put(views[0].at(3), &[me + 10])?;
@@ -96,7 +96,7 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     }
     let own: Vec<_> = regions.iter().flatten().map(Registered::pointer).collect();
     let peer = next(job);
-    let theirs = tell_all_of(job, &own)?[peer.index()].clone();
+    let theirs = exchange_lists(job, &own)?[peer.index()].clone();
     let value = |index: usize| (u64::from(peer.0) << 32) + index as u64;
     for (index, &at) in theirs.iter().enumerate() {
         assert_eq!(job.get_value(at)?, value(index), "region {index} before");
@@ -111,7 +111,7 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     let again = again?;
     let fresh: Vec<_> = again.iter().map(Registered::pointer).collect();
     assert!(fresh.iter().all(|at| !own.contains(at)), "an address was given twice");
-    let fresh = tell_all_of(job, &fresh)?[peer.index()].clone();
+    let fresh = exchange_lists(job, &fresh)?[peer.index()].clone();
     for (index, &at) in theirs.iter().enumerate() {
         if index % 3 == 0 {
             misused(job, job.get_value(at), &["was freed", "hint:"]);
@@ -145,7 +145,7 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
             registered_once(job, large).map_err(|error| error.note(format!("in round {round} of 1 MiB")))?;
     }
     let live = job.register(large)?;
-    let theirs = tell_all(job, live.pointer())?[next(job).index()];
+    let theirs = exchange_all(job, live.pointer())?[next(job).index()];
     assert_eq!(job.get_value(theirs.at((1 << 20) - 1))?, 7);
     job.barrier()
 }

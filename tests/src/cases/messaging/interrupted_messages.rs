@@ -107,7 +107,7 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
 
 /// G6: messages of a rank that leaves, from its send buffer and from dropped send requests, are
 /// received by receives of any slot and of their own slot. After the last one, a receive fails.
-pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
+pub fn g6_messages_of_a_rank_that_left_are_received(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(10_000, Some(Duration::ZERO))?;

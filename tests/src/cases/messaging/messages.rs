@@ -107,7 +107,7 @@ pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
 }
 
 /// G3, G4, G5: a send that waits too long is buffered, with the bytes that it had then.
-pub fn g3_the_spool_takes_what_waits(job: &Job) -> Result<()> {
+pub fn g3_the_send_buffer_holds_unreceived_messages(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(100_000, Some(Duration::ZERO))?;
@@ -436,7 +436,7 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
 
 /// G16: messages that were sent to withdrawn receives and that nobody receives do not keep ranks
 /// from leaving.
-pub fn g16_owing_each_other_they_leave(job: &Job) -> Result<()> {
+pub fn g16_messages_to_withdrawn_receives_let_ranks_leave(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
     let into = vec![0_u8; 20_000];
     forget(world.irecv(into.clone(), peer, Slot(1))?);

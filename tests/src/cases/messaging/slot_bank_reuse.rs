@@ -335,7 +335,7 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
 
 /// A message met a receive that was dropped, and the receiver has closed the bank of its slot
 /// since. A receive of any slot still finds the message.
-pub fn p20_any_finds_what_lies_in_a_closed_page(job: &Job) -> Result<()> {
+pub fn p20_any_finds_messages_in_a_closed_bank(job: &Job) -> Result<()> {
     let world = job.world();
     for slot in [3, 70, 700, 70] {
         if job.rank() == 1 {

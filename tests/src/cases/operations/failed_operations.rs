@@ -45,7 +45,7 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
 
 /// The first call that completes a handle returns the first failure up to that handle, once. The
 /// job continues.
-pub fn b11_told_once_by_complete(job: &Job) -> Result<()> {
+pub fn b11_a_failure_is_reported_once_by_complete(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     let memory = job.alloc::<u64>(4)?;
     gate.held(job, |gate| {
@@ -97,7 +97,7 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
 
 /// A failure that a call has returned still keeps its successors from starting, whatever else is
 /// under way.
-pub fn b11_a_failure_that_was_told_stays_one(job: &Job) -> Result<()> {
+pub fn b11_a_reported_failure_still_stops_successors(job: &Job) -> Result<()> {
     let memory = job.alloc::<u64>(4)?;
     for busy in [false, true] {
         let (first, second) = (Gate::new(job)?, Gate::new(job)?);

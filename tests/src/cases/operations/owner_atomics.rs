@@ -3,7 +3,7 @@
 //! Unsafe: words of an array are used as atomics through its pointer, and only the fabric
 //! accesses them otherwise; a registered word is an atomic that outlives its registration.
 
-use crate::exchange::{effort, tell_all};
+use crate::exchange::{effort, exchange_all};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
@@ -19,7 +19,7 @@ pub fn c8_owner_and_remote_atomics_agree(job: &Job) -> Result<()> {
     // SAFETY: the words are atomics, which outlive the registration.
     let raw = unsafe { job.register_raw(private.as_ptr().cast_mut().cast(), 16)? };
     let owner = Rank(0);
-    let far: GlobalPtr<u64> = GlobalPtr::new(tell_all(job, raw.address())?[owner.index()]);
+    let far: GlobalPtr<u64> = GlobalPtr::new(exchange_all(job, raw.address())?[owner.index()]);
     let (each, slow) = (effort(job, 30_000, 100) as u64, effort(job, 500, 50) as u64);
     job.barrier()?;
     if job.rank() == owner {

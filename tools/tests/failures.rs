@@ -21,7 +21,7 @@ fn of_ranks(ended: &Ended) -> Vec<&str> {
 const WAYS: [&[&str]; 3] = [&[], &["--threads"], &["--fabric", "sim"]];
 
 #[test]
-fn an_error_of_the_program_is_told_once_with_its_rank() {
+fn an_error_of_the_program_is_printed_once_with_its_rank() {
     for options in WAYS {
         let ended = fails(options, "error", 1);
         assert_eq!(ended.err.matches("no bread").count(), 1, "{options:?}: {}", ended.err);
@@ -31,7 +31,7 @@ fn an_error_of_the_program_is_told_once_with_its_rank() {
 }
 
 #[test]
-fn an_error_of_a_call_is_told_once_with_its_rank_and_a_hint() {
+fn an_error_of_a_call_is_printed_once_with_its_rank_and_a_hint() {
     for options in WAYS {
         let ended = fails(options, "call", 1);
         let first = "error: rank 1: atomic load(null, 8 bytes): the global address is null\n  hint: take addresses from ";
@@ -42,7 +42,7 @@ fn an_error_of_a_call_is_told_once_with_its_rank_and_a_hint() {
 }
 
 #[test]
-fn a_panic_is_told_once_with_its_rank() {
+fn a_panic_is_printed_once_with_its_rank() {
     for options in WAYS {
         let ended = fails(options, "panic", 1);
         assert_eq!(ended.err.matches("no bread").count(), 1, "{options:?}: {}", ended.err);
@@ -53,10 +53,21 @@ fn a_panic_is_told_once_with_its_rank() {
     assert!(ended.err.starts_with("error: rank 1 panicked:\n"), "{}", ended.err);
 }
 
+/// The simulator ends all ranks of a deadlock. Only the report of the whole run is printed, and none of its ranks'.
+#[test]
+fn a_simulated_deadlock_is_reported_once_with_all_waits() {
+    let ended = fails(&["--fabric", "sim"], "wait", 1);
+    assert!(ended.err.starts_with("error: deadlock: 3 ranks wait"), "{}", ended.err);
+    assert_eq!(of_ranks(&ended).len(), 1, "{}", ended.err);
+    for wait in ["rank 0 waits in barrier", "rank 1 waits in wait(signal", "rank 2 waits in barrier"] {
+        assert_eq!(ended.err.matches(wait).count(), 1, "{wait}: {}", ended.err);
+    }
+}
+
 /// Only the launcher can report these failures, and it reports them in full; the errors of other
 /// ranks only follow.
 #[test]
-fn a_process_that_ends_is_told_by_the_launcher_alone() {
+fn a_process_that_ends_is_reported_by_the_launcher_alone() {
     for (way, code, how) in
         [("exit", 3, "exit code 3"), ("abort", 134, "signal 6, SIGABRT"), ("kill", 137, "signal 9, SIGKILL")]
     {
@@ -68,7 +79,7 @@ fn a_process_that_ends_is_told_by_the_launcher_alone() {
 }
 
 #[test]
-fn two_ranks_that_fail_at_once_tell_one_error_each() {
+fn two_ranks_that_fail_at_once_print_one_error_each() {
     let ended = fails(&[], "both", 1);
     let mut said = of_ranks(&ended);
     said.sort_unstable();

@@ -269,7 +269,10 @@ impl fmt::Display for Cause {
             NullAddress => write!(f, "the global address is null"),
             NoSuchRank { rank, size } => {
                 let above = if *rank == Rank::MAX { " or above" } else { "" };
-                write!(f, "there is no rank {rank}{above}: there are {size} (0 to {})", size - 1)
+                match size {
+                    1 => write!(f, "there is no rank {rank}{above}: the only rank is 0"),
+                    _ => write!(f, "there is no rank {rank}{above}: the ranks are 0 to {}", size - 1),
+                }
             }
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))

@@ -366,7 +366,7 @@ impl NodeState {
     pub const JUST_NOW: u64 = u64::MAX;
 
     /// How a rank died that ended the process that it shares with other ranks.
-    pub const EXITED: &str = "its program ended the process of all ranks (exit)";
+    pub const EXITED: &str = "its program called exit, which ended all ranks of the process";
 
     /// Declares that `rank` died, and wakes all ranks. Returns false if a death was declared
     /// before: the first one counts.

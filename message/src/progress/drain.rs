@@ -38,7 +38,7 @@ pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {
 
 /// Waits until all unfinished sends are done or cannot complete.
 pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()> {
-    let call = || "leave(): sends that were not received".to_string();
+    let call = || "leave()".to_string();
     let unfinished = Arc::new(UnfinishedSends { queue: progress.queue.clone(), peer: Mutex::default() });
     let mut receivers = first_banks(&progress.first_detached());
     loop {

@@ -28,13 +28,13 @@ impl Reporter {
     /// Prints an error, unless another place reports it. This happens before the other ranks learn of the failure, so
     /// that the rank's own text is on its way when the launcher learns of the death.
     fn report(self, error: Error, node_state: &NodeState) -> Error {
-        let another_died = || node_state.death().is_some_and(|death| error.rank() != Some(death.rank));
+        // Whoever has declared a rank dead reports why: that rank itself, before it did so, or the launcher or the
+        // simulator. A rank that failed by itself is declared dead after this.
+        let is_reported = || is_consequence(error.cause()) && node_state.death().is_some();
         match self {
             Reporter::Caller => error,
-            Reporter::FirstRank if is_consequence(error.cause()) && another_died() => error,
-            Reporter::RankOrLauncher if is_consequence(error.cause()) && another_died() => {
-                error.mark_printed()
-            }
+            Reporter::FirstRank if is_reported() => error,
+            Reporter::RankOrLauncher if is_reported() => error.mark_printed(),
             _ => print(error),
         }
     }

@@ -1,8 +1,8 @@
 //! Ranks one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
 //!
 //! `ranks_that_fail WAY` says what rank 1 does: it returns an error of its own (`error`), returns the error
-//! of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), or leaves
-//! without meeting the others (`leave`). With `both`, rank 2 returns an error, too.
+//! of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), leaves
+//! without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an error, too.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;
@@ -34,6 +34,7 @@ fn fail(job: &Job, way: &str) -> Result<()> {
         "abort" => std::process::abort(),
         "kill" => Ok(raise(Signal::SIGKILL).map_err(Error::program)?),
         "leave" => Ok(()),
+        "wait" => job.signal()?.wait_at_least(1),
         other => panic!("there is no way {other}"),
     }
 }

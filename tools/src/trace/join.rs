@@ -60,7 +60,7 @@ fn remarks(found: &rank_files::Found) -> Vec<String> {
     if !found.missing.is_empty() {
         let who = names(&found.missing);
         remarks.push(format!(
-            "nothing of {who} is in the trace: no rank of Tasuki, killed, or no time to write"
+            "the trace has no events of {who}: the program does not use Tasuki, was killed, or had no time to write"
         ));
     }
     let lost: u64 = found.parts.iter().map(|part| part.lost).sum();
@@ -104,7 +104,7 @@ mod tests {
         fs::write(part_file(&file, Rank(1)), "of yesterday").unwrap();
         let trace = Trace::begin(&file, 2).unwrap();
         assert!(!part_file(&file, Rank(1)).exists());
-        assert!(trace.join().unwrap()[0].starts_with("nothing of ranks 0, 1"));
+        assert!(trace.join().unwrap()[0].starts_with("the trace has no events of ranks 0, 1"));
         assert!(serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&file).unwrap()).is_ok());
     }
 }

@@ -23,7 +23,11 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     for others in exchange_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
-    misused(job, job.bootstrap_memory(Rank(job.size() as u32)), &["there is no rank", "(0 to"]);
+    misused(
+        job,
+        job.bootstrap_memory(Rank(job.size() as u32)),
+        &[&format!("there is no rank {}: ", job.size())],
+    );
     Ok(())
 }
 

@@ -56,7 +56,10 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let size = job.size() as u32;
     for rank in [size, size + 1, 1000, (1 << 24) - 1].map(Rank) {
-        let texts = ["there is no rank", &format!("(0 to {})", size - 1)];
+        let texts = [
+            "there is no rank",
+            &if size == 1 { "the only rank is 0".into() } else { format!("the ranks are 0 to {}", size - 1) },
+        ];
         all_calls_refuse(job, good.on(rank), &good, &texts)?;
         misused(job, job.raise(signal.on(rank), 1), &texts);
         misused(job, job.bootstrap_memory(rank), &texts);

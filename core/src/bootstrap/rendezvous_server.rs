@@ -428,3 +428,29 @@ impl RendezvousServer {
 fn is_full(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(TOO_MANY_IN_FLIGHT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sources that are ready, without a wait.
+    fn ready(server: &RendezvousServer) -> Vec<ServerSource> {
+        let mut set = PollSet::default();
+        server.watch(&mut set, |source| source);
+        set.wait(Some(Instant::now()))
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "opens sockets and memory files")]
+    fn a_pause_of_accepting_hides_the_listener_and_has_a_deadline() {
+        let mut server = RendezvousServer::open("tasuki-test-", Expected::Ranks(1), None, 1).unwrap();
+        let _connects = socket::connect(&server.address.socket).unwrap();
+        assert_eq!((ready(&server), server.deadline()), (vec![ServerSource::Listener], None));
+        let later = Instant::now() + Duration::from_secs(3600);
+        server.accept_again = Some(later);
+        assert_eq!(ready(&server), [], "a poll would return at once, again and again");
+        assert_eq!(server.deadline(), Some(later), "nothing else wakes the server");
+        server.accept_again = Some(Instant::now());
+        assert_eq!((ready(&server), server.deadline()), (vec![ServerSource::Listener], None));
+    }
+}

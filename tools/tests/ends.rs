@@ -382,10 +382,10 @@ fn ending(args: &[&str], what: &str) -> launcher::Ended {
 fn a_rank_that_ends_the_process_of_all_is_named() {
     for args in [&["--threads"][..], &["--fabric", "sim"]] {
         let ended = ending(args, "exit").expect(1);
-        let said = "rank 1 died: its program ended the process of all ranks (exit) (exit code 0 before ranks 0, 1 left";
+        let said = "rank 1 died: its program called exit, which ended all ranks of the process (exit code 0 before ranks 0, 1 left";
         assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
         let ended = ending(args, "exit_1").expect(1);
-        let said = "rank 1 died: its program ended the process of all ranks (exit) (exit code 1)";
+        let said = "rank 1 died: its program called exit, which ended all ranks of the process (exit code 1)";
         assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
         let ended = ending(args, "exit_from_a_thread").expect(1);
         let said = "the process of ranks 0, 1 died: exit code 0 before ranks 0, 1 left the job";

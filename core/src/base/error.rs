@@ -510,8 +510,8 @@ mod tests {
         let misaligned = Error::new(Cause::Misaligned { address: 1 << 40 | 4, align: 8 }).to_string();
         assert!(misaligned.starts_with("1:0x4 is not a multiple of 8\n  hint: "), "{misaligned}");
         let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();
-        assert!(rank(Rank(4)).starts_with("there is no rank 4: there are 4 (0 to 3)\n  hint: "));
-        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: there are 4 (0 to 3)\n"));
+        assert!(rank(Rank(4)).starts_with("there is no rank 4: the ranks are 0 to 3\n  hint: "));
+        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: the ranks are 0 to 3\n"));
     }
 
     #[test]

@@ -122,23 +122,21 @@ impl Linker {
             EventKind::Fired(place, in_flight, brief) => {
                 self.take_fired(rank, event, place, in_flight, brief)
             }
-            EventKind::Ran(in_flight) => {
+            EventKind::Ran(id) => {
                 let span = self.span(rank, event, Kind::Run, String::new());
-                self.in_flight(in_flight).ran = Some(span);
+                self.in_flight(id).ran = Some(span);
             }
-            EventKind::Began(in_flight) => self.in_flight(in_flight).began = Some((rank, event.begin_ns)),
-            EventKind::Ended(in_flight) => {
-                self.in_flight(in_flight).ended = Some((event.end_ns, event.failed))
-            }
-            EventKind::Shared(in_flight, chunk) => {
+            EventKind::Began(id) => self.in_flight(id).began = Some((rank, event.begin_ns)),
+            EventKind::Ended(id) => self.in_flight(id).ended = Some((event.end_ns, event.failed)),
+            EventKind::Shared(id, chunk) => {
                 let span = self.span(rank, event, Kind::Share, "part");
                 self.fact(span, "part", chunk);
-                self.in_flight(in_flight).shared.push(span);
+                self.in_flight(id).shared.push(span);
             }
-            EventKind::Retired(in_flight) => {
+            EventKind::Retired(id) => {
                 let span = self.span(rank, event, Kind::Effect, String::new());
-                self.in_flight(in_flight).retired = Some(span);
-                self.last.insert((event.thread, in_flight.queue), span);
+                self.in_flight(id).retired = Some(span);
+                self.last.insert((event.thread, id.queue), span);
             }
             EventKind::Effect(queue, signal, amount, value) => {
                 if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {

@@ -24,7 +24,7 @@ fn seeds(name: &str) -> u64 {
         "d19_calls_fire_in_queues",
         "d19_calls_keep_their_order",
         "d19_eight_threads_ask",
-        "d19_failures_are_told",
+        "d19_failures_are_reported",
         "d19_follow_ups_do_not_lock_up",
         "d19_full_at_the_poster",
         "d1_bytes_are_there_when_the_signal_is_seen",

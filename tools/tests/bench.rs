@@ -37,7 +37,7 @@ fn the_list_names_every_case_in_100_columns() {
 }
 
 #[test]
-fn misuse_is_told_with_the_nearest_right_word() {
+fn misuse_is_reported_with_the_nearest_right_word() {
     for (args, right) in [
         (&["put_naer"][..], "put_near"),
         (&["bandwidth"][..], "bandwidth_put"),
@@ -60,7 +60,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_file_that_cannot_be_written_is_reported_before_anything_is_measured() {
     for file in ["/dev/full", "/nowhere/figures.json"] {
         let ended = bench(&["memory", "--json", file]).expect(2);
         assert!(ended.err.contains(file) && ended.err.contains("cannot be written"), "{}", ended.err);
@@ -189,7 +189,7 @@ fn processes_with_parts_of_their_own_take_their_figures() {
         ("single_driver", "3", 4),
     ] {
         let said = play(ranks, &json!({ "Group": plan(&[case], &[8], &file) }));
-        let told = said.iter().filter(|event| event["figure"]["key"]["case"] == case);
-        assert_eq!(told.count(), figures, "{case}: {said:?}");
+        let events = said.iter().filter(|event| event["figure"]["key"]["case"] == case);
+        assert_eq!(events.count(), figures, "{case}: {said:?}");
     }
 }

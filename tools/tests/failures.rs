@@ -90,8 +90,8 @@ fn a_process_that_ends_is_reported_by_the_launcher_alone() {
         [("exit", 3, "exit code 3"), ("abort", 134, "signal 6, SIGABRT"), ("kill", 137, "signal 9, SIGKILL")]
     {
         let ended = fails(&[], way, code);
-        let told = format!("tasuki: rank 1 died: {how}");
-        assert!(ended.messages()[0].starts_with(&told), "{way}: {}", ended.err);
+        let expected = format!("tasuki: rank 1 died: {how}");
+        assert!(ended.messages()[0].starts_with(&expected), "{way}: {}", ended.err);
         assert!(of_ranks(&ended).is_empty(), "{way}: {}", ended.err);
     }
 }

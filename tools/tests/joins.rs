@@ -61,8 +61,8 @@ fn processor_time(pid: u32) -> u64 {
 fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     const LIMIT: usize = 300;
     let folder = tempfile::tempdir().expect("a folder");
-    let told = folder.path().join("told");
-    let steps = format!("join say:ready until:{} leave", told.display());
+    let go = folder.path().join("go");
+    let steps = format!("join say:ready until:{} leave", go.display());
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {LIMIT}; exec {TASUKI} run -n 1 {} {steps}", rank_program())]);
     let mut running = Running::start(command);
@@ -70,7 +70,7 @@ fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     let socket = socket_of(&mut running);
     let connections: Vec<_> =
         (0..LIMIT).map(|_| tasuki_core::os::socket::connect(&socket).expect("a place to wait")).collect();
-    running.until("told", |running| running.err().contains("cannot be accepted: Too many open files"));
+    running.until("reported", |running| running.err().contains("cannot be accepted: Too many open files"));
     let launcher = running.pid();
     let before = processor_time(launcher);
     std::thread::sleep(std::time::Duration::from_secs(3));
@@ -79,7 +79,7 @@ fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     drop(connections);
     let job = format!("job {}:", socket.rsplit('-').next().expect("its name"));
     running.until("shown", |_| ps(&[]).contains(&job));
-    std::fs::write(&told, "").expect("a file");
+    std::fs::write(&go, "").expect("a file");
     let ended = running.wait().expect(0);
     assert_eq!(ended.messages().len(), 1, "it is said once: {}", ended.err);
 }
@@ -199,7 +199,7 @@ fn another_user_cannot_join_or_read() {
 }
 
 #[test]
-fn threads_are_one_process_that_is_told_so() {
+fn ranks_as_threads_are_one_process_with_their_number_in_its_environment() {
     let script = "echo $TASUKI_THREADS $TASUKI_RANK $TASUKI_FABRIC $TASUKI_SEED.";
     let ended = Running::start(tasuki_run(&["-n", "3", "--threads", "sh", "-c", script])).wait().expect(0);
     assert_eq!(ended.out, "3 .\n");

@@ -313,7 +313,7 @@ fn what_would_work_is_named_where_an_algorithm_is_refused() {
 }
 
 #[test]
-fn misuse_is_told_with_the_nearest() {
+fn misuse_is_reported_with_the_nearest() {
     assert!(misuse(&["bcats", "--ranks", "4"]).contains("did you mean 'bcast'?"));
     assert!(misuse(&["nothing", "--ranks", "4"]).contains("there are barrier, bcast"));
     assert!(misuse(&["bcast"]).contains("--ranks"));

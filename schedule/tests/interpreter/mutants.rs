@@ -285,7 +285,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         plan.count_anew();
         Some(())
     }),
-    ("a step moves twice, and tells once", |plan, random| {
+    ("a step moves twice, and signals once", |plan, random| {
         let (rank, number) = any(plan, random, |step| step.act.moves().is_some())?;
         let again = Step { then: vec![], ..plan.parts[rank].steps[number].clone() };
         plan.parts[rank].steps.insert(number, again);

@@ -133,7 +133,7 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> St
         if let Some((other, _)) = least(&ChoiceWanted { shape: &shape, ..*wanted }) {
             return format!(
                 "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
-                 among {fewer}, --algorithm {} would do",
+                 {fewer} ranks fit with --algorithm {}",
                 name(other)
             );
         }
@@ -279,7 +279,10 @@ mod tests {
     fn what_memory_has_no_room_for_is_refused_before_it_starts() {
         let scan = choose(CollectiveKind::Scan, 1_000_000, None, GIB).unwrap_err();
         assert!(scan.contains("of memory, and 1 GiB are available"), "{scan}");
-        assert!(scan.contains("give fewer ranks: among ") && scan.contains("--algorithm doubling"), "{scan}");
+        assert!(
+            scan.contains("give fewer ranks: ") && scan.contains(" ranks fit with --algorithm doubling"),
+            "{scan}"
+        );
         assert!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), GIB / 2).is_err());
         assert_eq!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), 2 * GIB).unwrap(), "binary");
     }

@@ -407,6 +407,11 @@ fn forked_children_that_return_from_the_program_end_and_disturb_nothing() {
         for what in ["fork_returns", "fork_fails", "fork_panics"] {
             let ended = ending(way, what);
             assert_eq!(ended.status.code(), Some(0), "{way:?} {what}: {ended:?}");
+            let is_process = !way.contains(&"--threads") && !way.contains(&"sim");
+            if is_process && what != "fork_returns" {
+                assert!(ended.err.contains("error: a forked child of rank 0"), "{way:?} {what}: {ended:?}");
+                assert!(!ended.err.contains("error: rank"), "{way:?} {what}: {ended:?}");
+            }
         }
     }
 }

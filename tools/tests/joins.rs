@@ -112,6 +112,13 @@ fn a_copy_that_something_else_started_several_times_is_no_job_of_one() {
             "{said}"
         );
     }
+    // A launcher that speaks PMI-1, but the variable that names its connection got lost.
+    let mut command = Command::new(conformance_program());
+    command.arg("zero_counts_move_nothing").env("PMI_RANK", "1").env("PMI_SIZE", "2").env_remove("PMI_FD");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("a job of one rank") && said.contains("PMI_SIZE=2"), "{said}");
     // The launcher's ranks are a job of their own, whatever started the launcher.
     let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
     command.env("PMIX_RANK", "1").env("SLURM_PROCID", "1");

@@ -175,6 +175,33 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
     assert!(out.contains("data 24 B") && out.contains("data[8..24]"), "{out}");
 }
 
+/// A job's ranks may run another form inline in their calls. `plan show` names it and what helpers run; the others take
+/// the form for a network, and say so.
+#[test]
+fn without_an_algorithm_what_is_exported_is_what_is_simulated() {
+    let args = ["bcast", "--ranks", "5", "--bytes", "100"];
+    let exported = plan(&[&["export"], &args[..], &["--format", "json"]].concat()).expect(0);
+    let file: Value = serde_json::from_str(&exported.out).expect("JSON");
+    let name = file["name"].as_str().expect("a name");
+    assert!(
+        exported.err.contains(&format!("note: {name} is what plans take on a network")),
+        "{}",
+        exported.err
+    );
+    assert!(exported.err.contains("--algorithm takes others"), "{}", exported.err);
+    let mut command = Command::new(TASUKI);
+    command.arg("sim").args(args);
+    let simulated = Running::start(command).wait().expect(0).out;
+    assert!(simulated.contains(&format!("{name}: what plans take on a network")), "{simulated}");
+    if std::thread::available_parallelism().map_or(1, usize::from) <= 5 {
+        for said in [&exported.err, &simulated] {
+            assert!(said.contains("a job here would run copy-in-copy-out"), "{said}");
+        }
+    }
+    let named = plan(&[&["export"], &args[..], &["--algorithm", "binary", "--format", "json"]].concat());
+    assert_eq!(named.expect(0).err, "");
+}
+
 #[test]
 fn all_that_fit_are_proven() {
     let out = plan(&["check", "bcast", "--ranks", "33", "--bytes", "1000"]).expect(0).out;
@@ -473,7 +500,8 @@ fn rank_signal(file: &mut Value, rank: usize, signal: usize, per_start: u64) {
 fn plans_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.svg");
-    plan(&["draw", "bcast", "--ranks", "8", "--bytes", "8192", "-o", text(&path)]).expect(0);
+    let args = ["draw", "bcast", "--ranks", "8", "--bytes", "8192", "--algorithm", "binary"];
+    plan(&[&args[..], &["-o", text(&path)]].concat()).expect(0);
     let svg = fs::read_to_string(&path).unwrap();
     for word in ["<svg", "bcast by binary among 8 ranks", "rank 7", "8 KiB", "copies bytes", "rounds"] {
         assert!(svg.contains(word), "{word}");

@@ -7,7 +7,7 @@ use crate::random::Random;
 pub(crate) type Mutation = (&'static str, fn(&mut Plan, &mut Random) -> Option<()>);
 
 /// The trigger that is met when the rank has started.
-const START: When = When { signal: 0, count: 1, lag: 0 };
+pub(crate) const START: When = When { signal: 0, count: 1, lag: 0 };
 
 pub(crate) const MUTATIONS: &[Mutation] = &[
     ("one trigger that lags is the own start", |plan, random| {

@@ -3,6 +3,7 @@
 //! fitting algorithms is quick, the reason also names the fastest.
 
 use super::units;
+use crate::algorithm_choices::{NetworkChoice, on_network};
 use crate::arguments::operation_names;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
@@ -59,17 +60,18 @@ impl Choice {
             return Choice::of(algorithm, needs(algorithm, wanted), wanted, "as asked for".into());
         }
         let fitting = fitting(wanted);
-        let chosen = Algorithm::choose(shape);
+        let NetworkChoice { algorithm: chosen, here } = on_network(shape)?;
+        let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
         let is_chosen = |one: &Algorithm| one.name == chosen.name;
         let of_chosen = fitting.iter().find(|(algorithm, _)| is_chosen(algorithm));
         if let Some((_, needs)) = of_chosen.filter(|(_, needs)| needs.commands <= CHOSEN_COMMANDS) {
             let quickest = quickest(wanted, &fitting).filter(|(one, _)| !is_chosen(one));
             let reason = match (fitting.len(), quickest) {
                 (1, _) => "the only one that fits".into(),
-                (_, None) => "what plans take".into(),
+                (_, None) => format!("what plans take on a network{here}"),
                 (_, Some((one, time))) => {
                     format!(
-                        "what plans take; {}, the quickest here, takes {time}",
+                        "what plans take on a network{here}; {}, the quickest of all, takes {time}",
                         operation_names::typed(one.name)
                     )
                 }

@@ -60,6 +60,10 @@ impl CallWord {
         CallWord::new(what as u64, root.index(), values)
     }
 
+    pub(crate) fn from_bits(bits: u64) -> CallWord {
+        CallWord(bits & !(1 << 63))
+    }
+
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -70,7 +74,7 @@ impl CallWord {
     }
 
     /// Returns the text of the call on the communicator of that name; None if the word holds no operation.
-    fn text(self, communicator: &str) -> Option<String> {
+    pub(crate) fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let code = self.code();
         if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {

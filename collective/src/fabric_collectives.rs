@@ -8,21 +8,21 @@
 //! when it is complete, all buffers are free again. So a broadcast takes one network latency, unless the root comes
 //! before the others have read the previous one.
 //!
-//! Nothing here detects members that do not come: [`call_notices`](crate::mismatch::call_notices) does.
+//! Nothing here detects members that do not come: [`call_notices`](crate::failure::call_notices) does.
 
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
-use crate::mismatch::call_log::LoggedCall;
-use crate::mismatch::call_notices::{CallNotices, LINES};
+use crate::failure::call_notices::{CallNotices, LINES};
+use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::Worker;
+use tasuki_core::engine::{Worker, set_wait_probe};
 use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, certainly_reached};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
-use tasuki_message::SHORT_MAX;
 
 /// Most bytes of a member's buffer.
 const PLACE_MAX: u64 = 64 << 10;
@@ -43,7 +43,7 @@ struct FabricAddresses {
     found_room: u64,
 }
 
-const _: () = assert!(size_of::<FabricAddresses>() <= SHORT_MAX);
+const _: () = assert!(size_of::<FabricAddresses>() <= ONE_LINE_MAX);
 
 /// The header before the bytes of a broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
@@ -82,7 +82,6 @@ pub(crate) struct FabricCall<'c> {
     fabric_collectives: &'c FabricCollectives,
     communicator: &'c Communicator,
     call: &'c dyn Fn() -> String,
-    _logged: Option<LoggedCall>,
 }
 
 impl FabricMemory {
@@ -137,10 +136,11 @@ impl FabricAddresses {
 }
 
 impl FabricCollectives {
-    /// Records a call, which lasts until the result is dropped.
+    /// Records a call that begins, and selects the probe for its waits.
     #[inline]
-    pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
-        self.call_notices.note(kind, self.wait_probe)
+    pub(crate) fn note(&self, call: CallSignature) {
+        self.call_notices.note(call);
+        set_wait_probe(self.wait_probe);
     }
 
     fn new(
@@ -165,8 +165,13 @@ impl FabricCollectives {
             (GlobalAddress::new(ranks[next], signal_offset(number)), words[next].initial[at])
         };
         let lines = [part.word.lines, part.word.lines + 1];
-        let call_notices =
-            Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
+        let call_notices = Arc::new(CallNotices::new(
+            &worker,
+            Arc::downgrade(communicator.monitor()),
+            (me, ranks.clone()),
+            lines,
+            [line(0), line(1)],
+        )?);
         fabric.open_group(&FabricGroup { key, members: &group_members, me, bytes: part.bytes })?;
         let wait_probe = worker.add_wait_probe(call_notices.clone());
         let [received, broadcasts] = Default::default();
@@ -317,24 +322,20 @@ impl Communicator {
         kind: &CallKind,
         call: &'c dyn Fn() -> String,
     ) -> Result<Option<FabricCall<'c>>> {
-        let (fabric_collectives, noted) = match self.fabric_collectives.get() {
-            Some(fabric_collectives) => (fabric_collectives.as_ref(), None),
+        let fabric_collectives = match self.fabric_collectives.get() {
+            Some(fabric_collectives) => fabric_collectives.as_ref(),
             None => {
-                let fabric_collectives = self.agree_on_fabric_collectives(call)?;
-                let fabric_collectives = self.fabric_collectives.get_or_init(|| fabric_collectives).as_ref();
-                (
-                    fabric_collectives,
-                    fabric_collectives.map(|fabric_collectives| fabric_collectives.note(Some(kind))),
-                )
+                let made = self.agree_on_fabric_collectives(call)?;
+                let fabric_collectives = self.fabric_collectives.get_or_init(|| made).as_ref();
+                fabric_collectives.into_iter().for_each(|made| made.note(CallSignature::of(kind)));
+                fabric_collectives
             }
         };
-        let Some(fabric_collectives) = fabric_collectives else { return Ok(None) };
-        if fabric_collectives.call_notices.has_failed() {
-            let text =
-                "an earlier barrier or bcast of this communicator has failed: members are no longer in step";
-            return Err(self.worker().fault(Cause::Argument(text.into()), call));
-        }
-        Ok(Some(FabricCall { fabric_collectives, communicator: self, call, _logged: noted }))
+        Ok(fabric_collectives.map(|fabric_collectives| FabricCall {
+            fabric_collectives,
+            communicator: self,
+            call,
+        }))
     }
 
     /// Opens a group of all members. Either all members have it, or none.

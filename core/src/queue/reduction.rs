@@ -246,6 +246,19 @@ impl ElementType {
 }
 
 impl Reduction {
+    /// Returns the element type and the operation, if it is built in.
+    pub fn builtin(&self) -> Option<(ElementType, Combine)> {
+        match self.how {
+            ReductionKind::Builtin(element, how) => Some((element, how)),
+            ReductionKind::User(..) => None,
+        }
+    }
+
+    /// Returns the name of the operation of that number, as in [`Combine`].
+    pub fn name_of(number: u8) -> String {
+        COMBINES.get(usize::from(number)).map_or(String::new(), |how| format!("{how:?}"))
+    }
+
     /// A built-in reduction. `None` if the operation is not defined for the type: bitwise operations on floating-point
     /// numbers, minimum and maximum of complex numbers.
     pub fn new(element: ElementType, combine: Combine) -> Option<Reduction> {

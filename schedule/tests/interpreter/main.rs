@@ -194,7 +194,7 @@ fn a_place_is_used_again_when_it_was_taken() {
 /// Waits of an allreduce that other waits make superfluous, and neighbours of them that are needed. The verdict of the
 /// proof must be that of the interpreter, which runs each mutant with the seeds of many orders.
 #[test]
-fn superfluous_waits_of_an_allreduce_are_told_from_those_that_are_needed() {
+fn superfluous_waits_of_an_allreduce_differ_from_those_that_are_needed() {
     let shape = Shape::new(CollectiveKind::Allreduce, 4, 0, 64);
     let tree = CollectiveKind::Allreduce.algorithms().find(|one| one.name == "tree").expect("it exists");
     let plan = Plan::read(&text(&tree.schedule(&shape, 4)));

@@ -60,12 +60,12 @@ fn distances(ranks: u64) -> u64 {
 }
 
 /// Bytes of the rank's memory file: a page each of the table of registrations, the map of starter
-/// memory, the queue of requests and the queue directory; 8 of the map of the arena; 128 bytes a
-/// signal; what is allocated; and a page of the map for each stretch of 64 MiB of the address range
+/// memory, the queue of requests, the queue directory and the signals of the world's collectives; 8 of the map of
+/// the arena; 128 bytes a signal; what is allocated; and a page of the map for each stretch of 64 MiB of the address range
 /// in which something is registered.
 fn file(signals: u64, allocated: u64, stretches: u64) -> u64 {
     let signal_pages = (128 * signals).div_ceil(PAGE).max(1);
-    PAGE * (12 + signal_pages + allocated.div_ceil(PAGE) + stretches)
+    PAGE * (13 + signal_pages + allocated.div_ceil(PAGE) + stretches)
 }
 
 /// Bytes of private tables: a pointer and a state for each rank of the job; for each rank whose memory is mapped,

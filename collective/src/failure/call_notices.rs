@@ -3,7 +3,7 @@
 //!
 //! The collectives of the network do not find a member that is in another call or has left, and a member that waits
 //! for messages does not find those that wait for the network. So each member counts its calls, as for the
-//! [call_log](crate::mismatch::call_log). When it has waited long, it writes its present call and the calls before it
+//! [call_log](crate::failure::call_log). When it has waited long, it writes its present call and the calls before it
 //! into a line of the next member. A member that leaves, or has failed in a call of the network, writes that. A
 //! member whose wait reads of a different call than its own, or of a member that will never come to its call, ends
 //! with an error.
@@ -15,14 +15,14 @@
 //! Each member has two lines: one for the notices of the member before it, one for notices that the member before
 //! passes on. The cost is one line written in a long wait, and nothing in other waits.
 
-use crate::cached::schedule_cache::CallKind;
-use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};
-use crate::mismatch::notice_line::NoticeLine;
+use crate::failure::monitor::FailureMonitor;
+use crate::failure::notice_line::NoticeLine;
+use crate::failure::signature::{CallSignature, mismatch};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{WaitProbe, Worker, set_wait_probe};
+use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{Fabric, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
@@ -60,6 +60,7 @@ const _: () = assert!(size_of::<CallNotice>() <= LINE_PAYLOAD);
 /// The notices that one member sends and receives.
 #[derive(Debug)]
 pub(crate) struct CallNotices {
+    monitor: Weak<FailureMonitor>,
     fabric: Arc<dyn Fabric>,
     ranks: Box<[Rank]>,
     member: u64,
@@ -105,10 +106,11 @@ impl CallNotice {
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
         let mut both = oldest..=made.min(number);
         if let Some(at) = both.find(|&at| self.calls[place(at)] != ours.calls[place(at)]) {
-            return Some(mismatch(self.member(), self.calls[place(at)], ours.calls[place(at)]));
+            let call = |calls: &[u64]| CallSignature::in_word(calls[place(at)]);
+            return Some(mismatch(self.member(), call(&self.calls), call(&ours.calls)));
         }
         if self.status & FAILED != 0 && number >= made {
-            let (member, call) = (self.member(), CallName(self.calls[place(made)]));
+            let (member, call) = (self.member(), CallSignature::in_word(self.calls[place(made)]));
             let text = format!("member {member} has failed in {call}, and takes no more part");
             return Some(Cause::Argument(text));
         }
@@ -131,6 +133,7 @@ impl CallNotices {
     /// member, which are at the addresses in `next` with the present counters.
     pub(crate) fn new(
         worker: &Worker,
+        monitor: Weak<FailureMonitor>,
         (member, ranks): (usize, Box<[Rank]>),
         lines: [u32; LINES as usize],
         next: [(GlobalAddress, u64); LINES as usize],
@@ -138,6 +141,7 @@ impl CallNotices {
         let fabric = worker.shared_fabric().clone();
         let [own, pass_on_line] = next.map(|(signal, initial)| NoticeLine::new(signal, initial));
         Ok(CallNotices {
+            monitor,
             ranks,
             member: member as u64,
             own,
@@ -156,15 +160,12 @@ impl CallNotices {
 
     /// Records the next call, which this thread is entering.
     #[inline]
-    pub(crate) fn note(&self, kind: Option<&CallKind>, wait_probe: u32) -> LoggedCall {
+    pub(crate) fn note(&self, call: CallSignature) {
         let status = self.status.load(Ordering::Relaxed);
         if status & FAILED == 0 {
-            let call = kind.map_or(CallKind::OTHER, CallKind::notice_word);
-            self.calls[place(status + 1)].store(call, Ordering::Relaxed);
+            self.calls[place(status + 1)].store(call.bits(), Ordering::Relaxed);
             self.status.store(status + 1, Ordering::Relaxed);
         }
-        set_wait_probe(wait_probe);
-        LoggedCall
     }
 
     /// Returns the number of barriers of the network that this member has entered.
@@ -181,11 +182,6 @@ impl CallNotices {
         let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
         let number = self.status.load(Ordering::Relaxed) & CALLS;
         CallPosition { number, calls, barriers: self.barriers() }
-    }
-
-    /// Returns true if this member has failed in a call of the network.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.status.load(Ordering::Relaxed) & FAILED != 0
     }
 
     /// Records and publishes that this member has failed in its present call.
@@ -241,7 +237,14 @@ impl CallNotices {
 }
 
 impl WaitProbe for CallNotices {
+    fn failure(&self) -> Option<Cause> {
+        self.monitor.upgrade()?.read_notice()
+    }
+
     fn probe_error(&self) -> Option<Cause> {
+        if let Some(cause) = self.monitor.upgrade().and_then(|monitor| monitor.check().err()) {
+            return Some(cause);
+        }
         self.publish();
         let ours = self.position();
         let rank = |member: usize| self.ranks.get(member).copied().unwrap_or_default();
@@ -283,10 +286,11 @@ impl FinalizeHook for CallNotices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cached::schedule_cache::CallKind;
     use tasuki_schedule::shape::CollectiveKind;
 
     fn call(collective: CollectiveKind, bytes: usize) -> u64 {
-        CallKind::of::<u8>(collective, Rank(0), bytes).notice_word()
+        CallSignature::of(&CallKind::of::<u8>(collective, Rank(0), bytes)).bits()
     }
 
     #[test]
@@ -319,12 +323,5 @@ mod tests {
         );
         assert_eq!(ask(5 | FAILED, 4, barrier, 5), None);
         assert!([5, 6].iter().all(|&at| ask(5 | FAILED | LEFT, at, bcast, 5).is_some()));
-    }
-
-    #[test]
-    fn roots_of_many_members_are_told_apart() {
-        let of = |root| CallKind::of::<u8>(CollectiveKind::Bcast, Rank(root), 8).notice_word();
-        assert_ne!(of(1), of(33));
-        assert_eq!(CallKind::name_of(of(33)), Some("bcast"));
     }
 }

@@ -86,7 +86,7 @@ struct Values<'v> {
 #[inline(always)]
 fn each<T: Pod>(values: Values<'_>, combine: impl Fn(T, T) -> T) {
     match values.incoming_first {
-        true => values.each(|user_defined, other| combine(other, user_defined)),
+        true => values.each(|ours, theirs| combine(theirs, ours)),
         false => values.each(combine),
     }
 }
@@ -95,20 +95,18 @@ impl Values<'_> {
     #[inline(always)]
     fn each<T: Pod>(self, combine: impl Fn(T, T) -> T) {
         let Values { into, from, .. } = self;
-        let one = move |user_defined: &mut [u8], at: usize| {
+        let one = move |ours: &mut [u8], at: usize| {
             // SAFETY: `from` has as many bytes as `into`, and value number `at` of `into` exists.
-            let other = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
-            user_defined.copy_from_slice(bytemuck::bytes_of(&combine(
-                bytemuck::pod_read_unaligned(user_defined),
-                other,
-            )));
+            let theirs = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
+            let result = combine(bytemuck::pod_read_unaligned(ours), theirs);
+            ours.copy_from_slice(bytemuck::bytes_of(&result));
         };
         if into.len() == size_of::<T>() {
             return one(into, 0); // takes a third of the time that the setup of the loop takes
         }
         let bytes = into.len();
         let values = into.chunks_exact_mut(size_of::<T>()).enumerate();
-        vectorized(bytes, move || values.for_each(move |(at, user_defined)| one(user_defined, at)));
+        vectorized(bytes, move || values.for_each(move |(at, ours)| one(ours, at)));
     }
 }
 

@@ -197,6 +197,9 @@ macro_rules! each_case {
             Everywhere "G12" 1..=8 collectives::g12_operations_by_name;
             Everywhere "G12" 1..=8 collectives::g12_order_of_ranks;
             Everywhere "G12" 1..=9 collectives::g12_values_that_look_like_announcements;
+            Everywhere "G12" 2..=9 extremes::g12_nan_and_zeros_in_every_call;
+            Everywhere "G12" 2..=9 extremes::g12_nan_and_ties_in_every_call;
+            Everywhere "D" 1..=8 extremes::d_commands_combine_nan_as_calls_do;
             Everywhere "G12" 1..=8 collectives::values_reach_everybody;
             Everywhere "G12" 1..=8 collectives::collective_calls_in_a_row;
             Everywhere "G13" 1..=8 collectives::g13_communicators_keep_apart;

@@ -36,6 +36,8 @@ fn seeds(name: &str) -> u64 {
         "dropped_queues_finish_what_they_can",
         "freed_memory_is_given_back",
         "g11_scopes_of_job_memory",
+        "g12_nan_and_ties_in_every_call",
+        "g12_nan_and_zeros_in_every_call",
         "g12_reductions_of_every_type",
         "g18_eight_threads_exchange",
         "g18_eight_threads_move_bytes",

@@ -133,6 +133,9 @@ impl Task {
             drop(steps);
             drop(TaskEndGuard(self));
         }
+        if self.is_abandoned.load(Ordering::SeqCst) {
+            self.context.discard_unmatched_sends(); // no member receives them any more
+        }
     }
 
     /// Returns when the call is complete.

@@ -7,7 +7,7 @@ use crate::blocking::channel::{CollectiveChannel, ONE_LINE_MAX, SLOTS};
 use crate::cached::schedule_cache::{CallKind, ScheduleCache};
 use crate::dissemination::Dissemination;
 use crate::fabric_collectives::FabricCollectives;
-use crate::failure::monitor::{FailureMonitor, MonitoredMember, OwnedMonitor, RankMonitors, SIGNALS};
+use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
 use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::Fuzzy;
 use crate::nonblocking::{self, ActiveCalls, Nonblocking};
@@ -55,7 +55,7 @@ pub struct Communicator {
     /// Set when this member is registered to leave that way.
     pub(crate) leaving: OnceLock<()>,
     /// Notices that the communicator has failed, and why.
-    monitor: OwnedMonitor,
+    monitor: Arc<FailureMonitor>,
     /// True once the communicator was recreated.
     is_recreated: AtomicBool,
     /// The collectives of the network itself. Unset before the first call that could use them; None if there are
@@ -192,7 +192,7 @@ impl Communicator {
         let (alarm, me) = (of_rank.alarm, rank.index());
         let monitor =
             FailureMonitor::new(worker, me, members, alarm, current_call.clone(), &of_rank.monitors);
-        let monitor = OwnedMonitor::new(worker, monitor.map_err(Error::new)?);
+        let monitor = monitor.map_err(Error::new)?;
         let is_making_fuzzy = AtomicBool::new(false);
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
         Ok(Communicator {
@@ -292,7 +292,7 @@ impl Communicator {
     /// Returns its failure monitor.
     #[inline]
     pub(crate) fn monitor(&self) -> &Arc<FailureMonitor> {
-        self.monitor.shared()
+        &self.monitor
     }
 
     /// Splits the members into communicators by colour, ordered by key and then by present place. Returns None to a
@@ -448,7 +448,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        self.check_failure(call)?;
+        self.monitor.check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: makes the writes of the last call visible, which may have been made by another thread.
         if self.current_call.word.load(Ordering::Acquire) != NO_CALL {
             let text =

@@ -34,7 +34,8 @@ const CODE_PREPARES: u64 = 30;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
-const VECTOR_CALLS: [(VectorCall, &str); 5] = [
+/// The names of these calls.
+pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
     (VectorCall::GatherV, "gather_v"),
     (VectorCall::ScatterV, "scatter_v"),
     (VectorCall::AllgatherV, "allgather_v"),

@@ -27,12 +27,12 @@
 
 use crate::communicator::Communicator;
 use crate::dissemination::{Dissemination, DisseminationArrival};
-use crate::failure::monitor::{FailureMonitor, MonitoredWait};
+use crate::failure::monitor::FailureMonitor;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{Condition, LocalQueue, Worker};
+use tasuki_core::engine::{Condition, LocalQueue, Worker, scoped_wait_probe};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way with more than two members: the room in its queue.
@@ -93,7 +93,7 @@ impl FuzzyBarrier {
             }
             std::hint::spin_loop();
         }
-        let _monitored = MonitoredWait::new(self.fuzzy.monitor.probe());
+        let _monitored = scoped_wait_probe(self.fuzzy.monitor.probe());
         worker.wait(&self.arrival(), None, &|| self.call())
     }
 

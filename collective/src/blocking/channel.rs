@@ -83,33 +83,28 @@ impl CollectiveChannel {
         })
     }
 
-    /// Receives a message of exactly as many bytes as `into` holds, or the announcement of one. Returns true if the
-    /// message was only announced.
+    /// Receives the line of a message of `wanted` bytes. Returns true if it only announces the message.
     #[inline]
-    fn recv_line(&self, into: &mut [u8], from: Rank) -> Result<bool> {
-        let mut line = [0; SHORT_MAX];
-        let got = self.context.recv_preposted(&mut line, from)?;
+    fn recv_line(&self, line: &mut [u8; SHORT_MAX], wanted: usize, from: Rank) -> Result<bool> {
+        let got = self.context.recv_preposted(line, from)?;
         let word = |at: usize| u64::from_le_bytes(line[at..][..8].try_into().unwrap_or_default());
         let header = word(0);
         let is_announced = header & ANNOUNCES != 0;
         if header & !ANNOUNCES != self.header() {
             return Err(self.different_calls(header, from));
         }
-        let len = if is_announced { word(HEADER) as usize } else { got - HEADER };
-        if len != into.len() {
-            return Err(self.disagree(len as u64, into.len() as u64, from));
-        }
-        if !is_announced {
-            into.copy_from_slice(&line[HEADER..][..len]);
-        }
-        Ok(is_announced)
+        let len = if is_announced { word(HEADER) } else { (got - HEADER) as u64 };
+        if len == wanted as u64 { Ok(is_announced) } else { Err(self.disagree(len, wanted as u64, from)) }
     }
 
     /// Receives exactly as many bytes as `into` holds.
     #[inline]
     pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
-        if self.recv_line(into, from)? {
+        let mut line = [0; SHORT_MAX];
+        if self.recv_line(&mut line, into.len(), from)? {
             self.context.recv(into, from, LONG)?;
+        } else {
+            into.copy_from_slice(&line[HEADER..][..into.len()]);
         }
         Ok(())
     }
@@ -137,7 +132,7 @@ impl CollectiveChannel {
             let unused = || MessageBuffer::Unregistered(RevocableBuffer::zeroed(0));
             let mut pending_recv = self.context.begin_recv(into.len(), unused, from, LONG)?;
             self.send(bytes, to)?;
-            self.recv_announcement(into.len(), from)?;
+            self.recv_line(&mut [0; SHORT_MAX], into.len(), from)?;
             return pending_recv.take(into).map(drop);
         }
         let (len, pause) = (into.len(), || self.context.worker().pause());
@@ -148,22 +143,9 @@ impl CollectiveChannel {
             let mut pending_recv = begun?;
             // If one of these fails, the receive is withdrawn.
             self.send(bytes, to)?;
-            self.recv_announcement(len, from)?;
+            self.recv_line(&mut [0; SHORT_MAX], len, from)?;
             pending_recv.take(&mut []).map(drop)
         })
-    }
-
-    /// Receives the announcement of a message of `len` bytes.
-    fn recv_announcement(&self, len: usize, from: Rank) -> Result<()> {
-        let mut line = [0; SHORT_MAX];
-        let got = self.context.recv_preposted(&mut line, from)?;
-        let [header, announced] =
-            [0, HEADER].map(|at| u64::from_le_bytes(line[at..][..8].try_into().unwrap_or_default()));
-        if header & !ANNOUNCES != self.header() {
-            return Err(self.different_calls(header, from));
-        }
-        let theirs = if header & ANNOUNCES != 0 { announced } else { (got - HEADER) as u64 };
-        if theirs == len as u64 { Ok(()) } else { Err(self.disagree(theirs, len as u64, from)) }
     }
 
     /// Returns the error that `member` is in another call, from the header of its message.

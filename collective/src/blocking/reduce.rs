@@ -52,10 +52,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            let byte_combiner = byte_combiner(combine);
-            let lent =
-                CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-            if self.try_cached(&kind, lent, &call)? {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
                 return Ok(());
             }
             self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
@@ -85,10 +82,7 @@ impl Communicator {
             CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            let byte_combiner = byte_combiner(combine);
-            let lent =
-                CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-            if self.try_cached(&kind, lent, &call)? {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
                 return Ok(());
             }
             let done = if size_of_val(values) <= ONE_LINE_MAX {
@@ -104,6 +98,20 @@ impl Communicator {
             };
             done.map_err(|error| self.step_failed(error, &call))
         })
+    }
+
+    /// Runs a reduction of `values`, which become the result, by its cached steps, if there are any.
+    #[inline]
+    pub(crate) fn try_cached_reduction<T: Pod>(
+        &self,
+        kind: &CallKind,
+        values: &mut [T],
+        combine: CombinerRef<'_, T>,
+        call: &dyn Fn() -> String,
+    ) -> Result<bool> {
+        let byte_combiner = byte_combiner(combine);
+        let values = bytemuck::cast_slice_mut(values);
+        self.try_cached(kind, CallBuffers::combined(values, size_of::<T>(), byte_combiner.how()), call)
     }
 
     /// Combines values up a tree to the first member, so that neighbours are combined first, and sends the result
@@ -206,7 +214,7 @@ impl Communicator {
 }
 
 /// Returns the operation on bytes. The bytes must be aligned for values of this type.
-pub(crate) fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
+fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
     let by = |left: &mut [u8], right: &[u8]| {
         combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
     };

@@ -3,12 +3,11 @@
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
-use crate::blocking::reduce::{CombinerRef, byte_combiner, combine_in_order};
+use crate::blocking::reduce::{CombinerRef, combine_in_order};
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
@@ -17,10 +16,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            let byte_combiner = byte_combiner(combine);
-            let lent =
-                CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-            if self.try_cached(&kind, lent, &call)? {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
                 return Ok(());
             }
             self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
@@ -33,10 +29,7 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            let byte_combiner = byte_combiner(combine);
-            let lent =
-                CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-            if self.try_cached(&kind, lent, &call)? {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
                 return Ok(());
             }
             // Shift all values by one member, then scan the shifted values from the second member on.

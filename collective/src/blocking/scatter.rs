@@ -1,7 +1,7 @@
 //! Scatter, in which the root sends each member its block; and reduce_scatter, in which each member gets its block of
 //! the combined values.
 
-use crate::blocking::reduce::{CombinerRef, byte_combiner};
+use crate::blocking::reduce::CombinerRef;
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
@@ -51,13 +51,8 @@ impl Communicator {
         self.check_room(values.len(), count, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
             let own = self.rank().index() * count;
-            let (mut blocks, byte_combiner) = (values.to_vec(), byte_combiner(combine));
-            let lent = CallBuffers::combined(
-                bytemuck::cast_slice_mut(&mut blocks),
-                size_of::<T>(),
-                byte_combiner.how(),
-            );
-            if self.try_cached(&kind, lent, &call)? {
+            let mut blocks = values.to_vec();
+            if self.try_cached_reduction(&kind, &mut blocks, combine, &call)? {
                 return Ok(blocks[own..own + count].to_vec());
             }
             let swapped =

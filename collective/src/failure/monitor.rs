@@ -1,6 +1,5 @@
 //! Tells the members of a communicator of its first failure, and ends their calls.
 
-use crate::communicator::Communicator;
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::nonblocking::task::Task;
@@ -8,8 +7,8 @@ use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tasuki_core::base::{Blame, Cause, Rank, Result};
-use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker, set_wait_probe};
+use tasuki_core::base::{Blame, Cause, Rank};
+use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{LINE_PAYLOAD, signal_offset};
@@ -167,15 +166,10 @@ pub(crate) struct FailureMonitor {
     log: OnceLock<Option<CallLog>>,
     /// Nonblocking calls that may be under way.
     tasks: Mutex<Vec<Weak<Task>>>,
-    /// The number of the probe by which waits ask this monitor.
-    probe: OnceLock<u32>,
-}
-
-/// The communicator's own reference to its monitor.
-#[derive(Debug)]
-pub(crate) struct OwnedMonitor {
-    monitor: Arc<FailureMonitor>,
-    worker: Arc<Worker>,
+    /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
+    /// requests keep after their communicator is dropped.
+    probe: u32,
+    worker: Weak<Worker>,
 }
 
 /// The probe of a monitor, which does not keep the monitor.
@@ -189,7 +183,7 @@ pub(crate) struct RankMonitors(Mutex<Vec<Weak<FailureMonitor>>>);
 impl FailureMonitor {
     /// Makes the monitor of member `me`, and registers it with its rank.
     pub(crate) fn new(
-        worker: &Worker,
+        worker: &Arc<Worker>,
         me: usize,
         members: Box<[MonitoredMember]>,
         alarm: u32,
@@ -199,7 +193,7 @@ impl FailureMonitor {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
         let notice = (cell, cell.read(&*fabric));
-        let monitor = Arc::new(FailureMonitor {
+        let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
             members,
@@ -210,10 +204,9 @@ impl FailureMonitor {
             first_failure: OnceLock::new(),
             log: OnceLock::new(),
             tasks: Mutex::default(),
-            probe: OnceLock::new(),
+            probe: worker.add_wait_probe(Arc::new(MonitorProbe(monitor.clone()))),
+            worker: Arc::downgrade(worker),
         });
-        let probe = worker.add_wait_probe(Arc::new(MonitorProbe(Arc::downgrade(&monitor))));
-        let _ = monitor.probe.set(probe);
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
         all.push(Arc::downgrade(&monitor));
@@ -255,26 +248,34 @@ impl FailureMonitor {
             let reason = FailureReason::in_notice(cell.read(&*self.fabric).wrapping_sub(*initial));
             return (format!("a call on {name} has failed on another member: {reason}"), reason);
         };
-        let call = CallWord::from_bits(record.call);
-        let call = call.text(name).unwrap_or_else(|| format!("a call on {name}"));
+        let call = self.text_of(CallWord::from_bits(record.call));
         let (rank, reason) = (self.members[member].rank, FailureReason::from_words(record.reason));
         (format!("{call} failed on rank {rank}: {reason}"), reason)
     }
 
     fn record_of(&self, member: usize) -> Option<FailureRecord> {
-        let number = self.members[member].first + RECORD;
-        let cell = if member == self.me {
-            let SignalCell::Direct(cell) = self.fabric.own_signal(number).ok()? else { return None };
-            cell
-        } else {
-            let SignalLine::Direct(line) = self.fabric.line(self.members[member].signal(RECORD)).ok()? else {
-                return None;
-            };
-            line.cell()
-        };
+        let cell = self.cell(member, RECORD)?;
         let is_written = cell.counter().load(Ordering::Acquire) == WRITTEN; // SYNC signal-raise
         let payload = cell.payload(WRITTEN, size_of::<FailureRecord>() / 8).filter(|_| is_written)?;
         Some(payload.to())
+    }
+
+    /// Returns a signal of a member, if this member reaches it by loads.
+    fn cell(&self, member: usize, number: u32) -> Option<DirectCell> {
+        let place = &self.members[member];
+        if member == self.me {
+            let SignalCell::Direct(cell) = self.fabric.own_signal(place.first + number).ok()? else {
+                return None;
+            };
+            return Some(cell);
+        }
+        let SignalLine::Direct(line) = self.fabric.line(place.signal(number)).ok()? else { return None };
+        Some(line.cell())
+    }
+
+    fn text_of(&self, call: CallWord) -> String {
+        let name = self.current_call.communicator_name();
+        call.text(name).unwrap_or_else(|| format!("a call on {name}"))
     }
 
     /// Tells all members that `call` has failed on this member for that cause. Only the first report of a member
@@ -299,8 +300,7 @@ impl FailureMonitor {
         if let Ok(SignalLine::Direct(line)) = self.fabric.line(self.members[self.me].signal(RECORD)) {
             line.write(LinePayload::of(&record), WRITTEN);
         } else {
-            let name = self.current_call.communicator_name();
-            let call = call.text(name).unwrap_or_else(|| format!("a call on {name}"));
+            let call = self.text_of(call);
             let _ = self.first_failure.set((format!("{call} failed on this rank: {reason}"), reason));
         }
         self.has_failed.store(true, Ordering::Relaxed);
@@ -331,7 +331,7 @@ impl FailureMonitor {
     /// Returns the number by which waits ask this monitor.
     #[inline]
     pub(crate) fn probe(&self) -> u32 {
-        self.probe.get().copied().unwrap_or(0)
+        self.probe
     }
 
     /// Returns the log of calls, if members read each other's words.
@@ -353,18 +353,10 @@ impl FailureMonitor {
 
     /// Returns the words of all members; None if this member does not reach them.
     fn log_cells(&self) -> Option<Vec<[DirectCell; CALLS as usize]>> {
-        let cell = |member: usize, number: u32| match member == self.me {
-            true => match self.fabric.own_signal(self.members[member].first + number).ok()? {
-                SignalCell::Direct(cell) => Some(cell),
-                SignalCell::Via(_) => None,
-            },
-            false => match self.fabric.line(self.members[member].signal(number)).ok()? {
-                SignalLine::Direct(line) => Some(line.cell()),
-                SignalLine::Via(_) => None,
-            },
+        let cells = |member: usize| {
+            let cell = |number| self.cell(member, number);
+            Some([cell(0)?, cell(1)?, cell(2)?, cell(3)?])
         };
-        let cells =
-            |member: usize| Some([cell(member, 0)?, cell(member, 1)?, cell(member, 2)?, cell(member, 3)?]);
         (0..self.members.len()).map(cells).collect()
     }
 
@@ -373,20 +365,11 @@ impl FailureMonitor {
     }
 }
 
-impl OwnedMonitor {
-    pub(crate) fn new(worker: &Arc<Worker>, monitor: Arc<FailureMonitor>) -> OwnedMonitor {
-        OwnedMonitor { monitor, worker: worker.clone() }
-    }
-
-    #[inline]
-    pub(crate) fn shared(&self) -> &Arc<FailureMonitor> {
-        &self.monitor
-    }
-}
-
-impl Drop for OwnedMonitor {
+impl Drop for FailureMonitor {
     fn drop(&mut self) {
-        self.worker.remove_wait_probe(self.monitor.probe());
+        if let Some(worker) = self.worker.upgrade() {
+            worker.remove_wait_probe(self.probe);
+        }
     }
 }
 
@@ -413,31 +396,6 @@ impl AlarmHandler for RankMonitors {
         for monitor in all.iter().filter(|monitor| monitor.read_notice().is_some()) {
             monitor.end_tasks();
         }
-    }
-}
-
-/// Selects the probe of a communicator for the waits of this thread, until the result is dropped.
-pub(crate) struct MonitoredWait;
-
-impl MonitoredWait {
-    #[inline]
-    pub(crate) fn new(probe: u32) -> MonitoredWait {
-        set_wait_probe(probe);
-        MonitoredWait
-    }
-}
-
-impl Drop for MonitoredWait {
-    #[inline]
-    fn drop(&mut self) {
-        set_wait_probe(0);
-    }
-}
-
-impl Communicator {
-    /// Returns an error if the communicator has failed.
-    pub(crate) fn check_failure(&self, call: &dyn Fn() -> String) -> Result<()> {
-        self.monitor().check().map_err(|cause| self.worker().fault(cause, call))
     }
 }
 

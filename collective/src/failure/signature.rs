@@ -2,7 +2,7 @@
 //! find out that they are in different calls.
 
 use crate::cached::schedule_cache::CallKind;
-use crate::current_call::VectorCall;
+use crate::current_call::{VECTOR_CALLS, VectorCall};
 use std::any::TypeId;
 use std::fmt;
 use tasuki_core::base::Cause;
@@ -29,14 +29,6 @@ const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
 const NO_OPERATION: u64 = 31;
 /// The reduction of an operator of the program.
 const USER_DEFINED: u8 = 15;
-
-const VECTOR_CALLS: [(VectorCall, &str); 5] = [
-    (VectorCall::GatherV, "gather_v"),
-    (VectorCall::ScatterV, "scatter_v"),
-    (VectorCall::AllgatherV, "allgather_v"),
-    (VectorCall::AlltoallV, "alltoall_v"),
-    (VectorCall::Exchange, "exchange"),
-];
 
 impl CallSignature {
     /// The signature of a call that is no operation.

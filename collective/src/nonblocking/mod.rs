@@ -15,7 +15,7 @@ pub(crate) mod vector;
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
 use crate::cached::schedule_cache::CallKind;
-use crate::failure::monitor::{FailureMonitor, MonitoredWait};
+use crate::failure::monitor::FailureMonitor;
 use crate::failure::signature::CallSignature;
 use bytemuck::Pod;
 use channel::CallChannel;
@@ -25,7 +25,7 @@ use std::task::{Poll, Waker};
 pub(crate) use task::ActiveCalls;
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::Worker;
+use tasuki_core::engine::{Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_message::{CallNames, Context};
 use tasuki_schedule::shape::CollectiveKind;
@@ -140,7 +140,7 @@ impl<R> StartedCollective<R> {
 
     /// Waits until the call is complete on this member, and returns its result. It can be called once.
     pub fn wait(&self) -> Result<R> {
-        let _monitored = MonitoredWait::new(self.monitor.probe());
+        let _monitored = scoped_wait_probe(self.monitor.probe());
         let waited = self.task.wait(&|| self.call.to_string());
         if self.monitor.check().is_err() {
             self.task.abandon();

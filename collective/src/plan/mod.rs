@@ -13,7 +13,7 @@ pub(crate) mod state;
 
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
-use crate::failure::monitor::{FailureMonitor, MonitoredWait};
+use crate::failure::monitor::FailureMonitor;
 use end::deferred_free::DeferredFree;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{BufferView, CachePolicy, Worker};
+use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Chunks;
@@ -302,7 +302,7 @@ impl Plan {
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
-            let _monitored = MonitoredWait::new(self.monitor.probe());
+            let _monitored = scoped_wait_probe(self.monitor.probe());
             let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
             let waited = self.plan_state.wait(&|| self.start_under_way());
             drop(panic_report);

@@ -33,6 +33,6 @@ pub use wait::helper_thread::{HELPER_THREAD, HelperControl, HelperScope};
 #[cfg(not(loom))]
 pub use wait::node_platform::NodePlatform;
 pub use wait::platform::{Pause, Platform};
-pub use wait::probe::{WaitProbe, set_wait_probe};
+pub use wait::probe::{WaitProbe, scoped_wait_probe, set_wait_probe};
 pub use wait::{Condition, WaitEvent};
 pub use worker::{Agent, Worker};

@@ -48,7 +48,7 @@ pub fn set_wait_probe(number: u32) {
 }
 
 /// Selects a probe for this thread until the result is dropped; then the previous one is selected again.
-pub(in crate::engine) fn scoped_wait_probe(number: u32) -> impl Drop {
+pub fn scoped_wait_probe(number: u32) -> impl Drop {
     struct RestoreOnDrop(u32);
     impl Drop for RestoreOnDrop {
         fn drop(&mut self) {

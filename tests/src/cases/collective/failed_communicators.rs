@@ -1,6 +1,7 @@
 //! J: a call that fails on one member makes the communicator fail on all; a recreated one goes on.
 
 use crate::expected_error::refused;
+use std::time::Duration;
 use tasuki::{Blame, Cause, Communicator, Job, Max, Rank, Result, Sum};
 
 /// A call that one member makes unlike the others.
@@ -51,6 +52,27 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
             assert_eq!(again.allreduce(&[call], Sum)?, [call * size], "{which}");
         }
         assert!(part.recreate().is_err(), "a communicator is recreated once");
+    }
+    job.barrier()
+}
+
+/// A plan outlives its communicator. The failure of another communicator, made later, does not reach it.
+pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
+    let me = job.rank();
+    let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    let mut plan = part.allreduce_init::<u64>(1, Sum)?;
+    drop(part);
+    let other = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    assert!(different(&other, 0, me == 1).is_err());
+    job.barrier()?;
+    for start in 0..3 {
+        plan.write(0, &[start])?;
+        if me == 1 {
+            job.compute(Duration::from_millis(3)); // the others wait for long
+        }
+        plan.start()?;
+        plan.wait()?;
+        assert_eq!(plan.to_vec()?, [start * job.size() as u64]);
     }
     job.barrier()
 }

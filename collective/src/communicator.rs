@@ -461,11 +461,7 @@ impl Communicator {
         self.current_call.word.store(word.bits(), Ordering::Relaxed);
         self.channel.begin_call(signature);
         set_wait_probe(self.monitor().probe());
-        if let Some(log) = self.monitor().log() {
-            log.note(signature);
-        } else if let Some(fabric_collectives) = self.fabric_collectives.get().and_then(Option::as_ref) {
-            fabric_collectives.note(signature);
-        }
+        self.monitor().note(signature);
         Ok(CallGuard { communicator: self })
     }
 

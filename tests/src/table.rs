@@ -264,7 +264,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_and_one_that_leaves;
             Everywhere "J" 2..=4 cached_schedules::j_cached_schedules_that_panic;
             Everywhere "J" 2..=4 cached_schedules::j_calls_that_panic;
-            Real "J" 2..=4 failed_communicators::j_a_failed_call_fails_the_communicator;
+            Everywhere "J" 2..=4 failed_communicators::j_a_failed_call_fails_the_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 cached_schedules::j_cached_schedules_and_one_that_leaves;
             Everywhere "J" 1..=5 nonblocking_collectives::j_begun_calls_of_every_kind;

@@ -20,7 +20,7 @@ impl Communicator {
             if self.try_cached(&kind, CallBuffers::nothing(), &call)? {
                 return Ok(());
             }
-            if let Some(turn) = self.fabric_collectives(&kind, &call)? {
+            if let Some(turn) = self.fabric_collectives(&call)? {
                 return turn.barrier();
             }
             let mut step = 1;

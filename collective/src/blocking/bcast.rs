@@ -20,7 +20,7 @@ impl Communicator {
             if self.try_cached(&kind, lent, &call)? {
                 return Ok(());
             }
-            if let Some(turn) = self.fabric_collectives(&kind, &call)?
+            if let Some(turn) = self.fabric_collectives(&call)?
                 && turn.takes(bytes)
             {
                 return turn.bcast(bytemuck::cast_slice_mut(values), root);

@@ -2,6 +2,8 @@
 
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
+use crate::failure::call_notices::CallNotices;
+use crate::failure::signature::CallSignature;
 use crate::nonblocking::task::Task;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -143,7 +145,7 @@ pub(crate) struct MonitoredMember {
 }
 
 impl MonitoredMember {
-    fn signal(&self, number: u32) -> GlobalAddress {
+    pub(crate) fn signal(&self, number: u32) -> GlobalAddress {
         GlobalAddress::new(self.rank, signal_offset(self.first + number))
     }
 }
@@ -162,8 +164,10 @@ pub(crate) struct FailureMonitor {
     has_failed: AtomicBool,
     /// The first failure, once it was looked for.
     first_failure: OnceLock<(String, FailureReason)>,
-    /// The log of calls; None if members do not read each other's words. Opened by the first call.
-    log: OnceLock<Option<CallLog>>,
+    /// Whether the ranks of the job read each other's words.
+    reads_words: bool,
+    /// Opened by the first call.
+    records: OnceLock<CallRecords>,
     /// Nonblocking calls that may be under way.
     tasks: Mutex<Vec<Weak<Task>>>,
     /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
@@ -172,9 +176,23 @@ pub(crate) struct FailureMonitor {
     worker: Weak<Worker>,
 }
 
+/// Where members look for those in other calls.
+#[derive(Debug)]
+enum CallRecords {
+    /// They read each other's words.
+    Log(CallLog),
+    /// They cannot, and pass on notices.
+    Notices(Arc<CallNotices>),
+    /// They are too many to read the words of all.
+    None,
+}
+
 /// The probe of a monitor, which does not keep the monitor.
 #[derive(Debug)]
-struct MonitorProbe(Weak<FailureMonitor>);
+struct MonitorProbe {
+    monitor: Weak<FailureMonitor>,
+    reads_words: bool,
+}
 
 /// The monitors of a rank, for its alarm.
 #[derive(Debug, Default)]
@@ -193,6 +211,7 @@ impl FailureMonitor {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
         let notice = (cell, cell.read(&*fabric));
+        let reads_words = worker.reaches_words();
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
@@ -202,9 +221,10 @@ impl FailureMonitor {
             notice,
             has_failed: AtomicBool::new(false),
             first_failure: OnceLock::new(),
-            log: OnceLock::new(),
+            reads_words,
+            records: OnceLock::new(),
             tasks: Mutex::default(),
-            probe: worker.add_wait_probe(Arc::new(MonitorProbe(monitor.clone()))),
+            probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
             worker: Arc::downgrade(worker),
         });
         let mut all = of_rank.lock();
@@ -334,21 +354,48 @@ impl FailureMonitor {
         self.probe
     }
 
+    /// Records the next call, which this thread is entering.
+    #[inline]
+    pub(crate) fn note(&self, call: CallSignature) {
+        match self.records() {
+            CallRecords::Log(log) => log.note(call),
+            CallRecords::Notices(notices) => notices.note(call),
+            CallRecords::None => {}
+        }
+    }
+
     /// Returns the log of calls, if members read each other's words.
     #[inline]
     pub(crate) fn log(&self) -> Option<&CallLog> {
-        match self.log.get() {
-            Some(log) => log.as_ref(),
-            None => self.open_log(),
+        if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
+    }
+
+    /// Returns the notices of calls, if members do not read each other's words.
+    pub(crate) fn call_notices(&self) -> Option<&Arc<CallNotices>> {
+        if let CallRecords::Notices(notices) = self.records() { Some(notices) } else { None }
+    }
+
+    #[inline]
+    fn records(&self) -> &CallRecords {
+        match self.records.get() {
+            Some(records) => records,
+            None => self.open_records(),
         }
     }
 
     #[cold]
-    fn open_log(&self) -> Option<&CallLog> {
-        let is_among_few = self.members.len() <= MEMBERS_MAX;
-        let open =
-            || is_among_few.then(|| self.log_cells()).flatten().map(|cells| CallLog::new(self.me, cells));
-        self.log.get_or_init(open).as_ref()
+    fn open_records(&self) -> &CallRecords {
+        let log = || {
+            let is_among_few = self.members.len() <= MEMBERS_MAX;
+            let cells = is_among_few.then(|| self.log_cells()).flatten()?;
+            Some(CallRecords::Log(CallLog::new(self.me, cells)))
+        };
+        let notices = || {
+            let notices = CallNotices::new(&self.fabric, self.me, &self.members).ok()?;
+            Some(CallRecords::Notices(Arc::new(notices)))
+        };
+        let open = || if self.reads_words { log() } else { notices() };
+        self.records.get_or_init(|| open().unwrap_or(CallRecords::None))
     }
 
     /// Returns the words of all members; None if this member does not reach them.
@@ -375,12 +422,21 @@ impl Drop for FailureMonitor {
 
 impl WaitProbe for MonitorProbe {
     fn probe_error(&self) -> Option<Cause> {
-        let monitor = self.0.upgrade()?;
-        monitor.check().err().or_else(|| monitor.log.get()?.as_ref()?.find_mismatch())
+        let monitor = self.monitor.upgrade()?;
+        let find_mismatch = || match monitor.records.get()? {
+            CallRecords::Log(log) => log.find_mismatch(),
+            CallRecords::Notices(notices) => notices.find_mismatch(),
+            CallRecords::None => None,
+        };
+        monitor.check().err().or_else(find_mismatch)
     }
 
     fn failure(&self) -> Option<Cause> {
-        self.0.upgrade()?.read_notice()
+        self.monitor.upgrade()?.read_notice()
+    }
+
+    fn is_urgent(&self) -> bool {
+        !self.reads_words // it must inform others
     }
 }
 

@@ -255,9 +255,7 @@ impl Communicator {
         calls.number += 1;
         calls.last.resize(SLOTS as usize, None);
         calls.last[slot as usize] = Some(BegunCall { task: task.clone(), call: call.clone() });
-        if let Some(log) = self.monitor().log() {
-            log.note(signature);
-        }
+        self.monitor().note(signature);
         drop(calls);
         self.monitor().add_task(&task);
         task.step();

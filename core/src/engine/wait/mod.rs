@@ -151,6 +151,7 @@ impl Worker {
                 alarm_at_ns = now + PUBLISH_AFTER_NS;
             }
             if self.handle_alarm(is_alarm_due)
+                && can_be_abandoned(condition)
                 && let Some(cause) = self.probe_failure()
             {
                 return Err(self.fault(cause, call));
@@ -160,7 +161,9 @@ impl Worker {
             }
             if now - start > PUBLISH_AFTER_NS {
                 published.publish(condition, limit, call, start);
-                if let Some(cause) = self.probe_error() {
+                if can_be_abandoned(condition)
+                    && let Some(cause) = self.probe_error()
+                {
                     return Err(self.fault(cause, call));
                 }
             }
@@ -361,6 +364,17 @@ impl Drop for PublishedWaitGuard<'_> {
         if self.by_us {
             self.worker.rank_state().end_wait();
             self.worker.publishing_wait().store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Returns true if a probe may end a wait for `condition`. Not a wait for operations of this rank: each ends by itself,
+/// and until then the fabric may use a buffer that the waiting call has borrowed.
+fn can_be_abandoned(condition: &Condition) -> bool {
+    match condition {
+        Condition::Signal(..) | Condition::Event(_) | Condition::Never | Condition::AllReached(_) => true,
+        Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Settled => {
+            false
         }
     }
 }

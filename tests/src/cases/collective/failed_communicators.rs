@@ -32,6 +32,7 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
         for call in 0..before {
             assert_eq!(part.allreduce(&[call], Sum)?, [call * size]);
         }
+        job.barrier()?; // a failure also ends calls that were right and are still under way
         let first = different(&part, which, me == 1);
         job.barrier()?; // by now every member that the call kept waiting has an error
         let texts = [first.is_err().to_string()];

@@ -73,8 +73,8 @@ fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Select
         return Err(before + 1);
     }
     let costs = if alike(|word| word.costs).is_some() { CostParameters::default() } else { own.costs };
-    let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
-    let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
+    let least = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
+    let per_processor = if least > 1 { least.min(most_bound(words)) as usize } else { 1 };
     let has_no_helper = words.iter().all(|word| word.has_no_helper != 0);
     Ok(Selection { costs, per_processor, has_no_helper, forced: own.forced.clone() })
 }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_hears_the_same_words_chooses_by_the_same() {
+    fn all_members_derive_the_same_selection() {
         let plain = Selection::default();
         let costs = CostParameters { turn_ns: 1, ..CostParameters::default() };
         let quick = Selection { costs, per_processor: 7, ..Selection::default() };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_are_bound_count_who_shares_their_processor() {
+    fn ranks_per_processor_are_limited_by_the_bound_members() {
         // The data of a rank that may use only one processor.
         let own = Selection { per_processor: 5, ..Selection::default() };
         let of = |bound: &[&[usize]]| {

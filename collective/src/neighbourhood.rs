@@ -159,16 +159,16 @@ impl Communicator {
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);
-        let mut told = vec![[0_u32; 2]; size];
-        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut told));
+        let mut received = vec![[0_u32; 2]; size];
+        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut received));
         swapped.map_err(|error| self.step_failed(error, &call))?;
         let fault = |cause| self.worker().fault(cause, call);
-        let differs = |&member: &usize| edges[member] != [told[member][1], told[member][0]];
+        let differs = |&member: &usize| edges[member] != [received[member][1], received[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
         let own = if let Some(&rank) = all_known {
             Err(fault(Cause::NoSuchRank { rank, size }))
         } else if let Some(member) = (0..size).find(differs) {
-            let ([out, into], [theirs, wanted]) = (edges[member], told[member]);
+            let ([out, into], [theirs, wanted]) = (edges[member], received[member]);
             Err(fault(Cause::Argument(format!(
                 "this member gives member {member} {out} blocks and gets {into} of it, which gives {theirs} and gets \
                  {wanted}"

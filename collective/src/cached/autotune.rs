@@ -146,12 +146,12 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let [before, now] = trial.times();
-        let told = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
+        let times = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
             (true, true) => [u64::MAX, 0],
             (true, false) => [0, u64::MAX],
             (false, _) => [before, now],
         };
-        let words = self.allgather_steps(&told).map_err(|error| self.step_failed(error, call))?;
+        let words = self.allgather_steps(&times).map_err(|error| self.step_failed(error, call))?;
         let longest =
             |variant: usize| words.chunks_exact(2).map(|times| times[variant]).max().unwrap_or(u64::MAX);
         let [before, now] = [longest(0), longest(1)];
@@ -167,11 +167,12 @@ impl Communicator {
 
     /// Returns true if each of the two members can copy from the other's memory through the kernel. Collective.
     fn can_expose(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let allgather =
+            |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let (worker, other) = (self.worker(), 1 - self.rank().index());
-        let probes = told(worker.probe())?;
+        let probes = allgather(worker.probe())?;
         let rank = self.messages().rank_of(Rank(other as u32));
         let can = rank.is_some_and(|rank| worker.finds_probe(rank, probes[other]));
-        Ok(told(can.into())?.into_iter().all(|can| can != 0))
+        Ok(allgather(can.into())?.into_iter().all(|can| can != 0))
     }
 }

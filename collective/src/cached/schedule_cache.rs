@@ -222,10 +222,10 @@ impl Communicator {
     pub(crate) fn try_cached(
         &self,
         kind: &CallKind,
-        lent: CallBuffers<'_>,
+        buffers: CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
-        Ok(self.may_use_cache(kind) && self.run_if_frequent(kind, &lent, call)?)
+        Ok(self.may_use_cache(kind) && self.run_if_frequent(kind, &buffers, call)?)
     }
 
     /// Returns true if compiled steps are expected to be faster for such calls than messages.
@@ -245,7 +245,7 @@ impl Communicator {
     fn run_if_frequent(
         &self,
         kind: &CallKind,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
@@ -256,10 +256,10 @@ impl Communicator {
         }
         let piece = kind.piece();
         if piece < kind.bytes {
-            return self.run_in_pieces(&mut cache, kind, piece, lent, call);
+            return self.run_in_pieces(&mut cache, kind, piece, buffers, call);
         }
         let Some(at) = self.cached_for(&mut cache, kind, Some(word), call)? else { return Ok(false) };
-        self.run_entry(&mut cache, at, kind, lent, call).map(|()| true)
+        self.run_entry(&mut cache, at, kind, buffers, call).map(|()| true)
     }
 
     /// Compares roots. Two members that both are the root never wait, so no probe would find that they disagree.
@@ -276,14 +276,14 @@ impl Communicator {
         cache: &mut ScheduleCache,
         kind: &CallKind,
         piece: usize,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
         let Some([first, last]) = self.cached_for_pieces(cache, kind, piece, call)? else { return Ok(false) };
         for from in (0..kind.bytes).step_by(piece) {
             let to = kind.bytes.min(from + piece);
             let at = if to - from == piece { first } else { last };
-            self.run_entry(cache, at, kind, &lent.piece(from..to), call)?;
+            self.run_entry(cache, at, kind, &buffers.piece(from..to), call)?;
         }
         Ok(true)
     }
@@ -295,7 +295,7 @@ impl Communicator {
         cache: &mut ScheduleCache,
         at: usize,
         kind: &CallKind,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let Some(CacheEntry { now: CachedSchedule { execution, .. }, .. }) = &mut cache.entries[at] else {
@@ -303,7 +303,7 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         };
         execution.choose_variant(kind.variant(self.size()));
-        self.worker().execute(execution, lent, call)
+        self.worker().execute(execution, buffers, call)
     }
 
     /// Returns the entries for pieces of full length and for the last piece.

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_must_be_equal_tells_calls_apart() {
+    fn calls_with_different_arguments_have_different_signatures() {
         use CollectiveKind::{Allgather, Allreduce, Bcast, Scan};
         let by = |how| Reduction::new(ElementType::F64, how);
         let reduced = |how| CallSignature::of(&CallKind::of::<f64>(Allreduce, Rank(0), 5).combined(by(how)));

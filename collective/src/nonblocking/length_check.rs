@@ -80,8 +80,8 @@ pub(super) async fn swap<T: Pod + Send>(
     let mut all = vec![T::zeroed(); blocks.all()];
     let others = blocks.partners.iter().filter(|partner| partner.member != channel.place);
     let lines: Vec<LengthLine<'_>> = others.map(|partner| LengthLine::of::<T>(&blocks, partner)).collect();
-    let hear = |line: &LengthLine<'_>| channel.recv::<u8>(line.room(), line.partner.member);
-    let receives: Vec<ChannelRecv> = lines.iter().map(hear).collect::<Result<_>>()?;
+    let begin_receive = |line: &LengthLine<'_>| channel.recv::<u8>(line.room(), line.partner.member);
+    let receives: Vec<ChannelRecv> = lines.iter().map(begin_receive).collect::<Result<_>>()?;
     let sends = send_first(channel, &values, &blocks, &lines)?;
     blocks.keep(channel.place, &values, &mut all);
     let (mut coming, mut sent) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_line_tells_differently_is_found() {
+    fn a_length_that_the_partner_knows_differently_is_found() {
         let partner = Partner { member: 1, gives: vec![0], gets: vec![0, 1] };
         let here = ExchangeBlocks::new(&[2], &[0, 9], vec![partner]);
         let there = |gives: &[usize], gets: &[usize]| {

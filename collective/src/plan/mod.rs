@@ -201,13 +201,14 @@ impl Communicator {
     /// Returns the plans that all members have dropped. Error: members have started one of them a different number of
     /// times.
     fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Result<DroppedPlans>> {
-        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let allgather =
+            |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let word = self.lock_plans().dropped_word();
-        let words = told(word)?;
+        let words = allgather(word)?;
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
         let dropped = self.lock_plans().among(all);
         for (number, plan) in &dropped {
-            let starts = told(plan.starts())?;
+            let starts = allgather(plan.starts())?;
             let (least, most) = starts
                 .iter()
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));

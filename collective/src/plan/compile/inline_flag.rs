@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_flag_replaces_the_waits_for_what_is_raised_with_it_and_no_other() {
         let (flagged, part) = flagged(CollectiveKind::Bcast, 3, 8, 0).expect("it is flagged");
-        let raised = *flagged.raised_at_once.first().expect("others are told");
+        let raised = *flagged.raised_at_once.first().expect("it raises signals of other ranks");
         let trigger = StepTrigger { signal: raised.signal, count: raised.amount, lag: 0 };
         assert!(flagged.replaces_wait(raised.rank, trigger, flagged.buffer));
         assert!(
@@ -115,7 +115,7 @@ mod tests {
             !flagged.replaces_wait(raised.rank, StepTrigger { count: 2, ..trigger }, flagged.buffer),
             "of more"
         );
-        assert!(!flagged.replaces_wait(0, trigger, flagged.buffer), "nobody tells itself");
+        assert!(!flagged.replaces_wait(0, trigger, flagged.buffer), "no rank raises its own signal");
         let other = part.buffers().map(|(buffer, _)| buffer).find(|&buffer| buffer != flagged.buffer);
         assert!(
             !flagged.replaces_wait(raised.rank, trigger, other.expect("there is the data")),

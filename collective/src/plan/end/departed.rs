@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn published_starts_are_decoded() {
         assert_eq!(said(0), None, "nothing was said");
         for starts in [0, 1, 7] {
             assert_eq!(said(raised_by(starts)), Some(starts));

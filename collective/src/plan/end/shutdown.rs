@@ -53,7 +53,7 @@ impl PlanShutdown {
     }
 
     /// Notifies the partners of all rounds that may begin. Returns true if all rounds are complete.
-    fn tell_rounds(&self, worker: &Worker) -> Result<bool> {
+    fn notify_partners(&self, worker: &Worker) -> Result<bool> {
         loop {
             let notified = self.notified.load(Ordering::Relaxed);
             if notified == self.stages.len() {
@@ -101,7 +101,7 @@ impl FinalizeHook for PlanShutdown {
             self.is_quiescent.store(true, Ordering::Relaxed);
             self.settle()?;
         }
-        self.tell_rounds(worker)
+        self.notify_partners(worker)
     }
 
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {

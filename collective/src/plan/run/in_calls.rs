@@ -197,9 +197,9 @@ impl InCalls {
         while !self.is_over() {
             match self.borrower.try_lock() {
                 Ok(mut guard) => {
-                    guard
-                        .value()
-                        .pass(|execution, lent| self.worker.execute(execution, lent, call).map(|()| true))?;
+                    guard.value().pass(|execution, buffers| {
+                        self.worker.execute(execution, buffers, call).map(|()| true)
+                    })?;
                     guard.give_back();
                 }
                 Err(Unavailable::Owned) => {}
@@ -226,8 +226,9 @@ impl InCalls {
     /// Runs the steps up to the first that must wait. Returns true if all have run.
     #[inline]
     fn run_until_blocked(&self, state: &mut CallState) -> bool {
-        let Ok(is_over) =
-            state.pass(|execution, lent| Ok::<_, Infallible>(self.worker.run_until_blocked(execution, lent)));
+        let Ok(is_over) = state.pass(|execution, buffers| {
+            Ok::<_, Infallible>(self.worker.run_until_blocked(execution, buffers))
+        });
         is_over
     }
 
@@ -310,9 +311,9 @@ impl CallState {
         while self.passed < *pieces {
             let data = data.all();
             let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
-            let lent =
+            let buffers =
                 CallBuffers { buffers: [BufferView::of_mut(data), result], how, value_bytes: *value_bytes };
-            if !run(&mut self.execution, &lent)? {
+            if !run(&mut self.execution, &buffers)? {
                 return Ok(false);
             }
             self.passed += 1;

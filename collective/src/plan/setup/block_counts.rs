@@ -75,10 +75,10 @@ impl Communicator {
                     return Ok(Err(refuse(Cause::Argument(text))));
                 }
                 let two = || known.iter().copied().zip(blocks.iter().copied());
-                if let Some(other) = two().position(|(known, told)| known != told) {
-                    let (known, told) = (known[other], blocks[other]);
+                if let Some(other) = two().position(|(known, given)| known != given) {
+                    let (known, given) = (known[other], blocks[other]);
                     let cause =
-                        Cause::Disagree { what: "bytes", least: known.min(told), most: known.max(told) };
+                        Cause::Disagree { what: "bytes", least: known.min(given), most: known.max(given) };
                     return Ok(Err(refuse(cause).note(format!("of the block of member {other}"))));
                 }
             }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_the_same_words_finds_the_same_fault() {
+    fn all_members_find_the_same_fault() {
         let blocks = [8, 0, 16];
         let of = |known: &[u64], root| {
             let one = |(member, own): (usize, u64)| {

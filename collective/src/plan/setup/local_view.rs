@@ -65,8 +65,8 @@ impl OwnBlocks<'_> {
     }
 }
 
-fn agree(told: u64, known: usize) -> Result<(), (u64, u64)> {
-    if told == known as u64 { Ok(()) } else { Err((told, known as u64)) }
+fn agree(announced: u64, known: usize) -> Result<(), (u64, u64)> {
+    if announced == known as u64 { Ok(()) } else { Err((announced, known as u64)) }
 }
 
 impl LocalView {

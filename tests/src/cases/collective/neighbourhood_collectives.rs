@@ -97,7 +97,7 @@ fn sides(me: usize, dims: &[usize], periodic: &[bool]) -> Vec<(usize, usize)> {
 
 /// J: blocks from neighbours arrive at the right side, also around the end of a dimension and from
 /// the member itself.
-pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
+pub fn j_neighbours_exchange_on_grids(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let half = (1..=ranks / 2).rev().find(|half| ranks % half == 0).unwrap_or(1);
     let grids: [(Vec<usize>, Vec<bool>); 5] = [
@@ -127,7 +127,7 @@ pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
 
 /// J: any graph: double edges, edges in one direction, edges to oneself, and members without edges.
 /// Sources are in another order than destinations.
-pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
+pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for round in 0..effort(job, 6, 3) {
         let edges = |from: usize, to: usize| if from == round { 0 } else { (from * 2 + to + round) % 3 };
@@ -161,7 +161,7 @@ pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
 
 /// J: neighbourhoods whose members disagree are refused on all members; the members concerned are
 /// told the reason.
-pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
+pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     misused(job, world.grid(&[ranks + 1], &[true]), &["places", "members"]);
     misused(job, world.grid(&[ranks, 1], &[true]), &["each dimension"]);
@@ -210,7 +210,7 @@ fn pair(part: &Communicator) -> Result<Neighbourhood> {
 
 /// J10: two neighbours that disagree about a length get an error. For a plan all members get one,
 /// and no memory remains in use.
-pub fn j10_neighbours_that_disagree(job: &Job) -> Result<()> {
+pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for (gives, gets) in [(0, 1), (1, 0), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         let counts = |is_first: bool| if is_first { ([gives], [3]) } else { ([3], [gets]) };

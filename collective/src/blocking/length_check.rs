@@ -1,8 +1,8 @@
 //! Lets two members that exchange blocks both find out that they disagree about a length.
 //!
-//! Only the sender and the receiver of a block know its length. So each member first sends the lengths that it
-//! expects to each of its partners, in a message of one cache line, before any block is sent. This costs one message
-//! latency more than the blocks alone.
+//! Only the sender and the receiver of a block know its length. So before any block is sent, each member sends each of
+//! its partners the lengths that it expects, in a message of one cache line. This costs one message latency more than
+//! the blocks alone.
 
 use crate::communicator::Communicator;
 use bytemuck::{Pod, Zeroable};
@@ -17,7 +17,7 @@ pub(crate) struct BlockLengths {
     gets: SideLengths,
 }
 
-/// The blocks that go in one direction.
+/// The lengths of the blocks that go in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SideLengths {
@@ -37,7 +37,7 @@ impl SideLengths {
 }
 
 impl BlockLengths {
-    /// The lengths of blocks of `gives` values for `partner` and of `gets` values from it.
+    /// Makes the lengths of the blocks that are sent to `partner` (`gives`, in values) and received from it (`gets`).
     pub(crate) fn of<T>(partner: Rank, gives: &[usize], gets: &[usize]) -> BlockLengths {
         BlockLengths { partner, gives: SideLengths::of::<T>(gives), gets: SideLengths::of::<T>(gets) }
     }

@@ -1,19 +1,20 @@
-//! Finds members in different calls where members cannot read each other's words: a member that waits long notifies
-//! the member after it.
+//! Finds members in different calls if members cannot read each other's words: a member that waits long sends a notice
+//! to the next member.
 //!
-//! The collectives of the network do not find a member that is in another call or has left, and a member that waits
-//! for messages does not find those that wait for the network. So each member counts its calls, as for the
-//! [call_log](crate::failure::call_log). When it has waited long, it writes its present call and the calls before it
-//! into a line of the next member. A member that leaves, or has failed in a call of the network, writes that. A
-//! member whose wait reads of a different call than its own, or of a member that will never come to its call, ends
-//! with an error.
+//! The collectives of the network do not find a member that is in another call or has left. A member that waits for
+//! messages does not find members that wait for the network. So each member counts its calls, as for the
+//! [call_log](crate::failure::call_log). When it has waited long, it writes a notice into a line of the next member:
+//! its present call and the calls before it. The notice also shows if the member leaves, or has failed in a call of the
+//! network. A wait ends with an error if it reads a notice of a different call, or of a member that will never make the
+//! call.
 //!
-//! It passes on what it has read, and so does each waiting member that reads of a member that has left or failed. So
-//! the notice reaches all members that wait in calls of the communicator, one after the other. A member that waits
-//! elsewhere passes it on when it waits in its next call.
+//! The member whose wait has ended passes the notice on to the next member. So does each waiting member that reads the
+//! notice of a member that has left or failed. So the notice reaches all members that wait in calls of the
+//! communicator, one after the other. A member that waits for something else passes it on when it waits in its next
+//! call.
 //!
-//! Each member has two lines: one for the notices of the member before it, one for notices that the member before
-//! passes on. The cost is one line written in a long wait, and nothing in other waits.
+//! Each member has two lines: one for notices of the previous member itself, and one for notices that the previous
+//! member passes on. The cost is one line written in a long wait, and nothing in other waits.
 
 use crate::failure::monitor::FailureMonitor;
 use crate::failure::notice_line::NoticeLine;
@@ -34,7 +35,7 @@ pub(crate) const LINES: u32 = 2;
 const KEPT: usize = 4;
 /// Bit: the member has left and takes part in no later call.
 const LEFT: u64 = 1 << 63;
-/// Bit: the member has failed in its last call and takes part in no later call of the network.
+/// Bit: the member has failed in its last call and takes part in no later collective of the network.
 const FAILED: u64 = 1 << 62;
 /// The other bits: the number of calls that the member has made.
 const CALLS: u64 = FAILED - 1;
@@ -51,7 +52,7 @@ struct CallNotice {
     status: u64,
     /// Its last calls, each at its number modulo [`KEPT`].
     calls: [u64; KEPT],
-    /// The member, plus [`BARRIER`] times the barriers of the network that it has entered.
+    /// The member's number, plus [`BARRIER`] times the number of network barriers that it has entered.
     from: u64,
 }
 
@@ -100,7 +101,7 @@ impl CallNotice {
         (self.from & MEMBER) as usize
     }
 
-    /// Returns the reason why the present call of the member at `ours` cannot complete, if this notice shows one.
+    /// Returns the reason why the present call at the position `ours` cannot complete, if this notice shows one.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
         let (made, number) = (self.status & CALLS, ours.number);
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
@@ -129,8 +130,8 @@ impl CallNotice {
 }
 
 impl CallNotices {
-    /// Makes the notices of `member`. The member before it writes its `lines`. It writes the lines of the next
-    /// member, which are at the addresses in `next` with the present counters.
+    /// Makes the notices of `member`. The previous member writes to `lines`. This member writes to the lines of the
+    /// next member; `next` holds their addresses and present counters.
     pub(crate) fn new(
         worker: &Worker,
         monitor: Weak<FailureMonitor>,
@@ -190,7 +191,8 @@ impl CallNotices {
         self.publish();
     }
 
-    /// Writes what is new to the next member. Returns false if there was no room.
+    /// Writes this member's notice to the next member if it has changed, and the notice to pass on. Returns false if
+    /// there was no room.
     fn publish(&self) -> bool {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
@@ -201,7 +203,7 @@ impl CallNotices {
             }
             self.published.store(status, Ordering::Relaxed);
         }
-        let to_pass_on = *self.lock_to_pass_on(); // not under the lock: writing calls the fabric
+        let to_pass_on = *self.lock_to_pass_on(); // the lock is released before the write, which calls the fabric
         let Some(to_pass_on) = to_pass_on else { return true };
         let is_written = self.pass_on_line.write(&*self.fabric, &to_pass_on);
         if is_written {

@@ -1,11 +1,11 @@
 //! Plans whose starts this rank runs itself in its own calls, by an execution on buffers of the plan.
 //!
-//! Anybody may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the ranks of a node
-//! have no helper, only the ranks themselves run it, and a rank that waits is in a call of its own; then an execution
-//! is faster. A start runs the steps up to the first that must wait, and any other call of this rank that waits goes
-//! on from there.
+//! Any rank may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the node has no helper,
+//! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
+//! to the first that must wait. Any later call of this rank that waits continues from there.
 //!
-//! Long values pass in pieces, one run of the execution for each. The last piece is padded with the last value.
+//! Long values pass in pieces, with one run of the execution for each piece. The last piece is padded with copies of
+//! the last value.
 
 use crate::plan::PlanCombining;
 use bytemuck::{Pod, Zeroable};
@@ -24,7 +24,7 @@ use tasuki_schedule::selection::Chunks;
 
 /// The data of one start of a plan.
 pub(crate) struct CallData {
-    /// Bytes of this member's data, and of a separate result.
+    /// Bytes of this member's data, and of the separate result.
     bytes: [u64; 2],
     pieces: u64,
     /// Bytes of a piece, if there are several.
@@ -40,14 +40,14 @@ enum PieceCombining {
     Own(Arc<dyn Operator>),
 }
 
-/// The starts of such a plan, for the threads of the rank that go on with them.
+/// The starts of such a plan, as the threads of the rank that continue them see them.
 #[derive(Debug)]
 pub(crate) struct InCalls {
     worker: Arc<Worker>,
     borrower: Borrower<CallState>,
 }
 
-/// The owner's side for the plan: between starts the buffers belong to the program.
+/// The state, as the owner of the plan sees it: between starts the buffers belong to the program.
 pub(crate) type InCallsState = Owner<CallState>;
 
 /// The execution of a plan, its buffers, and the progress of its start.
@@ -146,7 +146,7 @@ impl CallData {
 }
 
 impl InCalls {
-    /// Makes both sides of such a plan. Error: there is no room for its buffers.
+    /// Makes the starts of such a plan, and its state as the owner sees it. Error: there is no room for its buffers.
     pub(crate) fn new(
         worker: Arc<Worker>,
         execution: Execution,
@@ -232,7 +232,7 @@ impl InCalls {
         is_over
     }
 
-    /// Runs the steps of a start that the owner has released. Returns true if it is complete.
+    /// Runs steps of a start, whose state this thread has locked. Returns true if the start is complete.
     fn resume_locked(&self, mut guard: OwnerLockGuard<'_, CallState>) -> bool {
         let is_over = self.run_until_blocked(guard.value());
         if is_over {
@@ -250,12 +250,14 @@ pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
 
 #[cold]
 pub(crate) fn broken() -> Cause {
-    Cause::Argument("the operation of this plan panicked: it is of no more use".into())
+    let text = "the operation of this plan has panicked, so the plan cannot be used any more: drop it, and recreate \
+                the communicator";
+    Cause::Argument(text.into())
 }
 
 impl Continuation for InCalls {
     fn can_resume(&self) -> bool {
-        // False while another thread runs it.
+        // False while another thread runs the steps.
         self.borrower.try_lock().is_ok_and(|mut guard| guard.value().execution.can_continue())
     }
 
@@ -291,7 +293,8 @@ impl CallState {
         }
     }
 
-    /// Runs the execution for each piece that is left, by `run`. Returns true if all pieces have passed.
+    /// Calls `run` with the execution for each piece that is left, until it returns false. Returns true if all pieces
+    /// have passed.
     #[inline]
     fn pass<E>(
         &mut self,

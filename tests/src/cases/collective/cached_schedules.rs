@@ -393,7 +393,7 @@ pub fn j_blocks_of_different_lengths(job: &Job) -> Result<()> {
             assert_eq!(world.alltoall_v(&given, &counts, &counts)?, got);
         }
     }
-    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "says 2"]);
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "its count is 2"]);
     misused(job, world.allgather_v(&[1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
     Ok(())
 }

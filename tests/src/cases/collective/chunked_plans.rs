@@ -145,7 +145,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
         "the refused start left the plan usable"
     );
     first.start(row(me, 2, 20))?;
-    refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before it is started again"]);
+    refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before the next start"]);
     assert_eq!(first.wait()?.map(|values| values.len()), Some(20));
     assert_eq!(first.wait()?, None, "the start has been waited for");
     let empty = world.bcast_init::<i64>(0, Rank(0))?;

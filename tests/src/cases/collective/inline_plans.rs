@@ -127,8 +127,8 @@ fn operation_panics(job: &Job, count: usize) -> Result<()> {
         assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");
     }
     if me == 0 {
-        misused(job, plan.wait(), &["of no more use"]);
-        misused(job, plan.start(), &["was started and has not ended"]);
+        misused(job, plan.wait(), &["cannot be used any more"]);
+        misused(job, plan.start(), &["has not ended"]);
     }
     drop(plan);
     refused(job, world.quiesce(), Blame::Program, &["quiesce(", "panicked"]);

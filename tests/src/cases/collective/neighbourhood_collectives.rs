@@ -164,7 +164,7 @@ pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
 pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     misused(job, world.grid(&[ranks + 1], &[true]), &["places", "members"]);
-    misused(job, world.grid(&[ranks, 1], &[true]), &["each dimension"]);
+    misused(job, world.grid(&[ranks, 1], &[true]), &["equal lengths"]);
     misused(job, world.grid(&[ranks, 0], &[true, true]), &["places"]);
     misused(job, world.grid(&[usize::MAX, 2], &[true, true]), &["places"]);
     if ranks > 1 {
@@ -175,8 +175,8 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
             let sources = if me == Rank(0) && forgets != me { &[Rank(1)][..] } else { &[] };
             let destinations = if me == Rank(1) && forgets != me { &[Rank(0)][..] } else { &[] };
             let texts: &[&str] = match me.0 {
-                0 => &["this member gives member 1 0 blocks"],
-                1 => &["this member gives member 0"],
+                0 => &["this member sends 0 blocks to member 1"],
+                1 => &["blocks to member 0"],
                 _ => &["member 0 was refused"],
             };
             misused(job, world.graph(sources, destinations), texts);
@@ -190,7 +190,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     misused(job, sink.exchange(&[1_u8; 3]), &["3 values", "2 destinations"]);
     misused(job, sink.exchange_v(&[1_u8; 3], &[1, 2], &[2, 1]), &["itself"]);
     misused(job, sink.exchange_v(&[1_u8; 3], &[3], &[2, 1]), &["1 counts for 2"]);
-    misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["come to 2"]);
+    misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["add up to 2"]);
     assert_eq!(sink.exchange_v(&[1_u8, 2, 3], &[1, 2], &[1, 2])?, [1, 2, 3]);
     let next = (me.index() + 1) % ranks;
     let to = if me == Rank(0) { &[Rank(next as u32)][..] } else { &[] };

@@ -209,7 +209,7 @@ pub fn j3_unequal_numbers_of_starts_are_reported(job: &Job) -> Result<()> {
     }
     let mut late = (me != 0).then_some(late); // rank 0 drops it while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
-    let texts = ["quiesce(", "how often a plan was started", "smallest is 0", "largest 1"];
+    let texts = ["quiesce(", "number of starts of a plan", "smallest is 0", "largest 1"];
     misused(job, world.quiesce(), &texts);
     world.quiesce()?;
     if let Some(late) = &mut late {

@@ -60,7 +60,7 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     let me = job.rank();
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![2; ranks]), &["iallgather_v", "[3]", "[2]"]);
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
-    misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["come to", "not 3"]);
+    misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["add up to"]);
     misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks as u32)), &["igather_v", "rank"]);
     misused(job, world.igather_v(vec![1_u64], &vec![2; ranks], me), &["igather_v", "itself"]);
     misused(job, world.iscatter_v(vec![1_u64], &vec![1; ranks + 1], 1, me), &["counts", "members"]);

@@ -1,12 +1,17 @@
 //! Makes all members of a communicator choose algorithms by the same data.
 //!
 //! Members may start with different data: each node has its own tuning file, and a rank may have been started without
-//! one. Before the first plan of a communicator, an allgather gives each member the data of all members, and all
-//! derive one [`Selection`] from them. If costs differ, all use the built-in costs. If any member has a helper, all
-//! compile their plans for a helper. Of the numbers of ranks per processor that members see, the least counts; if all
-//! members are bound to processors, it is limited to the number of members bound to one processor. If different
-//! algorithms are forced, no plan is made. Communicators that are split from this one afterwards inherit the result.
-//! Cost: one exchange of 40 bytes per member.
+//! one. Before the first plan of a communicator, an allgather gives each member the data of all members. Each member
+//! derives the same [`Selection`] from them:
+//!
+//! - Costs: the members' own if they are equal, else the built-in costs.
+//! - Helper: if any member has one, all members compile their plans for a helper.
+//! - Ranks per processor: the smallest number that a member has found. If each member is bound to a processor, the
+//!   number is at most that of the members that share one processor.
+//! - Forced algorithms: if members force different ones, all members get an error, and no plan is made.
+//!
+//! Communicators that are split from this one afterwards inherit the result. Cost: one exchange of 40 bytes per
+//! member.
 
 use crate::Communicator;
 use bytemuck::{Pod, Zeroable};
@@ -16,7 +21,8 @@ use tasuki_core::base::{Cause, Result};
 use tasuki_core::os::affinity;
 use tasuki_schedule::{CollectiveKind, CostParameters, Selection, Shape};
 
-/// The data by which this member would choose, and those by which all choose, once they are known.
+/// The data from which this member alone would choose algorithms, and the data from which all members choose. The
+/// latter are unset before the exchange.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agreed {
     own: Arc<Selection>,
@@ -40,7 +46,7 @@ impl Agreed {
 struct MemberSelection {
     /// Hash of its cost parameters.
     costs: u64,
-    /// Hash of the algorithms that are forced on it.
+    /// Hash of the algorithms that its `TASUKI_COLLECTIVES` forces.
     forced: u64,
     per_processor: u64,
     /// The processor that it is bound to, counted from 1; 0 if it is not bound to one processor.
@@ -64,8 +70,8 @@ fn number(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Returns the data by which all members choose that have sent these words; or, as the error, the first member with
-/// other forced algorithms than the member before it.
+/// Returns the data from which all members choose, given the words of all members. Error: a member whose forced
+/// algorithms differ from those of the member before it; the first such member.
 fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Selection, usize> {
     let alike =
         |what: fn(&MemberSelection) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
@@ -73,14 +79,14 @@ fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Select
         return Err(before + 1);
     }
     let costs = if alike(|word| word.costs).is_some() { CostParameters::default() } else { own.costs };
-    let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
-    let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
+    let least = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
+    let per_processor = if least > 1 { least.min(most_bound(words)) as usize } else { 1 };
     let has_no_helper = words.iter().all(|word| word.has_no_helper != 0);
     Ok(Selection { costs, per_processor, has_no_helper, forced: own.forced.clone() })
 }
 
-/// Returns the number of members bound to the processor to which most are bound, but at least two, because there are
-/// more ranks than processors. Returns no limit if a member is not bound.
+/// Returns the largest number of members that are bound to one processor, but at least two: other ranks of the job use
+/// the processors too. Returns `u64::MAX`, which is no limit, if any member is not bound.
 fn most_bound(words: &[MemberSelection]) -> u64 {
     let mut bound: Vec<u64> = words.iter().map(|word| word.bound).collect();
     bound.sort_unstable();
@@ -89,8 +95,8 @@ fn most_bound(words: &[MemberSelection]) -> u64 {
 }
 
 impl Communicator {
-    /// Returns the data by which all members choose. The first call exchanges them, for a plan of `shape`.
-    /// Collective. Errors: different algorithms are forced on another member; a member died or left.
+    /// Returns the data from which all members choose. The first call exchanges them and is collective. Errors name the
+    /// call that prepares a plan of `shape`: members force different algorithms; a member died or left.
     pub(crate) fn select(&self, shape: &Shape) -> Result<&Selection> {
         let agreed = &self.agreed;
         if let Some(all) = agreed.all.get() {
@@ -103,7 +109,10 @@ impl Communicator {
             let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
             Ok(selection_of_all(&agreed.own, &words).map_err(|other| {
-                let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
+                let text = format!(
+                    "members {} and {other} have different TASUKI_COLLECTIVES: set it alike on all",
+                    other - 1
+                );
                 self.worker().fault(Cause::Argument(text), call)
             }))
         })?;
@@ -116,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_hears_the_same_words_chooses_by_the_same() {
+    fn all_members_derive_the_same_selection() {
         let plain = Selection::default();
         let costs = CostParameters { turn_ns: 1, ..CostParameters::default() };
         let quick = Selection { costs, per_processor: 7, ..Selection::default() };
@@ -129,7 +138,7 @@ mod tests {
         assert_eq!(
             of_all(&[&plain, &quick]),
             vec![Ok(plain.clone()); 2],
-            "the built-in costs, the least crowd"
+            "the built-in costs, and the smaller number of ranks per processor"
         );
         let crowded = Selection { per_processor: 2, ..plain.clone() };
         let more = Selection { per_processor: 4, ..plain.clone() };
@@ -140,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_are_bound_count_who_shares_their_processor() {
+    fn ranks_per_processor_are_limited_by_the_bound_members() {
         // The data of a rank that may use only one processor.
         let own = Selection { per_processor: 5, ..Selection::default() };
         let of = |bound: &[&[usize]]| {
@@ -149,7 +158,7 @@ mod tests {
             selection_of_all(&own, &words).unwrap().per_processor
         };
         assert_eq!(of(&[&[0], &[1], &[0], &[1], &[0]]), 3);
-        assert_eq!(of(&[&[0], &[1]]), 2, "others of the job are there, too");
+        assert_eq!(of(&[&[0], &[1]]), 2, "at least two, because other ranks use the processors too");
         assert_eq!(of(&[&[0], &[0, 1], &[0]]), 5);
         let alone = Selection::default();
         let words = [MemberSelection::of(&alone, &[0]), MemberSelection::of(&alone, &[0])];

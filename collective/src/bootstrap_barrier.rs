@@ -1,12 +1,12 @@
-//! A barrier of all ranks that also finds out if they agree about some values.
+//! A barrier of all ranks that also computes the minimum and the maximum of one value of each rank.
 //!
 //! Dissemination: in round k each rank writes a line at the rank 2^k places after it, and waits for a line from the
-//! rank 2^k places before it. After ceil(log2 P) rounds each rank has heard of all others. The line carries the
-//! minimum and the maximum of the values known so far. Both stay correct if a value is counted twice.
+//! rank 2^k places before it. After ceil(log2 P) rounds each rank has data from all others. The line carries
+//! the minimum and the maximum of the values known so far. Both stay correct if a value is counted twice.
 //!
-//! The writer of a line may be one barrier ahead of its reader, never two: it can finish barrier n+1 only when the
-//! reader has entered that barrier, which is after the reader read the line of barrier n. So two lines used in turn
-//! suffice.
+//! Two lines that are used in turn suffice, because the writer of a line is at most one barrier ahead of its reader.
+//! The writer finishes barrier n+1 only after the reader has entered it, and the reader reads the line of barrier n
+//! before that.
 //!
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
@@ -24,8 +24,8 @@ pub struct MinMax {
     pub least: u64,
     /// The largest of the ranks' values.
     pub most: u64,
-    /// True if any rank had unfinished operations when it entered: they may still access memory that was freed
-    /// before.
+    /// True if any rank had unfinished operations when it entered. These may still access memory that was freed
+    /// before the barrier.
     pub busy: bool,
 }
 
@@ -39,14 +39,15 @@ impl MinMax {
     }
 }
 
-/// The lines of one rank's barriers, and their number. Memory: two lines of 128 bytes a round.
+/// The barriers of all ranks, as one rank sees them: their lines, and how many are finished. Memory: two lines of 128
+/// bytes a round.
 #[derive(Debug)]
 pub struct BootstrapBarrier {
     /// Number of the first of `2 * rounds` signals, equal on all ranks.
     first: u32,
     rounds: u32,
-    /// Number of barriers that this rank has finished. Locked during a barrier: two at a time would be two threads of
-    /// a rank in collective calls whose order the other ranks cannot know.
+    /// Number of barriers that this rank has finished. Locked during a barrier, so that two threads of a rank cannot
+    /// be in barriers at a time: the other ranks could not know the order.
     finished: Mutex<u64>,
 }
 

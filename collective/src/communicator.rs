@@ -19,12 +19,13 @@ use tasuki_core::engine::{Worker, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
 
-/// A member and the members that it sends to in one round. One more message costs less than a further round.
+/// One more than the number of members that a member sends to in one round. An additional message costs less than an
+/// additional round.
 pub(crate) const RADIX: usize = 8;
 
 /// Contexts of a communicator: for messages, for blocking collective calls, and for nonblocking ones.
 const CONTEXTS: u64 = 3;
-/// Set in the numbers of the contexts by which members recreate a communicator.
+/// Set in the numbers of the contexts that members use to recreate a communicator.
 const RECREATES: u64 = 1 << 39;
 
 /// An ordered group of members that exchange messages and make collective calls.
@@ -48,18 +49,18 @@ pub struct Communicator {
     pub(crate) is_making_fuzzy: AtomicBool,
     /// Its plans.
     plans: Plans,
-    /// The data by which algorithms are chosen.
+    /// The data from which algorithms are chosen.
     pub(crate) agreed: Agreed,
-    /// The first of the signals by which members that have made plans leave together.
+    /// The first of the signals that members with plans use to leave together.
     pub(crate) plan_shutdown: OnceLock<u32>,
     /// Set when this member is registered to leave that way.
     pub(crate) leaving: OnceLock<()>,
-    /// Notices that the communicator has failed, and why.
+    /// Detects that the communicator has failed, and why.
     monitor: Arc<FailureMonitor>,
     /// True once the communicator was recreated.
     is_recreated: AtomicBool,
-    /// The collectives of the network itself. Unset before the first call that could use them; None if there are
-    /// none.
+    /// The collectives that the network performs. Unset before the first call that could use them; None if the network
+    /// has none.
     pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
     /// The compiled schedules of repeated calls.
     pub(crate) cache: Mutex<ScheduleCache>,
@@ -85,7 +86,8 @@ const NO_CALL: u64 = 0;
 
 /// A collective call under way. While it exists, no other call can begin. If it is dropped before it has ended, a panic
 /// has ended the call.
-// It holds nothing more: to copy words that were just stored in smaller pieces is slow.
+// It holds one reference only: copying a larger guard would load words just after parts of them were stored, which is
+// slow.
 pub(crate) struct CallGuard<'c> {
     communicator: &'c Communicator,
 }
@@ -102,8 +104,8 @@ impl CallGuard<'_> {
         outcome
     }
 
-    /// Like [`run`](Self::run), for a call that all members can refuse together. The inner error, which all members
-    /// get, does not make the communicator fail.
+    /// Like [`run`](Self::run), for a call that all members may refuse together. All members get the inner error, and
+    /// the communicator does not fail.
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
         self.run(body)?
     }
@@ -129,9 +131,9 @@ impl Drop for CallGuard<'_> {
 struct SplitRequest {
     /// The new communicator of this member; unused unless `is_member`.
     colour: u64,
-    /// Members are ordered by this and then by their present place.
+    /// Members are ordered by this key, and members with equal keys by their present place.
     key: i64,
-    /// The context number that this member offers. The one of the first member of the new communicator is used.
+    /// The context number that this member offers. The new communicator uses the offer of its first member.
     context: u64,
     slots: u32,
     /// The first of this member's signals for failures of the new communicator.
@@ -141,13 +143,13 @@ struct SplitRequest {
 
 const _: () = assert!(size_of::<SplitRequest>() <= ONE_LINE_MAX);
 
-/// In place of the first signal: the member found no room for its signals.
+/// Stands for the first signal of a member that found no room for its signals.
 const NO_ROOM: u32 = u32::MAX;
 
 impl Communicator {
-    /// Makes the communicator of all ranks, with `slots` slots for each pair and direction, and the data by which
-    /// this rank would choose algorithms. It must be the rank's first communicator, and be made before the rank
-    /// allocates signals that other ranks do not allocate, because signal numbers must be equal on all ranks.
+    /// Makes the communicator of all ranks, with `slots` slots for each pair and direction. `by` are the data from
+    /// which this rank alone would choose algorithms. It must be the rank's first communicator. The rank must make it
+    /// before it allocates signals that other ranks do not allocate, because signal numbers must be equal on all ranks.
     pub fn world(worker: Arc<Worker>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (worker.rank(), worker.size());
         let signals =
@@ -223,7 +225,7 @@ impl Communicator {
         &self.messages
     }
 
-    /// Returns its name, as it appears in names of calls.
+    /// Returns its name, as errors show it.
     pub(crate) fn name(&self) -> &Arc<str> {
         self.current_call.communicator_name()
     }
@@ -237,7 +239,7 @@ impl Communicator {
         self.current_call.call(word)
     }
 
-    /// Returns the text for a call that is no operation: `grid([2, 3])`.
+    /// Returns the text for a call that is not in [`CallWord`], for example `grid([2, 3])`.
     pub(crate) fn call_on(&self, call: &str) -> String {
         call_on(call, self.name())
     }
@@ -282,8 +284,7 @@ impl Communicator {
         (1..self.size).map(|steps| self.after(self.rank, steps))
     }
 
-    /// Returns the distances of the members with which a member communicates in the round of `step`: 1 to 7 times
-    /// `step`.
+    /// Returns the distances between a member and its partners in the round of `step`: 1 to 7 times `step`.
     pub(crate) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
@@ -310,16 +311,17 @@ impl Communicator {
         })
     }
 
-    /// Makes a communicator of the same members, in the same order, with the same number of slots, to go on with after
-    /// this one has failed. Collective, once for each communicator; works whether the communicator has failed or not.
+    /// Makes a communicator with the members, the order and the number of slots of this one, which replaces this one
+    /// after a failure. Collective. Works whether this communicator has failed or not, but only once for each
+    /// communicator.
     pub fn recreate(&self) -> Result<Communicator> {
         let call = || self.call_on("recreate()");
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         if self.is_recreated.swap(true, Ordering::Relaxed) {
-            let text = "it was recreated before, or that has failed: use the new communicator";
+            let text = "it was already recreated, or that has failed: use the new communicator";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
-        // The members exchange what they need by contexts of their own, in which no message of an earlier call lies.
+        // The members exchange what they need in separate contexts, which hold no message of an earlier call.
         let ranks: Arc<[Rank]> = self.ranks().collect();
         let context = self.messages.number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
@@ -355,7 +357,7 @@ impl Communicator {
 
     /// Returns what this member contributes to a split.
     fn split_request(&self, colour: Option<u64>, key: i64, slots: u32) -> SplitRequest {
-        // A number that is not chosen is never used again.
+        // A context number that is offered but not used is never offered again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let signals = match colour {
             Some(_) => self.worker().registry().untouched_signals(SIGNALS).unwrap_or(NO_ROOM),
@@ -371,8 +373,8 @@ impl Communicator {
         }
     }
 
-    /// Makes this member's communicator from the requests of all members. Error, on all members of the colour: they
-    /// disagree about the slots, or one has no room.
+    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: they
+    /// disagree about the number of slots, or one of them has no room.
     fn part_of(
         &self,
         requests: &[SplitRequest],
@@ -427,10 +429,10 @@ impl Communicator {
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
     ///
-    /// The word of the call is written by a plain store, as the state of slots is. A locked instruction would wait
-    /// until the stores of the last call have reached its partners, which costs a cache-line transfer. So two threads
-    /// that call at the very same time may both get in undetected. That is an error of the program, and it can
-    /// disturb nothing but this communicator.
+    /// A plain store writes the word of the call, as it writes the state of slots. A locked instruction would wait
+    /// until the stores of the previous call have reached its partners, which costs a cache-line transfer. So if two
+    /// threads call at exactly the same time, this check may miss it. That is an error of the program, and it
+    /// disturbs only this communicator.
     #[inline]
     pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
         match kind {
@@ -471,7 +473,7 @@ impl Communicator {
         self.current_call.word.store(NO_CALL, Ordering::Release); // SYNC one-call
     }
 
-    /// Tells all members that the call under way has failed on this member.
+    /// Reports to all members that the call under way has failed on this member.
     #[cold]
     fn report(&self, cause: &Cause) {
         self.monitor().report(self.worker(), self.word_of_call(), cause);

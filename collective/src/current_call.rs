@@ -1,7 +1,7 @@
 //! Names the collective call that a rank is in, for errors, traces and `tasuki ps`.
 //!
-//! One word of the communicator says that a call is under way, and which one. So a wait inside a step of the call,
-//! which knows only the communicator, can name the call that the program made, at no extra cost for the call.
+//! One word of the communicator holds the call that is under way. A wait inside a step of the call knows only the
+//! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::cached::schedule_cache::CallKind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tasuki_schedule::shape::CollectiveKind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallWord(u64);
 
-/// Calls that are no [`CollectiveKind`]. Their word holds a number of values instead of bytes.
+/// Calls that are not in [`CollectiveKind`]. Their word holds a number of values instead of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VectorCall {
     GatherV = 13,
@@ -44,7 +44,7 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
 ];
 
 impl CallWord {
-    /// A call that is no operation, for example one that prepares a plan. Its text names it.
+    /// A call that is not an operation, for example one that prepares a plan. [`CurrentCall`] holds its text.
     pub(crate) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
 
     #[inline]
@@ -74,7 +74,8 @@ impl CallWord {
         self.0 >> CODE_AT & 0x1f
     }
 
-    /// Returns the text of the call on the communicator of that name; None if the word holds no operation.
+    /// Returns the text of the call on the communicator of that name; None if the word is
+    /// [`PREPARES`](Self::PREPARES).
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let code = self.code();
@@ -143,7 +144,7 @@ impl CurrentCall {
         &self.communicator_name
     }
 
-    /// Records the text of a call that begins and is no operation.
+    /// Records the text of a call that begins and whose word is [`CallWord::PREPARES`].
     pub(crate) fn note_preparing(&self, call: String) {
         *self.lock_preparing() = call;
     }

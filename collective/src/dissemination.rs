@@ -12,7 +12,7 @@ use tasuki_core::queue::command::{Action, Command, Effect, Trigger};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
-/// The first stage with a token. The stages before it need only one or two triggers.
+/// The first stage with a token. The commands of earlier stages need no token, because one or two triggers suffice.
 const FIRST_TOKEN: usize = 2;
 
 /// One stage, as one member sees it.
@@ -34,7 +34,7 @@ pub(crate) struct Dissemination {
     all: Box<[DisseminationStage]>,
 }
 
-/// The event that an instance is complete.
+/// The event that this member was notified of an instance in all stages.
 #[derive(Debug)]
 pub(crate) struct DisseminationArrival {
     pub(crate) stages: Arc<Dissemination>,
@@ -116,8 +116,8 @@ impl Dissemination {
         worker.raise(self.all[stage].to, 1)
     }
 
-    /// Notifies the partners of an instance that this member has started, as far as it knows of other members now.
-    /// Returns the number of stages in which it did.
+    /// Notifies the partners of an instance that this member has started, stage by stage, up to the first stage whose
+    /// notification depends on one that has not come. Returns the number of stages in which it has notified.
     #[inline]
     pub(crate) fn notify_partners(&self, worker: &Worker, instance: u64) -> Result<usize> {
         for (at, stage) in self.all.iter().enumerate() {
@@ -137,8 +137,9 @@ impl Dissemination {
     pub(crate) fn command(&self, me: Rank, stage: usize, from: usize, instance: u64) -> Command {
         let trigger = |signal: u32| Some(Trigger { signal, threshold: instance });
         let notified = |stage: usize| trigger(self.first + stage as u32 - 1);
-        // If the stage before is a command as well, this one must wait until that has fired. If that command has only
-        // one trigger, two triggers here express this; otherwise its token does.
+        // If a command notifies in the previous stage as well, this command must wait until that one has fired. If
+        // that one has a single trigger, a second trigger here waits for the same signal; otherwise it waits for the
+        // token of that stage.
         let before = match stage - from {
             0 => None,
             1 => notified(stage - 1),
@@ -156,8 +157,8 @@ impl Dissemination {
 }
 
 impl Communicator {
-    /// Returns the signal that this member raises in a stage, and the rank that notifies it. `first` gives the first
-    /// signal of each member.
+    /// Returns the signal that this member raises in a stage, and the rank that notifies this member. `first` holds the
+    /// number of the first signal of each member.
     pub(crate) fn neighbours(
         &self,
         stage: u32,

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// A member, perhaps this one, and the blocks between it and this member.
+/// A member that this member exchanges blocks with, perhaps itself, and those blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Partner {
     /// Its place.
     pub(crate) member: usize,
-    /// The numbers of this member's blocks for it, in the order in which they are sent.
+    /// The numbers of the blocks that this member sends to the partner, in the order of sending.
     pub(crate) gives: Vec<usize>,
-    /// The numbers of the received blocks that come from it, in the order in which they are sent.
+    /// The numbers of the blocks that this member receives from the partner, in the order of sending.
     pub(crate) gets: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct ExchangeBlocks {
     pub(crate) partners: Vec<Partner>,
 }
 
-/// Returns the ranges of blocks of these numbers of values, one after the other.
+/// Returns the ranges of consecutive blocks that have `counts` values each.
 pub(crate) fn ranges(counts: &[usize]) -> Vec<Range<usize>> {
     let one = |end: &mut usize, &count: &usize| {
         let begin = *end;

@@ -1,14 +1,14 @@
 //! Barriers and broadcasts of the network itself, for members that do not reach each other's memory by loads and
 //! stores.
 //!
-//! At the first such call of a communicator, each member allocates what the network needs, and two allgathers tell
-//! the members where it lies. Later calls use it if all members have it. A barrier is one barrier of the network. In
-//! a broadcast the network writes the root's bytes, with a header that describes them, into a buffer of each member.
-//! Each member copies them out and then enters a barrier of the network, for which nobody waits before the next call;
-//! when it is complete, all buffers are free again. So a broadcast takes one network latency, unless the root comes
-//! before the others have read the previous one.
+//! At the first such call of a communicator, each member allocates the signals and memory that the network needs, and
+//! two allgathers give their addresses to all members. Later calls use them if all members have them. A barrier is one
+//! barrier of the network. In a broadcast the network writes the root's bytes, behind a header that describes them,
+//! into a buffer of each member. Each member copies the bytes out and then enters a barrier of the network. Only the
+//! next call waits for that barrier; when it is complete, all buffers are free again. So a broadcast takes one network
+//! latency, unless the root starts it before all members have read the previous one.
 //!
-//! Nothing here detects members that do not come: [`call_notices`](crate::failure::call_notices) does.
+//! Members that do not come are detected by [`call_notices`](crate::failure::call_notices).
 
 use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
@@ -27,7 +27,7 @@ const PLACE_MAX: u64 = 64 << 10;
 /// Signals that the network raises on a member: for barriers, and for broadcasts.
 const SIGNALS: u32 = 2;
 
-/// The addresses that each member sends to all others. They fit in a short message.
+/// The addresses that each member sends to all others, in one short message.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct FabricAddresses {
@@ -65,7 +65,7 @@ pub(crate) struct FabricCollectives {
     /// Its signals, and their initial counters: raised by barriers, and by broadcasts.
     barrier_signal: (SignalCell, u64),
     bcast_signal: (SignalCell, u64),
-    /// Number of broadcasts that this member has received, and of all broadcasts.
+    /// Number of broadcasts that this member has received, and number of all broadcasts so far.
     received: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
@@ -204,13 +204,14 @@ impl FabricCall<'_> {
     fn wait_barrier(&self) -> Result<()> {
         let (cell, initial) = self.fabric_collectives.barrier_signal;
         let threshold = initial + self.fabric_collectives.call_notices.barriers();
-        // The network raises this signal itself, also when others have left after they entered: so wait for no other
-        // rank.
+        // The network raises this signal, even if other members have left after they entered. So this wait depends on
+        // no other rank.
         self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), None, self.call)
     }
 
-    /// Returns an error if a broadcast has come that this member has not received. Another member is then in a
-    /// broadcast that cannot be a later call, because this member has not entered the barrier before that.
+    /// Returns an error if a broadcast has arrived that this member has not received. Its root is in another call than
+    /// this member: the broadcast cannot belong to a later call, because the root of that would wait for a barrier that
+    /// this member has not entered yet.
     fn expect_nothing(&self) -> Result<()> {
         let (cell, initial) = self.fabric_collectives.bcast_signal;
         let received = initial + self.fabric_collectives.received.load(Ordering::Relaxed);
@@ -221,7 +222,7 @@ impl FabricCall<'_> {
         Err(self.worker().fault(Cause::Argument(text.into()), self.call))
     }
 
-    /// Sends bytes to all members, when all have received the previous broadcast.
+    /// Waits until all members have received the previous broadcast, and sends bytes to all.
     fn multicast(&self, head: BcastHeader, bytes: &[u8]) -> Result<()> {
         self.wait_barrier()?;
         let all = [bytemuck::bytes_of(&head), bytes].concat();
@@ -246,7 +247,7 @@ impl FabricCall<'_> {
         Ok(())
     }
 
-    /// Calls the fabric until it has room.
+    /// Calls the fabric again until it has room.
     fn retry(&self, hand: impl Fn(&dyn Fabric) -> Result<(), Refused>) -> Result<()> {
         loop {
             match hand(self.worker().fabric()) {
@@ -258,7 +259,7 @@ impl FabricCall<'_> {
     }
 }
 
-/// Returns the error that a member sent a different broadcast than this one waits for.
+/// Returns the error that the root's broadcast differs from the one that this member waits for.
 #[cold]
 fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
     if (BcastHeader { bytes: wanted.bytes, ..head }) == wanted {

@@ -1,26 +1,26 @@
 //! Fuzzy barriers: each member starts an instance and goes on; the instance is complete when all members have started
 //! it.
 //!
-//! Dissemination: member n notifies the member 2^i places after it, for i = 0 .. ceil(log2 P) - 1, as soon as it
-//! knows that the 2^i members up to itself have started. It knows that when it has started itself and was notified in
-//! all stages before i. Each stage has a signal of its own at each member, which one other member raises by one for
-//! each instance. So instance k has arrived in stage i when that signal has reached k: nothing is reset, and a member
-//! that is some instances ahead cannot be mistaken for another one.
+//! Dissemination: in stage i, for i = 0 .. ceil(log2 P) - 1, member n notifies the member 2^i places after it that the
+//! 2^i members up to n have started. Member n knows this when it has started and was notified in all stages before i.
+//! Each stage has its own signal at each member. One other member raises this signal by one for each instance. So a
+//! member was notified of instance k in stage i when that signal has reached k. No signal is ever reset, and the
+//! signal counts correctly even if its raiser is several instances ahead.
 //!
-//! If a member cannot notify in a stage yet when it starts, it leaves a command behind: the command of stage 1 fires
-//! when stage 0 has reached k, and the command of a later stage when the stage before has reached k *and* the
-//! commands before it have fired. One signal that both raise would not do: two arrivals from one of them would count
-//! as one from each. So a command has two triggers. Beyond 8 members, a *token*, which is a signal that only the
-//! member itself raises, counts how often it has notified in a stage. As commands may fire in another order, a count
-//! of k there, or at a peer, may include later instances than the first k. But if all have started a later instance,
-//! they have started instance k too.
+//! If a member cannot notify in a stage yet when it starts, it posts a command that will. The command of stage 1 fires
+//! when the signal of stage 0 has reached k. The command of a later stage fires when the signal of the previous stage
+//! has reached k *and* the previous commands have fired. One signal for both events would not do, because two raises
+//! by one of them would count as one by each. So such a command has two triggers. With more than 8 members, a *token*
+//! counts how often the member has notified in a stage; it is a signal that only the member itself raises. Commands
+//! may fire in another order, so a count of k, of a token or at a peer, may include instances after k. This does no
+//! harm: if all members up to n have started a later instance, they have started instance k too.
 //!
-//! Whichever rank raises the signal that a command waits for runs the command, so stages go on while the member
+//! The rank that raises the signal that a command waits for also runs the command, so stages advance while the member
 //! computes. A member that starts last posts no command, and with two members no command is ever posted.
 //!
-//! A member that leaves the job stays until the instances that it has started are complete, or cannot be completed:
-//! others may wait for the notifications of its commands. Its stage is *leaving* meanwhile, so ranks that wait for
-//! anything else from it get an error at once.
+//! Other members may wait for the notifications of a member's commands. So a member that leaves the job stays until
+//! the instances that it has started are complete, or cannot complete. Its stage is *leaving* meanwhile, so ranks that
+//! wait for anything else from it get an error at once.
 //!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters"; for any number of
 //! members: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
@@ -35,7 +35,7 @@ use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{Condition, LocalQueue, Worker, scoped_wait_probe};
 use tasuki_message::FinalizeHook;
 
-/// Most instances that a member may have under way with more than two members: the room in its queue.
+/// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.
 pub const FUZZY_MAX: u64 = 128;
 
 /// The fuzzy barriers of a communicator, as one member sees them.
@@ -85,7 +85,7 @@ impl FuzzyBarrier {
     /// [`FuzzyBarrier::is_done`].
     pub fn wait(&self) -> Result<()> {
         let Fuzzy { worker, stages, .. } = &*self.fuzzy;
-        // Spin no longer than suits the missing member: it may need this very processor.
+        // Do not spin long if the missing member shares this processor.
         let Some(missing) = stages.missing(worker, self.instance) else { return Ok(()) };
         for _ in 0..worker.spins(Some(missing)) {
             if stages.have_reached(worker, self.instance) {
@@ -125,8 +125,8 @@ impl Communicator {
         Ok(FuzzyBarrier { fuzzy: fuzzy.clone(), instance })
     }
 
-    /// Makes the state of fuzzy barriers, together with all members if they do not know each other's signals. Another
-    /// thread that comes meanwhile waits.
+    /// Makes the state of fuzzy barriers. If members do not know each other's signals, all members must make it
+    /// together. Another thread that calls meanwhile waits.
     #[cold]
     fn first_fuzzy(&self, prepare: &dyn Fn()) -> Result<&Arc<Fuzzy>> {
         while self.is_making_fuzzy.swap(true, Ordering::Acquire) {
@@ -208,7 +208,7 @@ fn call() -> String {
 }
 
 impl Fuzzy {
-    /// Starts the next instance: sends the notifications that can be sent, and leaves the rest to commands.
+    /// Starts the next instance: sends the notifications that can be sent now, and posts commands for the others.
     #[inline]
     fn start(&self) -> Result<u64, Cause> {
         let worker = &*self.worker;
@@ -221,7 +221,7 @@ impl Fuzzy {
         let notified =
             self.stages.notify_partners(worker, instance).map_err(|error| error.cause().clone())?;
         if notified < self.stages.len() {
-            self.leave_behind(worker, notified, instance)?;
+            self.post_later_stages(worker, notified, instance)?;
         }
         Ok(instance)
     }
@@ -247,13 +247,13 @@ impl Fuzzy {
         }
     }
 
-    /// Posts the commands that notify from stage `from` on.
-    fn leave_behind(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
+    /// Posts the commands that notify in stage `from` and all later stages.
+    fn post_later_stages(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
         let Some(queue) = &self.queue else { return Ok(()) };
         for stage in from..self.stages.len() {
             let command = self.stages.command(worker.rank(), stage, from, instance).encode();
             while let Err(cause) = worker.post_own(queue, std::iter::once(&command)) {
-                // The rank that completed the oldest instance may not have run its commands yet.
+                // The oldest instance is complete, but the rank that completed it may not have run its commands yet.
                 let Cause::Full { .. } = cause else { return Err(cause) };
                 worker.pause();
             }
@@ -279,7 +279,7 @@ impl FinalizeHook for Fuzzy {
         // This wait fails if a member leaves without having started the instance. That is no failure of this member.
         let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
-        // All triggers are met now, but the ranks that met them may not have run the queue yet.
+        // All triggers are met now, but the ranks that raised the last signals may not have run the queue yet.
         while over.is_ok() && worker.check().is_ok() && !is_empty(worker, queue) {
             worker.pause();
         }

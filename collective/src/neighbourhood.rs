@@ -1,5 +1,5 @@
-//! Neighbourhoods: the members with which each member exchanges blocks, as that member knows them; and the blocking
-//! exchange with them.
+//! Neighbourhoods, and the blocking exchange of blocks with neighbours. A neighbourhood holds the members that one
+//! member exchanges blocks with.
 
 use super::current_call::{CallWord, VectorCall};
 use crate::blocking::length_check::BlockLengths;
@@ -19,11 +19,13 @@ pub struct Neighbourhood {
     destinations: Vec<Rank>,
     /// Each partner once, ordered by its place.
     partners: Vec<Partner>,
-    /// Nearest first. If all members take their rounds in this order, no two wait for each other.
+    /// The rounds of an exchange, nearest partners first. If all members use this order, no members wait for each other
+    /// in a cycle.
     rounds: Vec<Round>,
 }
 
-/// Two partners at equal distance, after this member and before it, as indices of `partners`.
+/// Two partners at equal distances from this member: one sends to it, it sends to the other. Both are indices of
+/// `partners`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Round {
     pub(crate) to: Option<usize>,
@@ -31,8 +33,8 @@ pub(crate) struct Round {
 }
 
 impl Neighbourhood {
-    /// Makes the neighbourhood of member `me` of `size`. Blocks from one source are sent in the order of `turns`,
-    /// which has one entry for each source.
+    /// Makes the neighbourhood of member `me` of `size` members. `turns` has one entry for each source. If a member is
+    /// several sources, it sends the blocks in the order of these entries.
     fn new(
         (me, size): (usize, usize),
         sources: &[usize],
@@ -96,7 +98,7 @@ impl Neighbourhood {
         &self.rounds
     }
 
-    /// Returns the blocks with the given numbers of values.
+    /// Returns the blocks of an exchange. `gives` and `gets` hold the number of values of each block.
     pub(crate) fn blocks(&self, gives: &[usize], gets: &[usize]) -> ExchangeBlocks {
         ExchangeBlocks::new(gives, gets, self.partners.clone())
     }
@@ -115,8 +117,8 @@ impl Neighbourhood {
 }
 
 impl Communicator {
-    /// Returns the neighbourhood of this member on a grid of all members. Collective. Error, on all: members came
-    /// with different grids, or the grid has another number of places than there are members.
+    /// Returns the neighbourhood of this member on a grid of all members. Collective. Error, on all members: they
+    /// passed different grids, or the number of places in the grid is not the number of members.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
         self.begin(None, &call)?.run_agreed(|| {
@@ -127,15 +129,17 @@ impl Communicator {
             let fault = |text: String| Ok(Err(self.worker().fault(Cause::Argument(text), call)));
             let own = words[self.rank().index()];
             if let Some(other) = words.iter().position(|&word| word != own) {
-                return fault(format!("member {other} came with another grid"));
+                return fault(format!(
+                    "member {other} passed another grid: pass equal dimensions on all members"
+                ));
             }
             let places = dims.iter().try_fold(1_usize, |places, &len| places.checked_mul(len));
             if dims.len() != periodic.len() {
-                return fault("a grid says of each dimension whether it goes around".into());
+                return fault("`dims` and `periodic` must have equal lengths".into());
             }
             if places != Some(self.size()) {
                 return fault(format!(
-                    "the grid has not as many places as there are members: {}",
+                    "the grid must have as many places as the communicator has members: {}",
                     self.size()
                 ));
             }
@@ -143,9 +147,8 @@ impl Communicator {
         })
     }
 
-    /// Returns the neighbourhood of this member in a graph of which each member knows its own edges. Collective.
-    /// Error, on all: two members disagree about the edges between them, or a member names a rank that does not
-    /// exist.
+    /// Returns the neighbourhood of this member in a graph. Each member passes its own edges. Collective. Error, on all
+    /// members: two members disagree about the edges between them, or a member names a rank that does not exist.
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
         let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
@@ -159,19 +162,19 @@ impl Communicator {
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);
-        let mut told = vec![[0_u32; 2]; size];
-        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut told));
+        let mut received = vec![[0_u32; 2]; size];
+        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut received));
         swapped.map_err(|error| self.step_failed(error, &call))?;
         let fault = |cause| self.worker().fault(cause, call);
-        let differs = |&member: &usize| edges[member] != [told[member][1], told[member][0]];
+        let differs = |&member: &usize| edges[member] != [received[member][1], received[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
         let own = if let Some(&rank) = all_known {
             Err(fault(Cause::NoSuchRank { rank, size }))
         } else if let Some(member) = (0..size).find(differs) {
-            let ([out, into], [theirs, wanted]) = (edges[member], told[member]);
+            let ([out, into], [theirs, wanted]) = (edges[member], received[member]);
             Err(fault(Cause::Argument(format!(
-                "this member gives member {member} {out} blocks and gets {into} of it, which gives {theirs} and gets \
-                 {wanted}"
+                "this member sends {out} blocks to member {member} and receives {into} from it, but that member sends \
+                 {theirs} and receives {wanted}"
             ))))
         } else {
             Ok(())
@@ -181,8 +184,8 @@ impl Communicator {
         })
     }
 
-    /// Returns an inner error on all members if `own` is one on any member, within a collective call: this member's
-    /// own, or that another member was refused.
+    /// Makes all members fail together, within a collective call. If `own` is an error on any member, each member gets
+    /// an inner error: its own, or else that another member was refused.
     pub(crate) fn check_all(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<Result<()>> {
         let all = self.allgather_steps(&[u64::from(own.is_ok())]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
@@ -230,7 +233,7 @@ impl Communicator {
         with.fits(gives, gets).map_err(fault)?;
         let given: usize = gives.iter().sum();
         if given != values {
-            let text = format!("counts come to {given} values, not {values}");
+            let text = format!("the counts add up to {given} values, but {values} were passed");
             return Err(fault(Cause::Argument(text)));
         }
         let blocks = with.blocks(gives, gets);
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
     use tasuki_schedule::neighbour_graph::NeighbourGraph;
 
-    /// What a member knows about itself agrees with the whole grid.
+    /// The neighbourhoods of all members together are the graph of the whole grid.
     #[test]
     fn a_member_knows_its_part_of_the_grid() {
         let grids: [(&[usize], &[bool]); 5] = [
@@ -299,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_go_on_and_back_by_as_much() {
+    fn rounds_pair_partners_at_equal_distances() {
         let ring = Neighbourhood::of_grid(1, &[4], &[true]);
         let members: Vec<usize> = ring.partners.iter().map(|partner| partner.member).collect();
         assert_eq!(members, [0, 2]);

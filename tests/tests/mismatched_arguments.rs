@@ -16,7 +16,7 @@ fn call(job: &Job, which: usize, first: usize, other: usize) -> Result<()> {
 }
 
 #[test]
-fn members_that_disagree_get_an_error() {
+fn members_with_different_lengths_get_an_error() {
     for (first, other) in
         [(1, 100), (100, 1), (0, 10), (10, 0), (2, 100), (100, 2), (3, 4), (100, 200), (200, 100)]
     {

@@ -22,7 +22,8 @@ const CASES: &[&str] = &[
 ];
 
 /// Broadcasts between two ranks, which copy from each other's own buffers if they can.
-const BROADCASTS: &[&str] = &["j_long_calls_of_two_try_other_variants", "j_long_calls_of_two_with_two_roots"];
+const BROADCASTS: &[&str] =
+    &["j_long_calls_of_two_try_other_variants", "j_long_calls_of_two_with_two_roots_get_errors"];
 const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=split-copy")];
 
 /// Starts a program as the first process of a new namespace.

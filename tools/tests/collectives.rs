@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::process::Command;
 
 /// A case that makes plans of broadcasts and checks their results.
-const CASE: &str = "j1_starts_are_told_apart";
+const CASE: &str = "j1_each_start_delivers_its_own_values";
 /// A case that makes plans of all kinds and ends soon.
-const SHORT_CASE: &str = "j4_nothing_to_do";
+const SHORT_CASE: &str = "j4_plans_of_one_rank_or_of_no_values";
 
 fn info(args: &[&str], forced: &str) -> Ended {
     let mut command = Command::new(TASUKI);

@@ -16,8 +16,8 @@ impl Communicator {
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
-            let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
-            if self.try_cached(&kind, lent, &call)? {
+            let buffers = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
+            if self.try_cached(&kind, buffers, &call)? {
                 return Ok(());
             }
             if let Some(turn) = self.fabric_collectives(&call)?

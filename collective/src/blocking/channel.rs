@@ -1,10 +1,10 @@
-//! Carries the steps of a collective call as messages of a context that only the communicator's collectives use, so
-//! that they never match a message of the program.
+//! Carries the steps of a collective call as messages. The messages use a context of the communicator's collectives, so
+//! they never match a message of the program.
 //!
-//! Each message begins with a header: the signature of the call, and a hash of all calls before it. So a member that is
-//! in another call, or has made other calls before, is noticed by whoever receives its message. A short message goes to
-//! a preposted receive. Before a longer one goes its header with its length, so that two members that disagree about
-//! the length of a step find out instead of waiting for each other.
+//! Each message begins with a header: the signature of the call, and a hash of all calls before it. The receiver of a
+//! message compares the header with its own, and so finds a member that is in another call or has made other calls
+//! before. A short message goes to a preposted receive. A longer message is announced by a short one that holds its
+//! length. So two members that disagree about the length of a step get an error instead of waiting for each other.
 
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl CollectiveChannel {
         }
         let header = self.header().to_le();
         if let Ok(word) = <[u8; 8]>::try_from(bytes) {
-            // From registers to the cache line.
+            // Built in registers and stored to the cache line at once.
             return self.context.send_preposted(bytemuck::bytes_of(&[header, u64::from_ne_bytes(word)]), to);
         }
         let mut line = [0; SHORT_MAX];
@@ -72,8 +72,8 @@ impl CollectiveChannel {
     }
 
     fn send_long(&self, bytes: &[u8], to: Rank) -> Result<()> {
-        // A member that disagrees about the step may be sending to this one: neither must wait for the other's
-        // receive.
+        // If the members disagree about the step, the other one may be sending to this one, too. Neither may wait
+        // for the other's receive.
         self.context.prepost(to)?;
         let announcement = [(self.header() | ANNOUNCES).to_le(), (bytes.len() as u64).to_le()];
         self.context.send_preposted(bytemuck::bytes_of(&announcement), to)?;
@@ -83,7 +83,7 @@ impl CollectiveChannel {
         })
     }
 
-    /// Receives the line of a message of `wanted` bytes. Returns true if it only announces the message.
+    /// Receives the first line of a message of `wanted` bytes. Returns true if the line only announces the message.
     #[inline]
     fn recv_line(&self, line: &mut [u8; SHORT_MAX], wanted: usize, from: Rank) -> Result<bool> {
         let got = self.context.recv_preposted(line, from)?;
@@ -97,7 +97,7 @@ impl CollectiveChannel {
         if len == wanted as u64 { Ok(is_announced) } else { Err(self.disagree(len, wanted as u64, from)) }
     }
 
-    /// Receives exactly as many bytes as `into` holds.
+    /// Receives a message that must have exactly the length of `into`.
     #[inline]
     pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
         let mut line = [0; SHORT_MAX];
@@ -109,19 +109,20 @@ impl CollectiveChannel {
         Ok(())
     }
 
-    /// Returns true if `member` needs this rank's processor to send to it.
+    /// Returns true if `member` shares this rank's processor, so that it can send only while this rank does not run.
     pub(crate) fn shares_processor(&self, member: Rank) -> bool {
         let rank = self.context.rank_of(member);
         rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
     }
 
-    /// Preposts the receives for messages from `from`, so that the first one need not wait.
+    /// Preposts the receives for messages from `from`, so that its first send does not wait.
     #[inline]
     pub(crate) fn expect(&self, from: Rank) -> Result<()> {
         self.context.prepost(from)
     }
 
-    /// Sends to one member and receives from one, in any order. Both may be the same member.
+    /// Sends to one member and receives from one, which may be the same member. Posts the receive first, so that two
+    /// members that exchange do not wait for each other.
     pub(crate) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
         self.expect(from)?;
         if into.len() <= ONE_LINE_MAX {
@@ -141,7 +142,7 @@ impl CollectiveChannel {
             let begun =
                 self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
             let mut pending_recv = begun?;
-            // If one of these fails, the receive is withdrawn.
+            // If the send fails, the receive is withdrawn.
             self.send(bytes, to)?;
             self.recv_line(&mut [0; SHORT_MAX], len, from)?;
             pending_recv.take(&mut []).map(drop)

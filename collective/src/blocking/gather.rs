@@ -13,7 +13,7 @@ use tasuki_core::engine::executor::CallBuffers;
 
 use tasuki_schedule::shape::CollectiveKind;
 
-/// From this many bytes of a member's values on, copying them once more takes longer than a message to each member.
+/// From this many bytes of a member's values on, one more copy takes longer than a separate message to each member.
 const STRAIGHT_MIN: usize = 4 << 10;
 
 impl Communicator {
@@ -48,14 +48,16 @@ impl Communicator {
         })
     }
 
-    /// Returns an error unless `room` is `count` values for each member.
+    /// Returns an error unless `room` holds exactly `count` values for each member.
     pub(crate) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
         let wanted = self.size() * count;
         if room == wanted {
             return Ok(());
         }
         let size = self.size();
-        let text = format!("{count} values for each of {size} members are {wanted}, not {room}");
+        let text = format!(
+            "the result has room for {room} values, but {count} values of each of {size} members are {wanted}"
+        );
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 
@@ -66,7 +68,7 @@ impl Communicator {
     fn gather_steps<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
         let (size, count, tree) = (self.size(), values.len(), KnomialTree { size: self.size() });
         let place = (self.rank().index() + size - root.index()) % size;
-        // The values of the members in this place's subtree, this member's first.
+        // The values of all members in this member's subtree, its own first.
         let mut part = vec![T::zeroed(); tree.below(place) * count];
         part[..count].copy_from_slice(values);
         for child in tree.children(place) {

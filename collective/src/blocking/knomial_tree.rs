@@ -13,7 +13,7 @@ pub(crate) struct KnomialTree {
 }
 
 impl KnomialTree {
-    /// Returns the number of places that the subtree of a place may have; for the root, at least all places.
+    /// Returns the most places that the subtree of a place can have; for the root, at least the number of all places.
     fn span(self, place: usize) -> usize {
         let mut span = 1;
         while span < self.size && place.is_multiple_of(span * RADIX) {

@@ -1,8 +1,8 @@
 //! Lets two members that exchange blocks both find out that they disagree about a length.
 //!
-//! Only the sender and the receiver of a block know its length. So each member first sends the lengths that it
-//! expects to each of its partners, in a message of one cache line, before any block is sent. This costs one message
-//! latency more than the blocks alone.
+//! Only the sender and the receiver of a block know its length. So before any block is sent, each member sends each of
+//! its partners the lengths that it expects, in a message of one cache line. This costs one message latency more than
+//! the blocks alone.
 
 use crate::communicator::Communicator;
 use bytemuck::{Pod, Zeroable};
@@ -17,7 +17,7 @@ pub(crate) struct BlockLengths {
     gets: SideLengths,
 }
 
-/// The blocks that go in one direction.
+/// The lengths of the blocks that go in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SideLengths {
@@ -37,7 +37,7 @@ impl SideLengths {
 }
 
 impl BlockLengths {
-    /// The lengths of blocks of `gives` values for `partner` and of `gets` values from it.
+    /// Makes the lengths of the blocks that are sent to `partner` (`gives`, in values) and received from it (`gets`).
     pub(crate) fn of<T>(partner: Rank, gives: &[usize], gets: &[usize]) -> BlockLengths {
         BlockLengths { partner, gives: SideLengths::of::<T>(gives), gets: SideLengths::of::<T>(gets) }
     }
@@ -60,9 +60,9 @@ impl Communicator {
     pub(crate) fn agree_on_lengths(&self, with: &[BlockLengths]) -> Result<()> {
         // Prepost, so that neither of two partners waits for the other's receive.
         with.iter().try_for_each(|own| self.channel.expect(own.partner))?;
-        let tell =
+        let send_lengths =
             |own: &BlockLengths| self.channel.send(bytemuck::bytes_of(&[own.gives, own.gets]), own.partner);
-        with.iter().try_for_each(tell)?;
+        with.iter().try_for_each(send_lengths)?;
         with.iter().try_for_each(|own| {
             let mut theirs = [SideLengths::zeroed(); 2];
             self.channel.recv(bytemuck::bytes_of_mut(&mut theirs), own.partner)?;
@@ -77,16 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_say_of_their_blocks_is_compared() {
+    fn a_length_that_the_partner_knows_differently_is_found() {
         let lengths = |gives: &[usize], gets: &[usize]| BlockLengths::of::<u32>(Rank(1), gives, gets);
         let here = lengths(&[2], &[0, 9]);
-        let told = |gives: &[usize], gets: &[usize]| {
+        let differs = |gives: &[usize], gets: &[usize]| {
             let BlockLengths { gives, gets, .. } = lengths(gives, gets);
             here.differ_from([gives, gets])
         };
-        assert_eq!(told(&[0, 9], &[2]), None);
-        assert_eq!(told(&[0, 8], &[2]), Some(Cause::Disagree { what: "bytes", least: 32, most: 36 }));
-        assert_eq!(told(&[0, 9], &[3]), Some(Cause::Disagree { what: "bytes", least: 8, most: 12 }));
-        assert!(matches!(told(&[9, 0], &[2]), Some(Cause::Argument(_))));
+        assert_eq!(differs(&[0, 9], &[2]), None);
+        assert_eq!(differs(&[0, 8], &[2]), Some(Cause::Disagree { what: "bytes", least: 32, most: 36 }));
+        assert_eq!(differs(&[0, 9], &[3]), Some(Cause::Disagree { what: "bytes", least: 8, most: 12 }));
+        assert!(matches!(differs(&[9, 0], &[2]), Some(Cause::Argument(_))));
     }
 }

@@ -1,9 +1,9 @@
-//! Reductions. Reduce goes up a tree to the first member, and from there to the root. Allreduce has three algorithms:
-//! few values of few members are sent by each to all; few values of more members go by recursive doubling; many
-//! values are reduced to the first member and then broadcast.
+//! Reductions. Reduce combines values up a tree to the first member, which sends the result to the root. Allreduce has
+//! three algorithms: with few values and few members, each member sends its values to all others; with few values and
+//! more members, recursive doubling; with many values, a reduction to the first member and a broadcast.
 //!
 //! Values are always combined in the order of their members, lower first, and in the same grouping on every member.
-//! So the result is equal to the bit everywhere, and operations that do not commute are correct.
+//! So all members get the same bits, and operations that do not commute are correct.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
@@ -23,14 +23,14 @@ use tasuki_schedule::shape::CollectiveKind;
 pub trait ValueCombiner<T> {
     /// Combines `left` with `right`, element by element, into `left`.
     fn combine(&self, left: &mut [T], right: &[T]);
-    /// Returns the built-in reduction that does the same, if there is one.
+    /// Returns the built-in reduction that this operation is, if it is one.
     fn known(&self) -> Option<Reduction>;
 }
 
 /// Reference to an operation that combines values.
 pub type CombinerRef<'c, T> = &'c dyn ValueCombiner<T>;
 
-/// An operation on values that are given as bytes.
+/// An operation of the program, applied to values that are given as bytes.
 pub(crate) struct ByteCombiner<F> {
     by: F,
     known: Option<Reduction>,
@@ -100,7 +100,7 @@ impl Communicator {
         })
     }
 
-    /// Runs a reduction of `values`, which become the result, by its cached steps, if there are any.
+    /// Runs a reduction by its cached steps; `values` become the result. Returns false if there are no such steps.
     #[inline]
     pub(crate) fn try_cached_reduction<T: Pod>(
         &self,
@@ -114,8 +114,8 @@ impl Communicator {
         self.try_cached(kind, CallBuffers::combined(values, size_of::<T>(), byte_combiner.how()), call)
     }
 
-    /// Combines values up a tree to the first member, so that neighbours are combined first, and sends the result
-    /// from there to the root. If the members are few, each sends its values to the root directly.
+    /// Combines values up a tree to the first member, which sends the result to the root. The tree has its root at the
+    /// first member so that it combines neighbours. If the members are few, each sends its values to the root directly.
     pub(crate) fn reduce_steps<T: Pod>(
         &self,
         values: &mut [T],
@@ -179,7 +179,8 @@ impl Communicator {
         self.combine_all(values, combine)
     }
 
-    /// Recursive doubling. If the number of members is no power of two, each of the first pairs acts as one member.
+    /// Combines by recursive doubling. If the number of members is not a power of two, each of the first pairs acts as
+    /// one member.
     fn double<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let (place, size) = (self.rank().index(), self.size());
         let whole = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
@@ -213,7 +214,7 @@ impl Communicator {
     }
 }
 
-/// Returns the operation on bytes. The bytes must be aligned for values of this type.
+/// Returns the operation as one on bytes. The bytes must be aligned for values of type `T`.
 fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
     let by = |left: &mut [u8], right: &[u8]| {
         combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
@@ -221,7 +222,7 @@ fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&m
     ByteCombiner { by, known: combine.known() }
 }
 
-/// Combines this member's values with those of others, which come after them if `own_first`, else before.
+/// Combines this member's values with values of other members. This member's are the left operand if `own_first`.
 pub(crate) fn combine_in_order<T: Pod>(
     own: &mut [T],
     part: &mut [T],

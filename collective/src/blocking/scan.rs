@@ -1,5 +1,5 @@
-//! Scan and exscan (prefix reductions) by doubling: before round k a member has combined its own values with those of
-//! the 2^k - 1 members before it, and in the round it receives the combined values of 2^k more.
+//! Scan and exscan (prefix reductions) by doubling. Before round k a member has combined its own values with those of
+//! the 2^k - 1 members before it. In round k it receives the combined values of the 2^k members before those.
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
@@ -24,7 +24,7 @@ impl Communicator {
     }
 
     /// Combines the values of the members before this one. `values` become the result; those of the first member
-    /// stay.
+    /// are unchanged.
     pub fn exscan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
@@ -33,7 +33,7 @@ impl Communicator {
                 return Ok(());
             }
             // Shift all values by one member, then scan the shifted values from the second member on.
-            let shifted = self.hand_on(values, 1, 0).and_then(|before| {
+            let shifted = self.shift(values, 1, 0).and_then(|before| {
                 before.iter().for_each(|before| values.copy_from_slice(before));
                 self.double_from(1, values, combine)
             });
@@ -45,7 +45,7 @@ impl Communicator {
     fn double_from<T: Pod>(&self, first: usize, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let mut step = 1;
         while first + step < self.size() && self.rank().index() >= first {
-            if let Some(mut before) = self.hand_on(values, step, first)? {
+            if let Some(mut before) = self.shift(values, step, first)? {
                 combine_in_order(values, &mut before, false, combine);
             }
             step *= 2;
@@ -55,7 +55,7 @@ impl Communicator {
 
     /// Sends values to the member `steps` places after this one, and receives those of the member `steps` places
     /// before it. Members before `first` and past the end do not take part.
-    fn hand_on<T: Pod>(&self, values: &[T], steps: usize, first: usize) -> Result<Option<Vec<T>>> {
+    fn shift<T: Pod>(&self, values: &[T], steps: usize, first: usize) -> Result<Option<Vec<T>>> {
         let place = self.rank().index();
         let to = Some(place + steps).filter(|&to| to < self.size()).map(|to| Rank(to as u32));
         let from = place.checked_sub(steps).filter(|&from| from >= first).map(|from| Rank(from as u32));

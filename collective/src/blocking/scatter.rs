@@ -10,7 +10,7 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
-    /// Sends each member its block of `values`, from this member, the root, whose own block is copied to `block`.
+    /// Sends each member its block of `values`. This member is the root; its own block is copied to `block`.
     pub fn scatter_here<T: Pod>(&self, values: &[T], block: &mut [T]) -> Result<()> {
         let (count, root) = (block.len(), self.rank());
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
 
-/// The ranges of blocks of these numbers of values, one block after the other.
+/// Consecutive blocks, given by their numbers of values.
 struct BlockRanges<'b>(&'b [usize]);
 
 impl BlockRanges<'_> {
@@ -25,7 +25,7 @@ impl BlockRanges<'_> {
 }
 
 impl Communicator {
-    /// Gathers all members' blocks into `all` on this member, the root, which knows their lengths.
+    /// Gathers all members' blocks into `all` on this member, the root. `counts` are their numbers of values.
     pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
         let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), me);
@@ -59,7 +59,7 @@ impl Communicator {
             })
     }
 
-    /// Sends each member its block of `values`, from this member, the root, whose own block is copied to `block`.
+    /// Sends each member its block of `values`. This member is the root; its own block is copied to `block`.
     pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
         let (me, blocks) = (self.rank(), BlockRanges(counts));
         let word = CallWord::of_vector_call(VectorCall::ScatterV, values.len(), me);
@@ -139,7 +139,8 @@ impl Communicator {
         self.others().map(lengths).collect()
     }
 
-    /// Sends to each other member what `give` returns for it, and receives from each into its range of `all`.
+    /// Sends the block that `give` returns for each other member, and receives the block of each into its range of
+    /// `all`.
     fn swap<'v, T: Pod>(
         &self,
         give: impl Fn(Rank) -> &'v [T],
@@ -166,7 +167,7 @@ impl Communicator {
         if all == values {
             return Ok(());
         }
-        let text = format!("counts come to {all} values, not {values}");
+        let text = format!("the counts add up to {all} values, but {values} were passed");
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 
@@ -174,7 +175,7 @@ impl Communicator {
     pub(crate) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
         let size = self.size();
         let text = if counts.len() != size {
-            format!("{} counts, of a group of {size} members", counts.len())
+            format!("{} counts, but the group has {size} members", counts.len())
         } else if BlockRanges(counts).all() > isize::MAX as usize {
             "the blocks have more bytes than memory can have".into()
         } else {
@@ -188,7 +189,7 @@ impl Communicator {
         if count == values {
             return Ok(());
         }
-        let text = format!("this member's own block is of {values} values, where its count says {count}");
+        let text = format!("this member's own block has {values} values, but its count is {count}");
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 }

@@ -2,14 +2,14 @@
 //! that both map, or each member exposes its buffer to the other (`algorithm/bcast/split_copy.rs`).
 //!
 //! With exposed buffers nothing is copied twice, but each copy is a system call that must get access to the memory of
-//! another process. Which variant is faster depends on the distance of the two processors, and changes when they
-//! change. So both variants are timed for some calls, for the first time when a kind of calls is frequent, and again
-//! whenever its number of calls has doubled.
+//! another process. The faster variant depends on the distance between the two processors, which changes when a rank
+//! moves to another one. So both variants are timed for some calls: first when a kind of calls is frequent, and again
+//! each time its number of calls has doubled.
 //!
-//! The time is measured from each call to the next, because a member that sends is soon through with a call and waits
-//! in the next one. The longest third of the times is left out, because a processor may have been preempted in them.
-//! Of the two members, the slower one counts. Both members count the same calls and compare the same times, so they
-//! decide alike.
+//! Times are measured from the begin of one call to the begin of the next, because a member that sends completes a call
+//! soon and waits in the next one. The longest third of the times is left out, because a processor may have been
+//! preempted in them. The time of the slower member counts. Both members count the same calls and compare the same
+//! times, so they choose the same variant.
 
 use crate::cached::schedule_cache::{CachedSchedule, CallKind};
 use crate::communicator::Communicator;
@@ -18,11 +18,11 @@ use tasuki_schedule::selection::{calling_thread_schedule, exposed_schedule};
 
 /// Number of calls of a kind after which both variants are timed for the first time. The number doubles each time.
 const FIRST_AFTER: u32 = 32;
-/// Number of timed calls of each variant. A time is taken from each call to the next, so there is one time less.
+/// Number of timed calls of each variant. Each time is from one call to the next, so there is one time less.
 const TIMED: u32 = 25;
-/// Number of times that are added up: where the root alternates, a long call follows a short one.
+/// Number of consecutive times that are added up. If the root alternates, long and short calls alternate, too.
 const TOGETHER: usize = 4;
-/// Number of sums that count; the longer ones are left out.
+/// Number of sums that are compared; the longest ones are left out.
 const COUNTED: usize = (TIMED as usize - 1) / TOGETHER * 2 / 3;
 /// The fraction of the time by which the other variant must be faster to replace the usual one.
 const MARGIN: (u64, u64) = (1, 10);
@@ -95,8 +95,8 @@ impl VariantTrial {
 }
 
 impl Communicator {
-    /// Performs the step of the comparison that is due: the other variant is tried, or the faster one becomes the
-    /// usual one. All members do that before the same call.
+    /// Performs the step of the comparison that is due: begins to try the other variant, or makes the faster one the
+    /// usual one. All members do this before the same call.
     #[cold]
     pub(crate) fn continue_trial(
         &self,
@@ -130,7 +130,7 @@ impl Communicator {
         match compiled {
             Some(other) => {
                 trial.usual = Some(std::mem::replace(present, other));
-                (trial.left, trial.last_began) = (TIMED, None); // compiling took long, so that time must not count
+                (trial.left, trial.last_began) = (TIMED, None); // the time of compiling must not count
                 trial.is_exposed = !trial.is_exposed;
             }
             None => trial.rest(),
@@ -146,12 +146,12 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let [before, now] = trial.times();
-        let told = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
+        let times = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
             (true, true) => [u64::MAX, 0],
             (true, false) => [0, u64::MAX],
             (false, _) => [before, now],
         };
-        let words = self.allgather_steps(&told).map_err(|error| self.step_failed(error, call))?;
+        let words = self.allgather_steps(&times).map_err(|error| self.step_failed(error, call))?;
         let longest =
             |variant: usize| words.chunks_exact(2).map(|times| times[variant]).max().unwrap_or(u64::MAX);
         let [before, now] = [longest(0), longest(1)];
@@ -167,11 +167,12 @@ impl Communicator {
 
     /// Returns true if each of the two members can copy from the other's memory through the kernel. Collective.
     fn can_expose(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let allgather =
+            |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let (worker, other) = (self.worker(), 1 - self.rank().index());
-        let probes = told(worker.probe())?;
+        let probes = allgather(worker.probe())?;
         let rank = self.messages().rank_of(Rank(other as u32));
         let can = rank.is_some_and(|rank| worker.finds_probe(rank, probes[other]));
-        Ok(told(can.into())?.into_iter().all(|can| can != 0))
+        Ok(allgather(can.into())?.into_iter().all(|can| can != 0))
     }
 }

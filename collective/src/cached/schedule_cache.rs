@@ -1,14 +1,14 @@
 //! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those.
 //!
-//! Calls of a kind have the same collective, bytes, and bytes of a value. The first three go by messages, which find
-//! members that disagree. Then the members compile an execution together; among more than two members, one for each
-//! root. Which calls have an entry in the cache, and which entry makes room for another, depends only on the order of
-//! calls on the communicator and on values that are equal on all members. So all members decide alike, whatever their
-//! other threads do on other communicators.
+//! Calls of one kind have the same collective, bytes, and bytes of a value. The first three calls of a kind use
+//! messages, which find members that disagree. Then the members compile an execution together; if there are more than
+//! two members, one for each root. The order of calls on the communicator, and values that are equal on all members,
+//! decide which calls have an entry in the cache and which entry is evicted. So all members decide alike, whatever
+//! their other threads do on other communicators.
 //!
-//! Between two members, one execution serves both roots. It has one variant of the steps for each root, on the same
-//! buffers: a rank that becomes root has just read the buffer into which it writes now, so its lines are in its cache
-//! (`schedule/src/algorithm/copy_in_copy_out.rs`).
+//! Between two members, one execution serves both roots. It has one variant of the steps for each root. The variants
+//! use the same buffers: a rank that becomes the root writes to the buffer that it has just read, whose lines are in
+//! its cache (`schedule/src/algorithm/copy_in_copy_out.rs`).
 //!
 //! Long values are handled in pieces, which have executions of their own.
 
@@ -29,7 +29,7 @@ use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 // The executor has room for the longest value that schedules let members combine on their own.
 const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
-// The root of a kind has eleven bits in its key.
+// A key has eleven bits for the root.
 const _: () = assert!(MEMBERS_MAX <= 1 << 11);
 
 /// Number of first calls of a kind that go by messages.
@@ -40,10 +40,10 @@ const COMPARED_EVERY: u64 = 32;
 const KINDS_MAX: usize = 32;
 /// Most executions that a communicator keeps.
 const ENTRIES_MAX: usize = 128;
-/// Most bytes of memory that they use on a member, approximately.
+/// Most bytes of memory that these executions use on a member, approximately.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What calls must have in common to use the same steps.
+/// What calls must have in common to use the same compiled steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallKind {
     pub(crate) collective: CollectiveKind,
@@ -56,10 +56,10 @@ pub(crate) struct CallKind {
     pub(crate) reduction: u8,
 }
 
-/// Steps that the members have compiled together.
+/// An execution that the members have compiled together.
 #[derive(Debug)]
 pub(crate) struct CachedSchedule {
-    /// The number of the plan to which they belong. It is needed to free them.
+    /// The number of its plan, which is needed to free it.
     pub(crate) number: u64,
     execution: Execution,
 }
@@ -69,7 +69,7 @@ pub(crate) struct CachedSchedule {
 struct CacheEntry {
     now: CachedSchedule,
     bytes: u64,
-    /// The measurement against other steps, if there are any for this kind.
+    /// The comparison with another variant, if there is one for this kind.
     trial: Option<VariantTrial>,
 }
 
@@ -102,19 +102,19 @@ impl CallKind {
         CallKind { reduction: reduction_code(known), ..self }
     }
 
-    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls that differ in
-    /// their element type or reduction have steps of their own, although these are equal: so members that disagree
-    /// wait for each other, and find out.
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
+    /// element types or reductions have separate entries, even if their steps are equal. So members that disagree about
+    /// these wait for each other, and a wait finds the mismatch.
     fn word(&self) -> Option<u64> {
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
-        // The size of a value follows from its type, if that has a code.
+        // The element type determines the bytes of a value, if the type has a code.
         let value =
             if self.element == 0 { self.value_bytes } else { COMBINED_MAX + usize::from(self.element) };
         let how = (self.collective as u64) << 60 | (value as u64) << 47 | u64::from(self.reduction) << 43;
         fits.then_some(how | self.bytes as u64)
     }
 
-    /// Returns the word with the root; without it if the execution has a variant for each root.
+    /// Returns the word, with the root unless the execution has a variant for each root.
     fn key(&self, ranks: usize) -> Option<u64> {
         Some(self.word()? | if ranks == 2 { 0 } else { (self.root as u64) << 32 })
     }
@@ -124,7 +124,7 @@ impl CallKind {
         if ranks == 2 { self.root } else { 0 }
     }
 
-    /// Returns the schedules of the execution, one for each variant, if `of` has all of them.
+    /// Returns the schedules of the execution, one for each variant. None if `of` returns none for a variant.
     pub(crate) fn variant_schedules(
         &self,
         ranks: usize,
@@ -144,7 +144,8 @@ impl CallKind {
 
     /// Returns the bytes of a piece.
     fn piece(&self) -> usize {
-        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most calls are, whatever their values
+        // True for most calls, which then need no division.
+        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX;
         match is_short || !self.collective.is_divisible() {
             true => self.bytes,
             false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
@@ -160,7 +161,7 @@ impl CallKind {
 }
 
 impl CacheEntry {
-    /// Returns the numbers of the plans to which its steps belong.
+    /// Returns the numbers of the plans that its executions belong to.
     fn numbers(self) -> impl Iterator<Item = u64> {
         let usual = self.trial.as_ref().and_then(VariantTrial::usual).map(|usual| usual.number);
         usual.into_iter().chain([self.now.number])
@@ -168,7 +169,7 @@ impl CacheEntry {
 }
 
 impl ScheduleCache {
-    /// Counts a call of that kind. Returns true if there were enough of them for the cache.
+    /// Counts a call of that kind. Returns true if the cache may now have an entry for the kind.
     fn is_frequent(&mut self, word: u64) -> bool {
         let calls = self.calls;
         if let Some((_, times, last)) = self.kinds.iter_mut().find(|(known, ..)| *known == word) {
@@ -217,15 +218,15 @@ impl Communicator {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a call that has begun by its cached execution, if there is one. Returns false if there is none.
+    /// Runs the cached execution of a call that has begun. Returns false if there is none.
     #[inline]
     pub(crate) fn try_cached(
         &self,
         kind: &CallKind,
-        lent: CallBuffers<'_>,
+        buffers: CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
-        Ok(self.may_use_cache(kind) && self.run_if_frequent(kind, &lent, call)?)
+        Ok(self.may_use_cache(kind) && self.run_if_frequent(kind, &buffers, call)?)
     }
 
     /// Returns true if compiled steps are expected to be faster for such calls than messages.
@@ -245,7 +246,7 @@ impl Communicator {
     fn run_if_frequent(
         &self,
         kind: &CallKind,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
@@ -256,13 +257,13 @@ impl Communicator {
         }
         let piece = kind.piece();
         if piece < kind.bytes {
-            return self.run_in_pieces(&mut cache, kind, piece, lent, call);
+            return self.run_in_pieces(&mut cache, kind, piece, buffers, call);
         }
         let Some(at) = self.cached_for(&mut cache, kind, Some(word), call)? else { return Ok(false) };
-        self.run_entry(&mut cache, at, kind, lent, call).map(|()| true)
+        self.run_entry(&mut cache, at, kind, buffers, call).map(|()| true)
     }
 
-    /// Compares roots. Two members that both are the root never wait, so no probe would find that they disagree.
+    /// Compares the roots of two members. If both are the root, neither waits, so no wait probe finds the mismatch.
     #[cold]
     fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
         let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
@@ -276,14 +277,14 @@ impl Communicator {
         cache: &mut ScheduleCache,
         kind: &CallKind,
         piece: usize,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
         let Some([first, last]) = self.cached_for_pieces(cache, kind, piece, call)? else { return Ok(false) };
         for from in (0..kind.bytes).step_by(piece) {
             let to = kind.bytes.min(from + piece);
             let at = if to - from == piece { first } else { last };
-            self.run_entry(cache, at, kind, &lent.piece(from..to), call)?;
+            self.run_entry(cache, at, kind, &buffers.piece(from..to), call)?;
         }
         Ok(true)
     }
@@ -295,7 +296,7 @@ impl Communicator {
         cache: &mut ScheduleCache,
         at: usize,
         kind: &CallKind,
-        lent: &CallBuffers<'_>,
+        buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let Some(CacheEntry { now: CachedSchedule { execution, .. }, .. }) = &mut cache.entries[at] else {
@@ -303,7 +304,7 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         };
         execution.choose_variant(kind.variant(self.size()));
-        self.worker().execute(execution, lent, call)
+        self.worker().execute(execution, buffers, call)
     }
 
     /// Returns the entries for pieces of full length and for the last piece.
@@ -321,13 +322,13 @@ impl Communicator {
         }
         let last = CallKind { bytes: rest, ..*kind };
         let Some(at) = self.cached_for(cache, &last, None, call)? else { return Ok(None) };
-        // To make room for the second, the first may have been moved or removed.
+        // Making room for the second entry may have moved or removed the first.
         let first = first.key(self.size()).and_then(|key| cache.find(key));
         Ok(first.map(|first| [first, at]))
     }
 
-    /// Returns the entry for a kind, or for a piece. If there is none, the members compile one when calls of the kind
-    /// `counted` are frequent, or when `counted` is None. None: calls are not frequent, or the members cannot have an
+    /// Returns the entry for a kind, or for a piece. If there is none, the members compile one; but if `counted` is a
+    /// kind, only once calls of that kind are frequent. None: these are not frequent, or the members cannot have an
     /// entry.
     #[inline(always)]
     fn cached_for(
@@ -389,7 +390,7 @@ impl Communicator {
                 self.give_up(number);
                 Ok(None)
             }
-            // A member is in another call.
+            // Another member is in another call, so this one cannot compile with it.
             Err(cause @ Cause::Argument(_)) => Err(self.worker().fault(cause, call)),
             Err(_) => Ok(None),
         }

@@ -1,12 +1,12 @@
 //! Records the last calls of each member, so that a member that waits long can check that all are in the same call.
 //!
 //! Messages find members that disagree about a call, unless all wait for each other. Compiled steps do not: a member
-//! that came with another length, or to another call, would wait for ever, and so would its partners. So each member
+//! that passes another length, or makes another call, would wait for ever, and so would its partners. So each member
 //! records its calls in words of its own memory that others can read: the number of the call on the communicator, and
 //! its kind. A member that has waited long compares the words.
 //!
-//! If two members both take themselves for the root, neither waits: each sends what nobody receives. So with two
-//! members, a member also compares now and then without having waited.
+//! If there are two members and both call as the root, neither waits: each sends data that the other never receives.
+//! So with two members, a member also compares in some calls in which it has not waited.
 //!
 //! Each word is written by its member and read by others at any time, independently of other words. The words order
 //! no other memory accesses.
@@ -17,12 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::DirectCell;
 
-/// Number of its own calls that a member keeps. A member that has found a mismatch makes no more calls. Members that
-/// waited for nothing in that call are some calls further when they have to wait for it, but at most by the messages
-/// that can be sent ahead.
+/// Number of its own calls that a member keeps. A member that has found a mismatch makes no more calls. A member that
+/// did not wait in that call may be some calls ahead before it must wait; the number of messages that can be sent ahead
+/// limits how many.
 const OWN: usize = 32;
 
-/// Two members that are this many calls apart do not wait for each other at all: fewer can be sent ahead.
+/// If two members are this many calls apart, neither waits for the other: a member that the other one receives from is
+/// never so far ahead, because fewer messages can be sent ahead.
 const APART_MIN: u16 = 16;
 
 /// The words of all members, as one member reads them.
@@ -91,7 +92,7 @@ impl CallLog {
     }
 }
 
-/// Returns the first call in `theirs` that differs from our call of the same number, and ours.
+/// Returns the first word in `theirs` that differs from this member's word of that call, and the latter.
 fn find_mismatch(theirs: &[u64], own: impl Fn(usize) -> u64) -> Option<(u64, u64)> {
     let pairs = theirs.iter().map(|&theirs| (theirs, own((theirs >> 48) as usize)));
     let is_other = |theirs: u64, ours: u64| theirs != 0 && theirs >> 48 == ours >> 48 && theirs != ours;

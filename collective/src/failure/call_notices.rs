@@ -1,5 +1,5 @@
-//! Finds members in different calls where members cannot read each other's words: a member that waits long notifies
-//! the member after it.
+//! Finds members in different calls if members cannot read each other's words: a member that waits long sends a notice
+//! to the next member.
 //!
 //! The headers of messages find members in different calls only if one receives from the other: an allgather among
 //! allreduces can wait for members that wait for it. The collectives of the network do not even find a member that has
@@ -8,9 +8,10 @@
 //! the network, or has failed in one, writes that. A member whose wait reads of a different call than its own, or of a
 //! member that will never come to its call, ends with an error.
 //!
-//! It passes on what it has read, and so does each waiting member that reads of a member that has left or failed. So
-//! the notice reaches all members that wait in calls of the communicator, one after the other. A member that waits
-//! elsewhere passes it on when it waits in its next call.
+//! The member whose wait has ended passes the notice on to the next member. So does each waiting member that reads the
+//! notice of a member that has left or failed. So the notice reaches all members that wait in calls of the
+//! communicator, one after the other. A member that waits for something else passes it on when it waits in its next
+//! call.
 //!
 //! Each member has two lines: one for the notices of the member before it, one for notices that the member before
 //! passes on. They are the signals that hold the words of the call log where members read those. The cost is one line
@@ -34,7 +35,7 @@ const LINES: u32 = 2;
 const KEPT: usize = 4;
 /// Bit: the member has left and takes part in no later call.
 const LEFT: u64 = 1 << 63;
-/// Bit: the member has failed in its last call and takes part in no later call of the network.
+/// Bit: the member has failed in its last call and takes part in no later collective of the network.
 const FAILED: u64 = 1 << 62;
 /// The other bits: the number of calls that the member has made.
 const COUNT: u64 = FAILED - 1;
@@ -51,7 +52,7 @@ struct CallNotice {
     status: u64,
     /// Its last calls, each at its number modulo [`KEPT`].
     calls: [u64; KEPT],
-    /// The member, plus [`BARRIER`] times the barriers of the network that it has entered.
+    /// The member's number, plus [`BARRIER`] times the number of network barriers that it has entered.
     from: u64,
 }
 
@@ -99,7 +100,7 @@ impl CallNotice {
         (self.from & MEMBER) as usize
     }
 
-    /// Returns the reason why the present call of the member at `ours` cannot complete, if this notice shows one.
+    /// Returns the reason why the present call at the position `ours` cannot complete, if this notice shows one.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
         let (made, number) = (self.status & COUNT, ours.number);
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
@@ -208,7 +209,7 @@ impl CallNotices {
             }
             self.published.store(status, Ordering::Relaxed);
         }
-        let to_pass_on = *self.lock_to_pass_on(); // not under the lock: writing calls the fabric
+        let to_pass_on = *self.lock_to_pass_on(); // the lock is released before the write, which calls the fabric
         let Some(to_pass_on) = to_pass_on else { return true };
         let is_written = self.pass_on_line.write(&*self.fabric, &to_pass_on);
         if is_written {

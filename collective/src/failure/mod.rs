@@ -1,9 +1,9 @@
-//! Failures of a communicator: one facility that notices them, and tells all members.
+//! Failures of a communicator: finds them and reports them to all members.
 //!
 //! After a collective call has failed on one member, the members no longer agree which call comes next: messages and
-//! signals of the failed call may still be under way, and a later call would take them for its own. So a communicator
+//! signals of the failed call may still be under way, and a later call could receive them. So a communicator
 //! fails as a whole and for good. Every call on it that is under way or comes later returns an error that names the
-//! first failure, on all members. The program goes on with
+//! first failure, on all members. The program continues with a communicator made by
 //! [`recreate`](crate::communicator::Communicator::recreate).
 //!
 //! A call fails on a member if one of its steps does:

@@ -1,4 +1,4 @@
-//! Tells the members of a communicator of its first failure, and ends their calls.
+//! Reports the first failure of a communicator to all members, and ends their calls.
 
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
@@ -25,7 +25,7 @@ const NOTICE: u32 = CALLS + 1;
 /// The counter of a record that was written.
 const WRITTEN: u64 = 1;
 
-/// Why a call has failed on a member, as far as other members are told.
+/// Why a call has failed on a member, as it is reported to other members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FailureReason {
     /// Members disagree about the bytes of a block: the smallest and the largest number.
@@ -105,7 +105,7 @@ impl FailureReason {
     }
 }
 
-/// The blames of failures, the most telling one first.
+/// The blames of failures, the most informative one first.
 const BLAMES: [Blame; 4] = [Blame::Misuse, Blame::Program, Blame::Peer, Blame::System];
 
 impl fmt::Display for FailureReason {
@@ -299,21 +299,21 @@ impl FailureMonitor {
         call.text(name).unwrap_or_else(|| format!("a call on {name}"))
     }
 
-    /// Tells all members that `call` has failed on this member for that cause. Only the first report of a member
-    /// counts, and only if the communicator has not failed before.
+    /// Reports to all members that `call` has failed on this member for that cause. A report has no effect if the
+    /// communicator has failed before.
     #[cold]
     pub(crate) fn report(&self, worker: &Worker, call: CallWord, cause: &Cause) {
         self.report_reason(worker, call, FailureReason::of(cause));
     }
 
-    /// Tells all members that the program's operation has panicked in `call`.
+    /// Reports to all members that the program's operation has panicked in `call`.
     #[cold]
     pub(crate) fn report_panic(&self, worker: &Worker, call: CallWord) {
         self.report_reason(worker, call, FailureReason::Program);
     }
 
     fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
-        // A rank that was killed or is leaving cannot tell anybody; the others learn that it is gone.
+        // A rank that was killed or is leaving cannot report anything; other members detect that it is gone.
         if worker.check().is_err() || worker.fabric().is_cut_off().is_some() || self.check().is_err() {
             return;
         }

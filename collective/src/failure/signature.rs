@@ -1,5 +1,4 @@
-//! The signature of a collective call: what must be equal on all members, in 48 bits. Members compare signatures to
-//! find out that they are in different calls.
+//! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
 use crate::cached::schedule_cache::CallKind;
 use crate::current_call::{VECTOR_CALLS, VectorCall};
@@ -9,7 +8,7 @@ use tasuki_core::base::Cause;
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::operation_names::OPERATIONS;
 
-/// Operation, whether it is nonblocking, root, element type, reduction, and bytes of a call.
+/// The operation of a call, its root, element type, reduction and bytes, and whether it is nonblocking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallSignature(u64);
 
@@ -23,15 +22,15 @@ const ROOT_MASK: u64 = (1 << 10) - 1;
 const ELEMENT_AT: u32 = 27;
 const REDUCTION_AT: u32 = 23;
 const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
-/// Fewer bytes than this are in the signature; of more bytes it has a hash, and this bit.
+/// Numbers of bytes below this are part of the signature. For larger ones it holds this bit and a hash of the number.
 const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
-/// The operation of a call that is none: one that prepares something.
+/// The operation code of a call that is not an operation: one that prepares something.
 const NO_OPERATION: u64 = 31;
-/// The reduction of an operator of the program.
+/// The reduction code of an operation of the program.
 const USER_DEFINED: u8 = 15;
 
 impl CallSignature {
-    /// The signature of a call that is no operation.
+    /// The signature of a call that is not an operation.
     pub(crate) const OTHER: CallSignature = CallSignature(NO_OPERATION << OPERATION_AT);
 
     #[inline]
@@ -67,7 +66,7 @@ impl CallSignature {
         self.0
     }
 
-    /// Returns the bytes, if two signatures differ in nothing else and both hold them.
+    /// Returns the bytes of both calls if their signatures differ only in the bytes, and both hold them.
     fn bytes_that_differ(self, other: CallSignature) -> Option<(u64, u64)> {
         let (ours, theirs) = (self.0 & AMOUNT_MASK, other.0 & AMOUNT_MASK);
         let is_all = self.0 & !AMOUNT_MASK == other.0 & !AMOUNT_MASK && ours != theirs;
@@ -80,7 +79,7 @@ fn hash_of(bytes: u64) -> u64 {
     bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REDUCTION_AT + 1)
 }
 
-/// Returns a number for a type of numbers; 0 for other types. A constant in compiled code.
+/// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.
 #[inline]
 pub(crate) fn element_code<T: 'static>() -> u8 {
     let of = TypeId::of::<T>();
@@ -106,7 +105,7 @@ pub(crate) fn element_code<T: 'static>() -> u8 {
 const ELEMENTS: [&str; 14] =
     ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64"];
 
-/// Returns a number for a reduction: 0 for none.
+/// Returns a code for a reduction, and 0 for none.
 #[inline]
 pub(crate) fn reduction_code(known: Option<Reduction>) -> u8 {
     known.and_then(|known| known.builtin()).map_or(USER_DEFINED, |(_, how)| how as u8 + 1)
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_must_be_equal_tells_calls_apart() {
+    fn calls_with_different_arguments_have_different_signatures() {
         use CollectiveKind::{Allgather, Allreduce, Bcast, Scan};
         let by = |how| Reduction::new(ElementType::F64, how);
         let reduced = |how| CallSignature::of(&CallKind::of::<f64>(Allreduce, Rank(0), 5).combined(by(how)));

@@ -1,5 +1,5 @@
-//! Nonblocking collectives along binomial trees. The lowest set bit of a place is the number of places in its
-//! subtree.
+//! Nonblocking collectives along binomial trees. The lowest set bit of a place is the most places that its subtree can
+//! have.
 
 use super::BoxedCombiner;
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};
@@ -45,7 +45,7 @@ impl BinomialTree {
         (self.root + place) % self.size
     }
 
-    /// Prepares the later messages to children and parent.
+    /// Prepares the messages to children and parent.
     fn prepare(&self, channel: &CallChannel) -> Result<()> {
         let mut all = self.children().map(|(_, _, member)| member).chain(self.parent());
         all.try_for_each(|member| channel.prepare(member))
@@ -70,7 +70,8 @@ pub(super) async fn bcast<T: Pod + Send>(
     Ok(values)
 }
 
-/// Reduces to the first member, so that neighbours are combined first, and sends the result from there to the root.
+/// Reduces along a tree whose root is the first member, so that neighbours are combined. The first member sends the
+/// result to the root.
 pub(super) async fn reduce<T: Pod + Send>(
     channel: &CallChannel,
     mut values: Vec<T>,
@@ -164,7 +165,7 @@ pub(super) async fn scatter<T: Pod + Send>(
     Ok(values)
 }
 
-/// Begins to receive from all children. `count` gives the number of values for the number of members in a subtree.
+/// Begins to receive from all children. `count` returns the number of values for a subtree of the given size.
 fn recv_from_children<T: Pod>(
     channel: &CallChannel,
     tree: &BinomialTree,

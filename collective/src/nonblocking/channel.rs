@@ -1,5 +1,5 @@
-//! Carries the messages of a nonblocking collective call. Each call has a slot of its own, on which a pair of members
-//! exchanges its messages one at a time.
+//! Carries the messages of a nonblocking collective call. Each call has its own slot. Two members send each other the
+//! messages of the call on that slot, one at a time in each direction.
 
 use crate::blocking::channel::HEADER;
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
@@ -48,7 +48,8 @@ impl CallChannel {
         (self.place + steps) % self.size
     }
 
-    /// Prepares a message to `member`: what the first message of a pair requires is done now, not in a later step.
+    /// Prepares a message to `member`. The first message between two members requires additional work, which is done
+    /// here rather than in a later step.
     pub(super) fn prepare(&self, member: usize) -> Result<()> {
         self.context.prepare(Rank(member as u32), self.slot)
     }
@@ -91,7 +92,7 @@ impl CallChannel {
         Ok(ChannelRecv { incoming, loan, from })
     }
 
-    /// Receives a message of exactly as many values as `into` holds.
+    /// Receives a message that must have exactly the length of `into`.
     pub(super) async fn complete_recv<T: Pod>(&self, receive: ChannelRecv, into: &mut [T]) -> Result<()> {
         let into: &mut [u8] = bytemuck::cast_slice_mut(into);
         let (wanted, from) = (into.len(), receive.from);
@@ -142,7 +143,7 @@ impl CallChannel {
         self.context.worker().fault(cause, || format!("a part with member {member}"))
     }
 
-    /// Turns the error of a message that does not fit into a disagreement about its length.
+    /// Replaces the error that a message is too long by one that the members disagree about its length.
     fn explained(&self, error: Error, member: Rank) -> Error {
         match *error.cause() {
             Cause::Truncated { len, room } => {

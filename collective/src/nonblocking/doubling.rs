@@ -27,7 +27,8 @@ pub(super) async fn barrier(channel: &CallChannel) -> Result<()> {
     channel.sent(sent).await
 }
 
-/// In each round a member sends everything that it has of the members after it to a member before it.
+/// In each round a member sends the values that it has so far, its own and those of members after it, to a member
+/// before it.
 pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<T>) -> Result<Vec<T>> {
     let (size, count) = (channel.size, values.len());
     let part = |far: usize| far.min(size - far) * count;
@@ -53,7 +54,7 @@ pub(super) async fn alltoall<T: Pod + Send>(channel: &CallChannel, mut values: V
         others.iter().map(|&from| channel.recv::<T>(count, from)).collect::<Result<_>>()?;
     let block = |&to: &usize| channel.send(&values[to * count..][..count], to);
     let sent: Vec<_> = others.iter().map(block).collect::<Result<_>>()?;
-    // The block sent to a member has been copied or sent, so its place holds the block from that member.
+    // The block for a member has been copied or sent, so the block from that member can replace it.
     for (from, receive) in others.into_iter().zip(receives) {
         channel.complete_recv(receive, &mut values[from * count..][..count]).await?;
     }

@@ -1,8 +1,8 @@
 //! Exchanges blocks whose lengths only the two members that exchange them know.
 //!
-//! Each member first sends the lengths of all blocks between the two, as it knows them, to each of its partners. So
-//! both find out if they disagree, before any block is sent. Blocks that fit behind the lengths go in that first
-//! message.
+//! Each member first sends each of its partners the lengths of all blocks between the two, as this member knows them.
+//! So if two members disagree, both get an error before any block is sent. Blocks that fit behind the lengths are part
+//! of that first message.
 
 use crate::exchange_partners::{ExchangeBlocks, Partner};
 use crate::nonblocking::channel::{CallChannel, ChannelRecv};
@@ -51,8 +51,7 @@ impl LengthLine<'_> {
         line
     }
 
-    /// Returns the first difference between the partner's message and what this member knows: the length in the
-    /// message, and the known one.
+    /// Returns the first length that differs: as the partner's message has it, and as this member knows it.
     fn differs(&self, message: &[u8]) -> Option<(u64, u64)> {
         let mut words = message.chunks_exact(size_of::<u64>());
         let known = self.gets.iter().chain(&self.gives);
@@ -80,8 +79,8 @@ pub(super) async fn swap<T: Pod + Send>(
     let mut all = vec![T::zeroed(); blocks.all()];
     let others = blocks.partners.iter().filter(|partner| partner.member != channel.place);
     let lines: Vec<LengthLine<'_>> = others.map(|partner| LengthLine::of::<T>(&blocks, partner)).collect();
-    let hear = |line: &LengthLine<'_>| channel.recv::<u8>(line.room(), line.partner.member);
-    let receives: Vec<ChannelRecv> = lines.iter().map(hear).collect::<Result<_>>()?;
+    let begin_receive = |line: &LengthLine<'_>| channel.recv::<u8>(line.room(), line.partner.member);
+    let receives: Vec<ChannelRecv> = lines.iter().map(begin_receive).collect::<Result<_>>()?;
     let sends = send_first(channel, &values, &blocks, &lines)?;
     blocks.keep(channel.place, &values, &mut all);
     let (mut coming, mut sent) = (Vec::new(), Vec::new());
@@ -91,7 +90,7 @@ pub(super) async fn swap<T: Pod + Send>(
         if let Some((one, other)) = line.differs(&theirs) {
             return Err(channel.disagree(one, other, Rank(member as u32)));
         }
-        channel.sent([send]).await?; // ends soon: the partner posted its receive before it sent `theirs`
+        channel.sent([send]).await?; // completes soon: the partner posted its receive before it sent `theirs`
         if line.takes(&line.gets) {
             unpack(&theirs[line.head()..], &mut all, &blocks.gets, &line.partner.gets);
         } else {
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_line_tells_differently_is_found() {
+    fn a_length_that_the_partner_knows_differently_is_found() {
         let partner = Partner { member: 1, gives: vec![0], gets: vec![0, 1] };
         let here = ExchangeBlocks::new(&[2], &[0, 9], vec![partner]);
         let there = |gives: &[usize], gets: &[usize]| {
@@ -167,6 +166,6 @@ mod tests {
         assert_eq!(differs(there(&[0, 9], &[2])), None);
         assert_eq!(differs(there(&[9, 0], &[2])), Some((9, 0)));
         assert_eq!(differs(there(&[0, 9], &[3])), Some((3, 2)));
-        assert_eq!(line.differs(&[]), Some((0, 9)), "the other one has sent nothing of the kind");
+        assert_eq!(line.differs(&[]), Some((0, 9)), "the message is empty");
     }
 }

@@ -1,5 +1,5 @@
-//! Nonblocking collective calls. The steps of each call are a future over messages of a context that only nonblocking
-//! collectives of the communicator use.
+//! Nonblocking collective calls. The steps of each call are a future that sends and receives messages. The messages use
+//! a context that only the nonblocking collectives of the communicator use.
 //!
 //! All members begin these calls in the same order and number them. The number of a call selects its slot. A slot is
 //! used again only when its previous call is complete on this member. All messages of this member in that call have
@@ -35,14 +35,14 @@ pub(crate) const SLOTS: u32 = 64;
 
 type CombineFn<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 
-/// Combines the right values into the left ones. Whichever thread of the rank waits calls it.
+/// An operation that combines the right values into the left ones. Any thread of the rank that waits may call it.
 pub struct BoxedCombiner<T> {
     combine: CombineFn<T>,
     known: Option<Reduction>,
 }
 
 impl<T> BoxedCombiner<T> {
-    /// `known` is the built-in reduction that does the same, if there is one.
+    /// Makes the operation. `known` is the built-in reduction that it is, if it is one.
     pub fn new(
         combine: impl FnMut(&mut [T], &[T]) + Send + 'static,
         known: Option<Reduction>,
@@ -84,7 +84,7 @@ struct BegunCall {
     call: Arc<str>,
 }
 
-/// The calls, so that a wait of one of their steps can name its call.
+/// The calls under way, from which a wait in a step of one reads its name.
 #[derive(Debug, Default)]
 struct CallTable(Mutex<Calls>);
 
@@ -96,7 +96,7 @@ impl CallNames for CallTable {
 }
 
 impl Nonblocking {
-    /// `context` makes the context of their messages, with the given names of calls.
+    /// Makes the state. `context` makes the context of the messages, which reads the names of calls from its argument.
     pub(crate) fn new(
         active_calls: Arc<ActiveCalls>,
         context: impl FnOnce(Weak<dyn CallNames>) -> Context,
@@ -107,7 +107,8 @@ impl Nonblocking {
     }
 }
 
-/// A nonblocking collective call. Dropping it does not end the call: its steps go on in waiting calls of the rank.
+/// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
+/// other calls.
 pub struct StartedCollective<R> {
     context: Arc<Context>,
     monitor: Arc<FailureMonitor>,
@@ -174,7 +175,7 @@ impl<R> Drop for StartedCollective<R> {
     }
 }
 
-/// Makes the communicator fail if the call does.
+/// Makes the communicator fail if the call fails.
 struct FailingCall {
     monitor: Arc<FailureMonitor>,
     worker: Arc<Worker>,
@@ -202,7 +203,7 @@ impl Drop for FailingCall {
     }
 }
 
-/// Returns the words that name a call in errors and in the call log.
+/// Returns the word that names a call in errors, and the signature for the call log.
 fn words_of(kind: &CallKind) -> (CallWord, CallSignature) {
     (CallWord::of(kind), CallSignature::of(kind).nonblocking())
 }

@@ -1,5 +1,5 @@
-//! The steps of a nonblocking collective call, as a future. Its messages wake it, and the call of the rank that has
-//! made progress on them runs it, as it wakes the tasks of the program: after the progress on the rank's messages.
+//! The steps of a nonblocking collective call, as a future. A message of the call wakes it. A call of the rank that
+//! makes progress on messages runs the woken futures afterwards, at the point where it also wakes tasks of the program.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,20 +15,20 @@ use tasuki_message::{Context, FinalizeHook, MessageOp};
 /// The steps of a call.
 type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The message for which a call waits now.
+/// The message that a call waits for now.
 pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 
 /// A nonblocking collective call.
 pub(crate) struct Task {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
-    /// None while a thread runs the steps, and when they are complete. The lock is not held while they run, because
+    /// None while a thread runs the steps, and when they are complete. The lock is released while they run, because
     /// they call code of the program.
     steps: Mutex<Option<StepsFuture>>,
     /// True if the task was woken since a thread began to run the steps.
     is_woken: AtomicBool,
     is_over: AtomicBool,
-    /// True if the communicator has failed: the thread that runs the steps ends the call.
+    /// True if the communicator has failed. Then the thread that runs the steps ends the call.
     is_abandoned: AtomicBool,
     awaited: Awaited,
     /// The waker to wake when the call is complete.
@@ -40,7 +40,7 @@ pub(crate) struct Task {
 pub(crate) struct ActiveCalls {
     /// The calls that were woken.
     ready: Mutex<VecDeque<Arc<Task>>>,
-    /// True while a thread runs the woken calls: a step of one call may wake another call, but must not run it inside
+    /// True while a thread runs the woken calls. A step that wakes another call must not run it before it returns
     /// itself.
     is_running: AtomicBool,
     /// All calls that may not be complete.
@@ -48,7 +48,7 @@ pub(crate) struct ActiveCalls {
 }
 
 impl Task {
-    /// Makes a call that has not run yet. In `awaited` its steps store the message that they wait for.
+    /// Makes a call whose steps have not run yet. The steps store the message that they wait for in `awaited`.
     pub(super) fn new(
         context: &Arc<Context>,
         active_calls: &Arc<ActiveCalls>,
@@ -77,8 +77,8 @@ impl Task {
         self.is_over.load(Ordering::Acquire) // SYNC call-over
     }
 
-    /// Runs the steps as far as possible, and never waits. If another thread is running them, that thread runs these
-    /// too.
+    /// Runs the steps as far as possible, and never waits. If another thread is running them, that thread will run them
+    /// once more.
     pub(super) fn step(self: &Arc<Self>) {
         self.is_woken.store(true, Ordering::SeqCst);
         loop {
@@ -89,8 +89,8 @@ impl Task {
                 break;
             }
         }
-        // Another thread of the rank may wait for the call, or no thread of the program: make sure that what the
-        // steps wait for now gets progress in both cases.
+        // The call must get progress on what its steps wait for now, whether another thread of the rank waits for the
+        // call or no thread of the program does.
         self.context.worker().wake_own_threads();
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker
@@ -104,7 +104,7 @@ impl Task {
 
     /// Polls the steps. Returns true if they are not complete.
     fn poll(self: &Arc<Self>, mut steps: StepsFuture) -> bool {
-        // Also ends the call if the program's operation panics, so that nobody waits for it.
+        // The guard also ends the call if the program's operation panics, so that no thread waits for it for ever.
         let ending = TaskEndGuard(self);
         let waker = Waker::from(self.clone());
         let polled = steps.as_mut().poll(&mut task::Context::from_waker(&waker));
@@ -134,7 +134,7 @@ impl Task {
             drop(TaskEndGuard(self));
         }
         if self.is_abandoned.load(Ordering::SeqCst) {
-            self.context.discard_unmatched_sends(); // no member receives them any more
+            self.context.discard_unmatched_sends(); // no member will receive them
         }
     }
 
@@ -170,7 +170,7 @@ impl Task {
     /// Forgets the waker, because nobody polls the call any more.
     pub(super) fn forget_waker(&self) {
         let waker = lock(&self.waker).take();
-        drop(waker); // not under the lock: dropping it runs code of the program
+        drop(waker); // after the lock is released: dropping it runs code of the program
     }
 }
 
@@ -260,7 +260,7 @@ impl WaitEvent for TaskDone {
 #[cold]
 pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
     let text =
-        "its result was given already, the operation that combines values panicked, or the rank has left";
+        "its result was already taken, the operation that combines values panicked, or the rank has left";
     let cause = tasuki_core::base::Cause::Argument(text.into());
     context.worker().fault(cause, call)
 }

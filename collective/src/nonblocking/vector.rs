@@ -9,7 +9,7 @@ use crate::nonblocking::length_check::swap;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 
-/// Returns the words that name a call in errors and in the call log.
+/// Returns the word that names a call in errors, and the signature for the call log.
 fn words_of<T: 'static>(call: VectorCall, values: usize, root: Rank) -> (CallWord, CallSignature) {
     let is_rooted = matches!(call, VectorCall::GatherV | VectorCall::ScatterV);
     let signature = CallSignature::of_vector_call::<T>(call, if is_rooted { root.index() } else { 0 });
@@ -95,7 +95,8 @@ impl Communicator {
         self.start_swap(words, call, values, ExchangeBlocks::new(gives, gets, partners))
     }
 
-    /// Begins an exchange with neighbours, with the given number of values for each and from each.
+    /// Begins an exchange with neighbours. `gives` and `gets` hold the number of values of each sent and received
+    /// block.
     pub fn start_exchange<T: Pod + Send>(
         &self,
         with: &Neighbourhood,
@@ -119,8 +120,8 @@ impl Communicator {
         self.start(words, call, move |channel| async move { swap(&channel, values, blocks).await })
     }
 
-    /// Returns all members as partners, this one first and then those after it, so that not all begin with the same
-    /// member.
+    /// Returns all members as partners. This member is first, then those after it, so that members begin with different
+    /// partners.
     fn everybody(
         &self,
         gives: impl Fn(usize) -> Vec<usize>,
@@ -130,14 +131,14 @@ impl Communicator {
         members.map(|member| Partner { member, gives: gives(member), gets: gets(member) }).collect()
     }
 
-    /// Returns an error unless the blocks that a member sends itself have the lengths that it receives.
+    /// Returns an error unless this member sends itself blocks of the lengths that it receives from itself.
     pub(crate) fn check_kept(&self, blocks: &ExchangeBlocks, call: &dyn Fn() -> String) -> Result<()> {
         let me = self.rank().index();
         for partner in blocks.partners.iter().filter(|partner| partner.member == me) {
             let [gives, gets] = blocks.counts(partner);
             if gives != gets {
                 let text = format!(
-                    "this member gives itself blocks of {gives:?} values, and gets {gets:?} of itself"
+                    "this member sends itself blocks of {gives:?} values, but receives {gets:?} from itself"
                 );
                 return Err(self.worker().fault(Cause::Argument(text), call));
             }

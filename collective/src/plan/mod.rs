@@ -1,9 +1,9 @@
 //! Plans: schedules that members have prepared together and can start any number of times.
 //!
-//! When a plan is made, each member allocates the buffers and signals of its part, tells the other members where they
-//! lie, and compiles its steps, to commands of repeating queues or to an execution. With repeating queues, a start
-//! raises one signal of the member. From there each command is run when its trigger is met, by whichever thread is
-//! there: the member in its calls, a peer that raised a signal, or a helper.
+//! When a plan is made, each member allocates the buffers and signals of its part, sends their addresses to the other
+//! members, and compiles its steps to commands of repeating queues or to an execution. With repeating queues, a start
+//! raises one signal of the member. Each command then runs when its trigger is met. It is run by the member in its
+//! calls, by a peer that raised the signal, or by a helper.
 
 pub(crate) mod compile;
 pub(crate) mod end;
@@ -36,7 +36,7 @@ pub enum PlanCombining {
     Nothing,
     /// By a built-in reduction.
     Known(Reduction),
-    /// By an operator of the program, on values of that many bytes.
+    /// By an operation of the program, on values of the given number of bytes.
     Own(Arc<dyn Operator>, u32),
 }
 
@@ -69,7 +69,7 @@ pub struct Plan {
     plans: Plans,
     messages: Arc<Context>,
     monitor: Arc<FailureMonitor>,
-    /// What it does, for names of calls.
+    /// What it does, for the names of its calls.
     name: String,
     communicator: Arc<str>,
     rooms: Box<[BufferDecl]>,
@@ -107,7 +107,7 @@ impl Communicator {
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
             return Err(fault(Cause::Argument(format!(
-                "a schedule for {ranks} ranks, of a group of {size} members"
+                "the schedule is for {ranks} ranks, but the group has {size} members"
             ))));
         }
         self.begin(None, &call)?.run_agreed(|| {
@@ -201,19 +201,20 @@ impl Communicator {
     /// Returns the plans that all members have dropped. Error: members have started one of them a different number of
     /// times.
     fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Result<DroppedPlans>> {
-        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let allgather =
+            |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let word = self.lock_plans().dropped_word();
-        let words = told(word)?;
+        let words = allgather(word)?;
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
         let dropped = self.lock_plans().among(all);
         for (number, plan) in &dropped {
-            let starts = told(plan.starts())?;
+            let starts = allgather(plan.starts())?;
             let (least, most) = starts
                 .iter()
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
             if least < most {
                 self.lock_plans().lose(*number);
-                let cause = Cause::Disagree { what: "how often a plan was started", least, most };
+                let cause = Cause::Disagree { what: "the number of starts of a plan", least, most };
                 return Ok(Err(self.worker().fault(cause, call)));
             }
         }
@@ -234,7 +235,7 @@ impl Communicator {
             let settled = if is_vain { Ok(()) } else { plan.settle() };
             if is_vain || any(settled.is_err())? {
                 self.lock_plans().lose(*number);
-                let text = "a start of a plan that all have dropped has failed";
+                let text = "a start of a plan that all members have dropped has failed on a member";
                 let failed = || Err(self.worker().fault(Cause::Argument(text.into()), call));
                 outcome = settled.and_then(|()| failed());
             }
@@ -271,14 +272,14 @@ fn name_of(shape: &Shape) -> String {
 impl Plan {
     /// Starts the plan: the steps of this member may begin. Costs one raise, and runs the steps that need not wait.
     ///
-    /// Error: neither [`Plan::wait`] nor [`Plan::test`] has seen the end of the previous start.
+    /// Error: the previous start is under way, because neither [`Plan::wait`] nor [`Plan::test`] has returned that it
+    /// is complete.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         let worker = &self.plan_state.worker;
         let last = self.plan_state.started.load(Ordering::Relaxed);
         if last != self.ended {
-            let text =
-                "it was started and has not ended: wait for it, or test it, before it is started again";
+            let text = "the previous start has not ended: wait for it, or test it, before the next start";
             return Err(self.refused("start", text));
         }
         let check = worker.check().and_then(|()| self.monitor.check());
@@ -334,7 +335,7 @@ impl Plan {
         ended.map_err(|error| self.failed(error))
     }
 
-    /// Makes the communicator fail, because a start has.
+    /// Makes the communicator fail, because a start has failed.
     #[cold]
     fn failed(&self, error: Error) -> Error {
         self.monitor.report(&self.plan_state.worker, CallWord::PREPARES, error.cause());
@@ -351,7 +352,8 @@ impl Plan {
         self.call_state.as_ref().is_some_and(run::in_calls::is_broken)
     }
 
-    /// Returns true if a start is under way, that is, its end has not been seen by [`Plan::wait`] or [`Plan::test`].
+    /// Returns true if a start is under way: neither [`Plan::wait`] nor [`Plan::test`] has returned that it is
+    /// complete.
     pub fn is_active(&self) -> bool {
         self.plan_state.started.load(Ordering::Relaxed) != self.ended
     }
@@ -399,11 +401,11 @@ impl Plan {
         let fault =
             |text: String| Err(self.plan_state.worker.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
-            return fault("a start is active: its buffers belong to the plan until it has ended".into());
+            return fault("a start is active: wait for it before you use the buffers".into());
         }
         let bytes = self.bytes(buffer);
         if at.checked_add(len as u64).is_none_or(|end| end > bytes) {
-            return fault(format!("{len} bytes from {at} on, of a buffer of {bytes}"));
+            return fault(format!("{len} bytes at offset {at} do not fit in the buffer of {bytes} bytes"));
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use tasuki_core::engine::{self, Condition, RepeatingQueue, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 
-/// Number of unsuccessful tests of a start after which its probe is asked if it can complete. The probe takes longer
-/// than a test.
+/// After this many unsuccessful tests of a start, its wait probe checks that the start can still complete. The probe
+/// takes longer than a test.
 const ASKED_EVERY: u32 = 256;
 
 /// The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees.
@@ -30,8 +30,8 @@ pub(crate) struct PlanState {
     pub(crate) is_left: AtomicBool,
     /// Number of tests of a start that was not complete.
     pub(crate) asked: AtomicU32,
-    /// The numbers of starts that members publish when they leave, and the wait probe that detects members that left
-    /// without a start; None if members do not wait for each other's queues.
+    /// Publishes the number of starts when this member leaves, and detects members that have left without making a
+    /// start. None if members do not wait for each other's queues.
     pub(crate) starts: Option<(Arc<DepartedMembers>, u32)>,
     pub(crate) operator: Option<u32>,
     /// The counter that includes its bytes.
@@ -41,11 +41,11 @@ pub(crate) struct PlanState {
 /// The form in which a plan runs.
 #[derive(Debug)]
 pub(crate) enum Form {
-    /// Repeating queues, which anybody may run, and the thresholds for which the end of a start waits.
+    /// Repeating queues, which any rank may run, and the thresholds that the end of a start waits for.
     Queues(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
     /// An execution that this rank runs in its own calls.
     Execution(Arc<InCalls>),
-    /// An execution of cached calls, which the cache holds.
+    /// The execution of cached calls. The cache holds it.
     Calls,
 }
 
@@ -60,7 +60,7 @@ impl PlanState {
             }
     }
 
-    /// Returns true if the last start is complete for this member and no further start will follow by itself.
+    /// Returns true if the last start is complete for this member, and no chunked start will make another one.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.passes() && self.is_over()
     }
@@ -70,18 +70,18 @@ impl PlanState {
         self.passed_after.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns the number of starts that this member will have made without further calls of the program.
+    /// Returns the number of starts that this member has made, counting all those of a chunked start under way.
     pub(crate) fn starts(&self) -> u64 {
         self.started.load(Ordering::Relaxed).max(self.passed_after.load(Ordering::Relaxed))
     }
 
-    /// Begins a chunked start of `starts` starts; 0 ends it.
-    pub(crate) fn let_pass(&self, starts: u64) {
+    /// Begins a chunked start that consists of `starts` starts of the plan; 0 ends it.
+    pub(crate) fn set_chunked_starts(&self, starts: u64) {
         let after = if starts == 0 { 0 } else { self.started.load(Ordering::Relaxed) + starts };
         self.passed_after.store(after, Ordering::Relaxed);
     }
 
-    /// Returns true if a panic has ended the steps of this member: others may wait for them.
+    /// Returns true if a panic has ended the steps of this member. Other members may still wait for those steps.
     pub(crate) fn is_broken(&self) -> bool {
         let is_broken = matches!(&self.form, Form::Execution(in_calls) if in_calls.is_broken());
         is_broken || self.is_left.load(Ordering::Relaxed)
@@ -103,12 +103,12 @@ impl PlanState {
 
     /// Ends a chunked start, and publishes the number of starts, because this member leaves.
     pub(crate) fn publish_starts(&self) -> Result<()> {
-        self.let_pass(0);
+        self.set_chunked_starts(0);
         self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish(&self.worker, self.starts()))
     }
 
-    /// Waits, after [`publish_starts`](Self::publish_starts), until all starts have run, and publishes if they
-    /// cannot. Error: they cannot.
+    /// Waits until all starts have run, after [`publish_starts`](Self::publish_starts). If they cannot complete,
+    /// publishes that and returns an error.
     pub(crate) fn settle_at_end(&self) -> Result<()> {
         self.settle().or_else(|error| {
             self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish_one_less(&self.worker))?;
@@ -116,7 +116,7 @@ impl PlanState {
         })
     }
 
-    /// Returns when all starts have run. Error: they cannot complete.
+    /// Waits until all starts have run. Error: they cannot complete.
     pub(crate) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
         while !self.is_at_rest() && !self.is_broken() {
@@ -164,7 +164,7 @@ impl PlanState {
                 for (cell, start_threshold) in start_thresholds {
                     let condition = Condition::Signal(*cell, start_threshold.in_start(last), None);
                     if !self.worker.test(&condition, call)? {
-                        return self.ask_for_others(call).map(|()| false);
+                        return self.check_others_now_and_then(call).map(|()| false);
                     }
                 }
                 Ok(true)
@@ -174,7 +174,7 @@ impl PlanState {
     }
 
     /// Once in many calls, returns an error if a start cannot complete because a member has left without it.
-    fn ask_for_others(&self, call: &dyn Fn() -> String) -> Result<()> {
+    fn check_others_now_and_then(&self, call: &dyn Fn() -> String) -> Result<()> {
         let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1); // a lost count does not matter
         self.asked.store(asked, Ordering::Relaxed);
         if asked.is_multiple_of(ASKED_EVERY) { self.check_others(call) } else { Ok(()) }
@@ -190,7 +190,7 @@ impl PlanState {
             .map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
     }
 
-    /// Frees everything. No member may reach it any more.
+    /// Frees all memory and signals of the plan. No member may reach them any more.
     pub(crate) fn free(&self) {
         if let Form::Queues(queues, _) = &self.form {
             queues.iter().for_each(|own| self.worker.drop_repeating_queue(own));
@@ -220,7 +220,7 @@ impl PlacedPart {
 }
 
 impl StartThreshold {
-    /// Returns the threshold at the end of a start, counted from 1.
+    /// Returns the threshold at the end of a start. Starts are counted from 1.
     pub(crate) fn in_start(&self, start: u64) -> u64 {
         self.first.wrapping_add((start - 1).wrapping_mul(self.per_start))
     }

@@ -6,9 +6,9 @@
 //! its last is taken. The sender need not wait for that.
 //!
 //! Each message begins in the ring where the last one ended. A ring larger than the second-level cache is evicted to
-//! the third level, which both processors share, before it is used again. Writing lines again from there costs a
-//! third of fetching them from the peer's own cache (docs/design/messages.md has the figures). So a rank that stages
-//! much data gets wide rings; a rank that stages little saves their memory.
+//! the third level, which both processors share, before it is used again. Writing lines again from there costs a third
+//! of fetching them from the peer's own cache (docs/design/communication/messages.md has the figures). So a rank that
+//! stages much data gets wide rings; a rank that stages little saves their memory.
 
 use crate::protocol::pipelined::MatchedSlot;
 use crate::protocol::ring_span::{Chunking, RingSpan};

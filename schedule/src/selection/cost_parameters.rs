@@ -40,9 +40,9 @@ const PARAMETERS: [Parameter; COUNT] = [
 const MOST: u64 = 1_000_000_000;
 
 impl Default for CostParameters {
-    /// Fitted to 270 measurements of 2 to 16 ranks on a virtual machine with two processors (docs/design/schedules.md).
-    /// The parameters between nodes are assumed, not measured: three hops of the simulated network's 100 ns, and the
-    /// rate of one of its links (`crate::network::Parameters`).
+    /// Fitted to 270 measurements of 2 to 16 ranks on a virtual machine with two processors
+    /// (docs/design/collectives/schedules.md). The parameters between nodes are assumed, not measured: three hops of
+    /// the simulated network's 100 ns, and the rate of one of its links (`crate::network::Parameters`).
     fn default() -> CostParameters {
         CostParameters {
             hand_over_ns: 70,

@@ -12,7 +12,7 @@ fn two_processors(ranks: usize) -> Selection {
 }
 
 /// The quickest algorithm on that machine, or one within a tenth of the quickest, with values written and read:
-/// operation, ranks, bytes (docs/design/schedules.md).
+/// operation, ranks, bytes (docs/design/collectives/schedules.md).
 const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
     (Barrier, 2, 0, "dissemination"),
     (Barrier, 4, 0, "dissemination"),

@@ -23,7 +23,7 @@ pub(crate) struct QueueCommands {
     pub(crate) per_start: u32,
 }
 
-/// What the end of a start waits for: a signal of this rank, and its threshold.
+/// A signal of this rank, and the threshold that the end of a start waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StartThreshold {
     /// The number of the signal.
@@ -42,7 +42,7 @@ pub(crate) struct PlanCompiler<'l> {
     pub(crate) initial: &'l [u64],
     /// How values are combined, if they are.
     pub(crate) how: Option<Reduction>,
-    /// The parts that this rank's part refers to, by their rank in the schedule; also its own.
+    /// This rank's part and all parts that it refers to, by their rank in the schedule.
     pub(crate) others: &'l BTreeMap<u32, PlacedPart>,
 }
 
@@ -61,7 +61,7 @@ impl PlanCompiler<'_> {
         let mut all: Vec<StartThreshold> = Vec::new();
         for &StepTrigger { signal, count, lag } in part.finish_conditions() {
             if signal == START && count <= 1 {
-                continue; // the rank that waits for the end has raised this signal itself
+                continue; // this rank has raised the signal itself before it waits for the end
             }
             let per_start = part.signal_decls()[signal.index()].per_start;
             let first = self.initial[signal.index()].wrapping_add(count);
@@ -89,7 +89,7 @@ impl PlanCompiler<'_> {
         Ok(QueueCommands { commands, per_start })
     }
 
-    /// Compiles a step of one start: to one command, or to several if its values are too many for one.
+    /// Compiles a step of one start to one command, or to several commands if one cannot combine so many values.
     fn step(
         &self,
         part: &RankPart,
@@ -129,7 +129,7 @@ impl PlanCompiler<'_> {
     ) -> Result<(), Cause> {
         let StepTrigger { signal, count, lag } = trigger;
         if signal == START && count <= 1 {
-            return Ok(()); // no command of a start runs before it
+            return Ok(()); // commands of a start run only after the signal of the start is raised
         }
         let per_start = part.signal_decls()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
@@ -145,7 +145,8 @@ impl PlanCompiler<'_> {
             && how.operator().is_some()
         {
             if to.rank() != self.own.rank {
-                let text = "an operator of one's own combines values in one's own memory only";
+                let text = "an operation of the program can combine values only in the memory of its own rank: use a \
+                            built-in operation, or a schedule in which each rank combines in its own memory";
                 return Err(Cause::Argument(text.into()));
             }
             encoded.bind(Class::Destination);
@@ -161,7 +162,11 @@ impl PlanCompiler<'_> {
                 Ok(vec![command::Action::Copy { from, to, len: bytes }])
             }
             StepKind::Reduce { from, to, bytes, in_front } => {
-                let how = self.how.ok_or_else(|| Cause::Argument("it says not how values combine".into()))?;
+                let how = self.how.ok_or_else(|| {
+                    Cause::Argument(
+                        "its schedule combines values, but it was prepared without an operation".into(),
+                    )
+                })?;
                 let how = how.with_incoming_first(in_front);
                 let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
                 let most = REDUCE_BYTES_MAX / how.bytes() * how.bytes();
@@ -185,12 +190,15 @@ impl PlanCompiler<'_> {
 
     pub(crate) fn placed(&self, rank: u32) -> Result<&PlacedPart, Cause> {
         self.others.get(&rank).ok_or_else(|| {
-            Cause::Bug(format!("nobody has asked where the part of rank {rank} of a schedule lies"))
+            Cause::Bug(format!(
+                "rank {} lacks the address of the part of rank {rank} of its schedule",
+                self.own.rank
+            ))
         })
     }
 }
 
-/// Returns the ranks whose parts a part refers to, its own included.
+/// Returns the ranks whose parts a part refers to, and its own rank.
 pub(crate) fn named(part: &RankPart) -> Vec<u32> {
     let mut ranks = vec![part.rank() as u32];
     for step in part.steps() {
@@ -204,14 +212,15 @@ pub(crate) fn named(part: &RankPart) -> Vec<u32> {
     ranks
 }
 
-/// Returns the ranks in whose memory a location may lie: two, if the buffer is swapped between them.
+/// Returns the ranks whose memory may hold a location. They differ if two ranks swap the buffer.
 fn homes(part: &RankPart, place: &Location) -> [u32; 2] {
     let room = part.buffer_decls().get(place.buffer.index());
     [0, 1].map(|start| room.map_or(place.rank, |room| room.kind.home(place.rank, start).0))
 }
 
 fn narrow(amount: u64) -> Result<u32, Cause> {
-    let text = || format!("a schedule in which a signal counts {amount} in one go, more than a command can");
+    let text =
+        || format!("the schedule adds {amount} to a signal at once; a command can add at most {}", u32::MAX);
     u32::try_from(amount).map_err(|_| Cause::Argument(text()))
 }
 
@@ -221,7 +230,7 @@ mod tests {
     use tasuki_schedule::started;
 
     #[test]
-    fn who_swaps_a_place_is_named_though_nothing_else_of_it_is() {
+    fn a_rank_that_swaps_a_buffer_is_named() {
         let mut part = RankPart::new(0);
         let (data, own, stage) =
             (part.buffer("data", 8), part.scratch("own", 8, 2), part.swapped("stage", 8, 1));

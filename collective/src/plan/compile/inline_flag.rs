@@ -1,9 +1,9 @@
-//! Finds data that are short enough for an inline flag, so that the receiver sees in their own cache line that they
-//! have come.
+//! Finds data that are short enough for an inline flag: a word in the cache line of the data that shows the receiver
+//! that the data have arrived.
 //!
 //! A cache line moves between processors as a whole. Data in one line and a signal in another are two transfers. If a
-//! rank copies in one line in a start, and announces nothing else by the same signals, the number of the start
-//! written behind the data announces them as well.
+//! rank copies only one line into its buffer in a start, and raises its signals for nothing else, it can write the
+//! number of the start behind the data. The receiver waits for that number instead of the signal.
 
 use crate::plan::compile::steps::AllParts;
 use crate::plan::setup::layout::PlacedPart;
@@ -13,19 +13,20 @@ use tasuki_schedule::{BufferId, BufferKind, RankPart, START, Step, StepEffect, S
 /// Offset of the inline flag in a buffer: it follows this many bytes of data.
 pub(crate) const FLAG_OFFSET: u64 = 56;
 
-/// The buffer to which a rank adds an inline flag in each start.
+/// A buffer into which a rank writes an inline flag in each start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FlaggedBuffer {
     /// The buffer with the data and the flag.
     pub(crate) buffer: BufferId,
-    /// The step that copies the data in.
+    /// The step that copies the data into the buffer.
     pub(crate) step: usize,
     /// The signals of other ranks that it raises immediately after the copy.
     raised_at_once: Vec<StepEffect>,
 }
 
 impl FlaggedBuffer {
-    /// Returns the flagged buffer of a rank. None: the rank copies in nothing, too many bytes, or more than once.
+    /// Returns the flagged buffer of a rank. None: the rank copies no data into its buffers, too many bytes, or more
+    /// than once.
     pub(crate) fn of(parts: &AllParts, rank: u32) -> Option<FlaggedBuffer> {
         let part = parts.of(rank);
         let mut copies =
@@ -50,15 +51,15 @@ impl FlaggedBuffer {
     }
 }
 
-/// Returns the buffer of this rank's own into which a step copies data of the program, if it does.
+/// Returns the buffer of the plan on this rank into which a step copies data, if the step does that.
 fn copied_into(part: &RankPart, step: &Step) -> Option<BufferId> {
     let StepKind::Copy { to, .. } = step.action else { return None };
     let is_place = part.buffer_decls()[to.buffer.index()].kind != BufferKind::User;
     (is_place && to.rank as usize == part.rank()).then_some(to.buffer)
 }
 
-/// Clears the flags in this rank's own buffers. Where this rank cannot access them by loads and stores, no flags are
-/// used.
+/// Clears the flags in this rank's own buffers. Failures are ignored: if this rank cannot access the buffers by loads
+/// and stores, no flags are used.
 pub(crate) fn clear(worker: &Worker, own: &PlacedPart, part: &RankPart) {
     let zero = [0; size_of::<u64>()];
     for (buffer, room) in part.buffers() {
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn a_flag_replaces_the_waits_for_what_is_raised_with_it_and_no_other() {
         let (flagged, part) = flagged(CollectiveKind::Bcast, 3, 8, 0).expect("it is flagged");
-        let raised = *flagged.raised_at_once.first().expect("others are told");
+        let raised = *flagged.raised_at_once.first().expect("it raises signals of other ranks");
         let trigger = StepTrigger { signal: raised.signal, count: raised.amount, lag: 0 };
         assert!(flagged.replaces_wait(raised.rank, trigger, flagged.buffer));
         assert!(
@@ -115,7 +116,7 @@ mod tests {
             !flagged.replaces_wait(raised.rank, StepTrigger { count: 2, ..trigger }, flagged.buffer),
             "of more"
         );
-        assert!(!flagged.replaces_wait(0, trigger, flagged.buffer), "nobody tells itself");
+        assert!(!flagged.replaces_wait(0, trigger, flagged.buffer), "no rank raises its own signal");
         let other = part.buffers().map(|(buffer, _)| buffer).find(|&buffer| buffer != flagged.buffer);
         assert!(
             !flagged.replaces_wait(raised.rank, trigger, other.expect("there is the data")),

@@ -1,19 +1,19 @@
-//! Chooses the steps that are left to their own rank.
+//! Chooses the steps that only their own rank runs.
 //!
-//! A rank that raises a signal also runs the commands that wait for it, even if their owner computes. That is of no
-//! use if nobody else waits for the result: for example, data that have arrived are copied to where their rank reads
-//! them later. Such a step is run by its rank when it waits, and the raise costs no more than a raise. A buffer that
-//! is free again is not urgent either if only a later start needs it, because the rank itself must come to that
-//! start.
+//! A rank that raises a signal also runs the commands that wait for it, so that they run even if their owner computes.
+//! This is useless if no other rank waits for the result, for example if a step copies received data to where its rank
+//! reads them later. Such a step is left to its rank, which runs it when it waits, and the rank that raises the signal
+//! does no additional work. A step is not urgent either if it only releases a buffer that a later start needs, because
+//! the rank itself must make that start.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::setup::layout::PlacedPart;
 use tasuki_schedule::{RankPart, Step, StepKind, StepTrigger};
 
-/// A copy of more bytes is worth being run by another rank meanwhile.
+/// Longer copies are not left to their rank: another rank can run them while it computes.
 const SHORT: u64 = 2048;
 
-/// Returns for each signal of a part: true if nothing in the same start waits for it, neither a step nor its end.
+/// Returns for each signal of a part: true if neither a step nor the end of the same start waits for it.
 pub(crate) fn late_signals(part: &RankPart) -> Box<[bool]> {
     let triggers =
         part.steps().iter().map(|step| step.trigger).chain(part.finish_conditions().iter().copied());
@@ -32,8 +32,8 @@ fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<
 }
 
 impl PlanCompiler<'_> {
-    /// Returns for each step of a queue, in order: true if it is left to its rank, because nothing in the same start
-    /// waits for it or for a later step of the queue.
+    /// Returns for each step of a queue, in order: true if it is left to its rank, because no other rank waits for it
+    /// or for a later step of the queue in the same start.
     pub(crate) fn left_to_owner(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
         let own = signals_without_steps(part);
         let mut are_left = vec![false; steps.len()];
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_arrives_is_left_and_what_goes_on_is_not() {
+    fn a_step_is_left_unless_other_ranks_wait_for_it() {
         let is_so = |all: Vec<bool>, how: bool| !all.is_empty() && all.into_iter().all(|is| is == how);
         assert!(
             is_so(left(CollectiveKind::Bcast, "eager", 0), false),

@@ -1,8 +1,8 @@
-//! Compiles a part to the steps of an execution, which works on buffers that a call lends.
+//! Compiles a part to the steps of an execution, which uses the buffers that a call passes to it.
 //!
-//! The schedule must have one queue for each rank, and each signal must be raised by one rank only. No rank reads or
-//! writes the data of another, unless there are two ranks that expose their buffers to each other. If this rank
-//! itself raises a signal, nothing waits for it: the step that raises it is complete before the next step begins.
+//! The schedule must have one queue for each rank, and only one rank may raise each signal. No rank may read or write
+//! the data of another, unless there are two ranks that expose their buffers to each other. No step waits for a signal
+//! that this rank itself raises: the step that raises it is complete before the next step begins.
 
 use crate::plan::compile::commands::PlanCompiler;
 use crate::plan::compile::inline_flag::{FLAG_OFFSET, FlaggedBuffer};
@@ -36,7 +36,11 @@ pub(crate) fn compile_steps(
         DataPlacement::OfPlan | DataPlacement::CallBuffers => None,
     };
     let made = worker.make_execution(&specs, turns as usize, exposes)?;
-    made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
+    made.ok_or_else(|| {
+        Cause::Unsupported(
+            "compiled steps need members that reach each other's memory by loads and stores".into(),
+        )
+    })
 }
 
 /// Returns the address at which a rank publishes where its exposed buffer lies.
@@ -91,7 +95,9 @@ impl AllParts {
             for effect in part.steps().iter().flat_map(Step::effects) {
                 let raiser = &mut raisers[effect.rank as usize][effect.signal.index()];
                 if raiser.replace(by).is_some_and(|other| other != by) {
-                    return Err(Cause::Bug("a signal that two ranks raise, in a call".into()));
+                    return Err(Cause::Bug(
+                        "two ranks raise one signal of a schedule that is compiled to steps".into(),
+                    ));
                 }
             }
         }
@@ -221,18 +227,15 @@ impl StepCompiler<'_> {
                 DataPlacement::ExposedBuffer => {
                     Ok(Operand::ExposedBuffer(exposed_at(self.compiler, place.rank)?, place.offset))
                 }
-                DataPlacement::OfPlan | DataPlacement::CallBuffers => {
-                    Err(Cause::Bug("the data of another rank, in a call".into()))
-                }
+                DataPlacement::OfPlan | DataPlacement::CallBuffers => Err(Cause::Bug(
+                    "a step of a schedule uses the data of another rank, which has not exposed them".into(),
+                )),
             };
         }
         Ok(Operand::CallBuffers(place.buffer.index(), place.offset))
     }
 
     fn rank(&self, member: u32) -> Result<Rank, Cause> {
-        match self.compiler.others.get(&member) {
-            Some(placed) => Ok(placed.rank),
-            None => Err(Cause::Bug(format!("nobody has asked where the part of rank {member} lies"))),
-        }
+        self.compiler.placed(member).map(|placed| placed.rank)
     }
 }

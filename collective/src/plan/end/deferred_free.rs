@@ -1,9 +1,9 @@
 //! Keeps the memory of dropped plans until no member can reach it any more.
 //!
-//! A plan can be freed when all members have dropped it and all starts of all members have run. Plans are made
-//! together and so have equal numbers on all members. Each member publishes one word: bit n says that it needs no
-//! more the n-th of the 64 plans after the last one that all have freed. The words travel in the exchange for the
-//! next plan, or in [quiesce](crate::Communicator::quiesce).
+//! A plan can be freed when all members have dropped it and all starts of all members have run. Members make plans
+//! together, so a plan has the same number on all members. Each member sends one word to all others when they make the
+//! next plan, or in [quiesce](crate::Communicator::quiesce). Let `base` be the number of the first plan that is not
+//! freed. Bit n of the word is set if the member no longer needs plan `base` + n.
 
 use crate::plan::PlanState;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl DeferredFree {
         self.plans.values().map(|entry| entry.plan.clone()).collect()
     }
 
-    /// Returns the word of the plans that this member has dropped.
+    /// Returns a word with the bits of the plans that this member has dropped.
     pub(crate) fn dropped_word(&self) -> u64 {
         let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
         window.filter(|(_, entry)| entry.is_dropped).fold(0, |word, (n, _)| word | 1 << (n - self.base))
@@ -66,13 +66,13 @@ impl DeferredFree {
         numbers.filter_map(|number| Some((number, self.plans.get(&number)?.plan.clone()))).collect()
     }
 
-    /// Records that a plan can never be freed. All members do so.
+    /// Records that a plan can never be freed. All members must record it.
     pub(crate) fn lose(&mut self, number: u64) {
         self.lost.extend(self.plans.remove(&number).map(|entry| entry.plan));
         self.advance(1 << (number - self.base));
     }
 
-    /// Returns the word of the plans that this member has dropped and whose starts have run.
+    /// Returns a word with the bits of the plans that this member has dropped and whose starts have all run.
     pub(crate) fn word(&self) -> u64 {
         let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
         let done = window.filter(|(_, entry)| entry.is_dropped && entry.plan.has_run_all());

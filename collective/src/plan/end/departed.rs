@@ -1,12 +1,13 @@
 //! Ends the wait for a start of a plan when a member has left without making that start.
 //!
-//! The queues of a plan wait for signals, whoever raises them, and a member that leaves stays until all members that
-//! have plans with it leave. So if a member leaves with fewer starts than others, they would wait for ever, and so
-//! would it. Therefore each member, when it leaves, publishes the number of starts of each plan, by a signal of the
-//! plan at the member after it; and once more if its last start could not complete. A member that has waited long for
-//! a start reads these signals of all members, or only its own where it does not reach the others. If it has made
-//! more starts, its wait is in vain and ends with an error. It then leaves in turn, and publishes its own number to
-//! the member after it.
+//! A queue of a plan waits for a signal without knowing which member raises it. And a member that leaves stays until
+//! all members that have plans with it leave. So if a member left after fewer starts than others, they and the member
+//! would wait for ever. Therefore a member that leaves publishes the number of starts of each plan: it raises a signal
+//! of the plan at the next member. It raises the signal once more if its last start could not complete.
+//!
+//! A member that has waited long for a start reads these signals of all members, or only its own signal if it does not
+//! reach the others. If a member that has left made fewer starts, the wait cannot complete and ends with an error. The
+//! member that waited then leaves in turn, and publishes its own number to the next member.
 //!
 //! The cost is one raise for each existing plan when a member leaves.
 
@@ -29,7 +30,7 @@ pub(crate) struct DepartedMembers {
     /// Number of starts that it has made.
     made: Arc<AtomicU64>,
     fabric: Arc<dyn Fabric>,
-    /// The signal at the next member, by which this member publishes.
+    /// The signal at the next member that this member raises to publish.
     next: GlobalAddress,
     /// The signals that this member can read, its own included.
     signals: Box<[DepartureSignal]>,
@@ -45,20 +46,21 @@ struct DepartureSignal {
 }
 
 impl DepartureSignal {
-    /// Returns the number of starts that the member has made and completed. None: it has not left and may make more.
+    /// Returns the number of starts that the member has completed. None: it has not left and may make more.
     fn starts(&self, fabric: &dyn Fabric) -> Option<u64> {
-        said(self.cell.read(fabric).wrapping_sub(self.initial))
+        published_starts(self.cell.read(fabric).wrapping_sub(self.initial))
     }
 }
 
-/// Returns the amount by which a member that leaves after `starts` starts raises the signal. It raises it by one more
-/// if its last start cannot complete.
+/// Returns the amount that a member adds to the signal when it leaves after `starts` starts. It adds one more if its
+/// last start cannot complete.
 fn raised_by(starts: u64) -> u64 {
     2 * (starts + 1)
 }
 
-/// Returns the number of complete starts that a raise by `raised` means; None if nothing was published.
-fn said(raised: u64) -> Option<u64> {
+/// Returns the number of complete starts, given the amount that was added to the signal. None if nothing was
+/// published.
+fn published_starts(raised: u64) -> Option<u64> {
     (raised / 2).checked_sub(1).map(|starts| starts.saturating_sub(raised % 2))
 }
 
@@ -127,7 +129,7 @@ impl WaitProbe for DepartedMembers {
     }
 
     fn is_urgent(&self) -> bool {
-        true // the other member may have left before the wait
+        true // the other member may have left before the wait began
     }
 }
 
@@ -136,11 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
-        assert_eq!(said(0), None, "nothing was said");
+    fn published_starts_are_decoded() {
+        assert_eq!(published_starts(0), None, "nothing was published");
         for starts in [0, 1, 7] {
-            assert_eq!(said(raised_by(starts)), Some(starts));
-            assert_eq!(said(raised_by(starts) + 1), Some(starts.saturating_sub(1)));
+            assert_eq!(published_starts(raised_by(starts)), Some(starts));
+            assert_eq!(published_starts(raised_by(starts) + 1), Some(starts.saturating_sub(1)));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Lets members that have made plans leave together: none is gone before all are ready to leave.
 //!
 //! A start is complete for a member when its results are there and its inputs may be changed. Other members may still
-//! read from the plan's buffers in its memory, or forward data through them. So a member that leaves waits until all
-//! its starts have run, then says so, and is gone when all members have said so. They do that in a dissemination
-//! barrier, each round of which begins when the round before is complete. A member that has died, or is gone without
-//! taking part, ends the barrier. Before it waits, a member publishes the number of its starts
-//! ([`departed`](crate::plan::end::departed)), because others may wait for more starts.
+//! read from the plan's buffers in its memory, or forward data through them. So a member that leaves first publishes
+//! the number of its starts ([`departed`](crate::plan::end::departed)), because others may wait for more starts. Then
+//! it waits until all its starts have run, and enters a dissemination barrier of all members. It is gone when the
+//! barrier is complete. Each round of the barrier begins when the previous round is complete. A member that has died,
+//! or is gone without having entered the barrier, ends it.
 
 use crate::dissemination::Dissemination;
 use crate::plan::{PlanState, Plans};
@@ -17,7 +17,7 @@ use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;
 use tasuki_message::FinalizeHook;
 
-/// The joint leave of a communicator's members that have made plans.
+/// The barrier in which the members of a communicator that have made plans leave together.
 #[derive(Debug)]
 pub(crate) struct PlanShutdown {
     plans: Plans,
@@ -53,7 +53,7 @@ impl PlanShutdown {
     }
 
     /// Notifies the partners of all rounds that may begin. Returns true if all rounds are complete.
-    fn tell_rounds(&self, worker: &Worker) -> Result<bool> {
+    fn notify_partners(&self, worker: &Worker) -> Result<bool> {
         loop {
             let notified = self.notified.load(Ordering::Relaxed);
             if notified == self.stages.len() {
@@ -68,7 +68,7 @@ impl PlanShutdown {
     }
 }
 
-/// The event that a member can go on with its shutdown.
+/// The event that a member can continue its shutdown.
 #[derive(Debug)]
 struct ShutdownRound {
     stages: Arc<Dissemination>,
@@ -91,7 +91,7 @@ impl WaitEvent for ShutdownRound {
 }
 
 impl FinalizeHook for PlanShutdown {
-    /// Always false: all members leave together, also one that has freed its plans.
+    /// Always false: even a member that has freed its plans leaves together with the others.
     fn is_finalized(&self, _worker: &Worker) -> bool {
         false
     }
@@ -101,7 +101,7 @@ impl FinalizeHook for PlanShutdown {
             self.is_quiescent.store(true, Ordering::Relaxed);
             self.settle()?;
         }
-        self.tell_rounds(worker)
+        self.notify_partners(worker)
     }
 
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {

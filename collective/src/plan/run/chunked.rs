@@ -1,8 +1,8 @@
 //! Chunked plans: a start takes any number of values and passes them through the plan's buffers in pieces.
 //!
-//! One start by the program is a series of starts of the plan, one for each piece. This rank begins the next one in
-//! whichever call it waits, because members may wait for several plans in different orders, or for something else
-//! first.
+//! One start by the program becomes a series of starts of the plan, one for each piece. This rank begins the next one
+//! in any call in which it waits, not only in the wait for this plan: members may wait for several plans in different
+//! orders, or for something else first.
 
 use crate::plan::{Plan, PlanState};
 use bytemuck::Pod;
@@ -19,13 +19,13 @@ use tasuki_schedule::shape::{CollectiveKind, Counts, DATA, RESULT, Shape};
 pub struct ChunkShape {
     /// Number of values of a block in the plan's buffers.
     room: usize,
-    /// The numbers of the blocks that it sends, of those that it receives, and the buffer of the latter.
+    /// The numbers of the blocks that it sends; the numbers of those that it receives, and the buffer for them.
     given: Vec<usize>,
     received: Vec<usize>,
     result: BufferId,
     /// Number of blocks in the buffer that it sends from, and in the one that it receives into.
     count: [usize; 2],
-    /// True if values are combined with those of others.
+    /// True if values are combined with those of other members.
     combines: bool,
 }
 
@@ -119,7 +119,7 @@ impl<T> fmt::Debug for ChunkedState<T> {
 }
 
 impl<T: Pod + Send> ChunkedRun<T> {
-    /// Makes a chunked plan of a plan without a start under way.
+    /// Makes a chunked plan of a plan that has no start under way.
     pub fn new(plan: Plan, chunks: ChunkShape) -> ChunkedRun<T> {
         let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
@@ -169,7 +169,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
 }
 
 impl<T: Pod + Send> Drop for ChunkedRun<T> {
-    /// A start under way goes on in calls of the rank, because others wait for it.
+    /// A start under way continues in later calls of the rank, because other members wait for it.
     fn drop(&mut self) {
         let state = self.0.lock();
         if state.passes() {
@@ -181,7 +181,8 @@ impl<T: Pod + Send> Drop for ChunkedRun<T> {
 }
 
 impl<T> ChunkedState<T> {
-    /// Locks the state, and makes progress meanwhile: the thread that holds the lock may wait for copies.
+    /// Locks the state. Makes progress while it waits for the lock, because the thread that holds it may wait for
+    /// copies.
     fn lock(&self) -> MutexGuard<'_, ChunkProgress<T>> {
         loop {
             match self.state.try_lock() {
@@ -195,7 +196,7 @@ impl<T> ChunkedState<T> {
 
 impl<T: Pod + Send> Continuation for ChunkedState<T> {
     fn can_resume(&self) -> bool {
-        // False while another thread holds the state: it may wait for its own copies.
+        // False while another thread holds the state, which then continues the start itself.
         let is_free = self.state.try_lock().is_ok();
         is_free && self.plan_state.is_over()
     }
@@ -205,7 +206,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
     }
 
     fn resume(&self) {
-        // If the lock is held, the thread that holds it goes on with the start.
+        // If another thread holds the lock, that thread continues the start.
         let Ok(mut state) = self.state.try_lock() else { return };
         let outcome = state.resume(false);
         if !matches!(outcome, Ok(false)) {
@@ -230,17 +231,18 @@ impl Pieces {
 impl<T: Pod> ChunkProgress<T> {
     fn begin(&mut self, values: Vec<T>) -> Result<()> {
         if self.pieces.is_some() {
-            let text = "it was started and has not ended: wait for it before it is started again";
+            let text = "the previous start has not ended: wait for it before the next start";
             return Err(self.plan.refused("start", text));
         }
         let Some(len) = self.chunks.len(values.len()) else {
-            let text = format!("{} values cannot be {} blocks", values.len(), self.chunks.most());
+            let text =
+                format!("{} values cannot be divided into {} equal blocks", values.len(), self.chunks.most());
             return Err(self.plan.refused("start", &text));
         };
         self.values = values;
         let pieces = Pieces { len, at: 0 };
-        self.plan.plan_state.let_pass(len.div_ceil(self.chunks.room) as u64);
-        self.give(pieces).inspect_err(|_| self.plan.plan_state.let_pass(0))?;
+        self.plan.plan_state.set_chunked_starts(len.div_ceil(self.chunks.room) as u64);
+        self.give(pieces).inspect_err(|_| self.plan.plan_state.set_chunked_starts(0))?;
         self.pieces = Some(pieces);
         Ok(())
     }
@@ -250,15 +252,15 @@ impl<T: Pod> ChunkProgress<T> {
         self.plan.plan_state.passes() && !self.plan.is_broken()
     }
 
-    /// Goes on with the start. Returns true if all pieces have passed; if `waits`, it waits until they have. Error:
-    /// no more pieces will pass.
+    /// Continues the start. Returns true if all pieces have passed. If `waits`, waits until they have. Error: the start
+    /// has failed, and no more pieces will pass.
     fn resume(&mut self, waits: bool) -> Result<bool> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
         }
         let outcome = self.pass_on(waits);
         if !matches!(outcome, Ok(false)) {
-            self.plan.plan_state.let_pass(0);
+            self.plan.plan_state.set_chunked_starts(0);
         }
         outcome
     }
@@ -290,8 +292,8 @@ impl<T: Pod> ChunkProgress<T> {
         for &block in &self.chunks.given {
             let mut values = &self.values[block * pieces.len..][piece.clone()];
             if self.chunks.combines && values.len() < room {
-                // The plan combines the whole block, so pad with a value of the program: its operation may panic on
-                // others.
+                // The plan combines the whole block, so pad with a value that the program gave: its operation may panic
+                // on other values.
                 self.made.clear();
                 self.made.extend_from_slice(values);
                 self.made.resize(room, values[values.len() - 1]);

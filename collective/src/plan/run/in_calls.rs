@@ -1,11 +1,11 @@
 //! Plans whose starts this rank runs itself in its own calls, by an execution on buffers of the plan.
 //!
-//! Anybody may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the ranks of a node
-//! have no helper, only the ranks themselves run it, and a rank that waits is in a call of its own; then an execution
-//! is faster. A start runs the steps up to the first that must wait, and any other call of this rank that waits goes
-//! on from there.
+//! Any rank may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the node has no helper,
+//! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
+//! to the first that must wait. Any later call of this rank that waits continues from there.
 //!
-//! Long values pass in pieces, one run of the execution for each. The last piece is padded with the last value.
+//! Long values pass in pieces, with one run of the execution for each piece. The last piece is padded with copies of
+//! the last value.
 
 use crate::plan::PlanCombining;
 use bytemuck::{Pod, Zeroable};
@@ -24,7 +24,7 @@ use tasuki_schedule::selection::Chunks;
 
 /// The data of one start of a plan.
 pub(crate) struct CallData {
-    /// Bytes of this member's data, and of a separate result.
+    /// Bytes of this member's data, and of the separate result.
     bytes: [u64; 2],
     pieces: u64,
     /// Bytes of a piece, if there are several.
@@ -40,14 +40,14 @@ enum PieceCombining {
     Own(Arc<dyn Operator>),
 }
 
-/// The starts of such a plan, for the threads of the rank that go on with them.
+/// The starts of such a plan, as the threads of the rank that continue them see them.
 #[derive(Debug)]
 pub(crate) struct InCalls {
     worker: Arc<Worker>,
     borrower: Borrower<CallState>,
 }
 
-/// The owner's side for the plan: between starts the buffers belong to the program.
+/// The state, as the owner of the plan sees it: between starts the buffers belong to the program.
 pub(crate) type InCallsState = Owner<CallState>;
 
 /// The execution of a plan, its buffers, and the progress of its start.
@@ -146,7 +146,7 @@ impl CallData {
 }
 
 impl InCalls {
-    /// Makes both sides of such a plan. Error: there is no room for its buffers.
+    /// Makes the starts of such a plan, and its state as the owner sees it. Error: there is no room for its buffers.
     pub(crate) fn new(
         worker: Arc<Worker>,
         execution: Execution,
@@ -197,9 +197,9 @@ impl InCalls {
         while !self.is_over() {
             match self.borrower.try_lock() {
                 Ok(mut guard) => {
-                    guard
-                        .value()
-                        .pass(|execution, lent| self.worker.execute(execution, lent, call).map(|()| true))?;
+                    guard.value().pass(|execution, buffers| {
+                        self.worker.execute(execution, buffers, call).map(|()| true)
+                    })?;
                     guard.give_back();
                 }
                 Err(Unavailable::Owned) => {}
@@ -226,12 +226,13 @@ impl InCalls {
     /// Runs the steps up to the first that must wait. Returns true if all have run.
     #[inline]
     fn run_until_blocked(&self, state: &mut CallState) -> bool {
-        let Ok(is_over) =
-            state.pass(|execution, lent| Ok::<_, Infallible>(self.worker.run_until_blocked(execution, lent)));
+        let Ok(is_over) = state.pass(|execution, buffers| {
+            Ok::<_, Infallible>(self.worker.run_until_blocked(execution, buffers))
+        });
         is_over
     }
 
-    /// Runs the steps of a start that the owner has released. Returns true if it is complete.
+    /// Runs steps of a start, whose state this thread has locked. Returns true if the start is complete.
     fn resume_locked(&self, mut guard: OwnerLockGuard<'_, CallState>) -> bool {
         let is_over = self.run_until_blocked(guard.value());
         if is_over {
@@ -249,12 +250,14 @@ pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
 
 #[cold]
 pub(crate) fn broken() -> Cause {
-    Cause::Argument("the operation of this plan panicked: it is of no more use".into())
+    let text = "the operation of this plan has panicked, so the plan cannot be used any more: drop it, and recreate \
+                the communicator";
+    Cause::Argument(text.into())
 }
 
 impl Continuation for InCalls {
     fn can_resume(&self) -> bool {
-        // False while another thread runs it.
+        // False while another thread runs the steps.
         self.borrower.try_lock().is_ok_and(|mut guard| guard.value().execution.can_continue())
     }
 
@@ -290,7 +293,8 @@ impl CallState {
         }
     }
 
-    /// Runs the execution for each piece that is left, by `run`. Returns true if all pieces have passed.
+    /// Calls `run` with the execution for each piece that is left, until it returns false. Returns true if all pieces
+    /// have passed.
     #[inline]
     fn pass<E>(
         &mut self,
@@ -310,9 +314,9 @@ impl CallState {
         while self.passed < *pieces {
             let data = data.all();
             let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
-            let lent =
+            let buffers =
                 CallBuffers { buffers: [BufferView::of_mut(data), result], how, value_bytes: *value_bytes };
-            if !run(&mut self.execution, &lent)? {
+            if !run(&mut self.execution, &buffers)? {
                 return Ok(false);
             }
             self.passed += 1;

@@ -1,5 +1,6 @@
-//! Agrees on block counts that differ between members, when each member knows only its own and perhaps one member, or
-//! each, knows all. An allgather gives every member the same words, from which all draw the same conclusion.
+//! Agrees on the lengths of blocks that differ between members. Each member knows the length of its own block. The root
+//! knows all lengths; if there is no root, every member does. An allgather gives all members the same words, so all
+//! either accept the lengths or return the same error.
 
 use crate::communicator::Communicator;
 use crate::current_call::size;
@@ -29,13 +30,13 @@ fn number(what: &impl Hash) -> u64 {
     hasher.finish() | 1
 }
 
-/// Returns the error in the words of all members, if any: members prepare different plans, the blocks are too long,
-/// or a member that must know all blocks has wrong lengths.
+/// Returns the error that the words of all members show, if any: members prepare different plans, the blocks are too
+/// long, or a member that must know all lengths has passed wrong ones.
 fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
     let first = words[0];
     let differs = |word: &MemberCounts| (word.collective, word.root) != (first.collective, first.root);
     if let Some(other) = words.iter().position(differs) {
-        return Some(format!("member {other} prepares something else than member 0, or of another root"));
+        return Some(format!("member {other} prepares something else than member 0, or with another root"));
     }
     if blocks.iter().try_fold(0_u64, |all, &one| all.checked_add(one)).is_none_or(|all| all > i64::MAX as u64)
     {
@@ -45,7 +46,9 @@ fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
         (first.root == EVERYBODY || first.root == member as u64) && word.all != number(&blocks)
     };
     let (member, _) = words.iter().enumerate().find(knows_not)?;
-    Some(format!("the counts of member {member} are not what members say of their own blocks"))
+    Some(format!(
+        "the counts of member {member} differ from the lengths that members pass for their own blocks"
+    ))
 }
 
 /// The root of a collective that has none.
@@ -71,14 +74,14 @@ impl Communicator {
             let refuse = |cause| self.worker().fault(cause, call);
             if let Some(known) = known {
                 if known.len() != self.size() {
-                    let text = format!("{} counts, of a group of {} members", known.len(), self.size());
+                    let text = format!("{} counts, but the group has {} members", known.len(), self.size());
                     return Ok(Err(refuse(Cause::Argument(text))));
                 }
                 let two = || known.iter().copied().zip(blocks.iter().copied());
-                if let Some(other) = two().position(|(known, told)| known != told) {
-                    let (known, told) = (known[other], blocks[other]);
+                if let Some(other) = two().position(|(known, given)| known != given) {
+                    let (known, given) = (known[other], blocks[other]);
                     let cause =
-                        Cause::Disagree { what: "bytes", least: known.min(told), most: known.max(told) };
+                        Cause::Disagree { what: "bytes", least: known.min(given), most: known.max(given) };
                     return Ok(Err(refuse(cause).note(format!("of the block of member {other}"))));
                 }
             }
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_the_same_words_finds_the_same_fault() {
+    fn all_members_find_the_same_fault() {
         let blocks = [8, 0, 16];
         let of = |known: &[u64], root| {
             let one = |(member, own): (usize, u64)| {
@@ -113,7 +116,7 @@ mod tests {
         assert!(of(&[8, 8, 16], 1).is_some_and(|text| text.contains("member 1")));
         assert!(of(&[8, 8, 16], EVERYBODY).is_some_and(|text| text.contains("member 0")));
         assert!(of(&blocks, 0).is_some_and(|text| text.contains("member 0")), "it knows nothing");
-        assert!(of(&blocks, 3).is_none(), "that there is no such root all find out by themselves");
+        assert!(of(&blocks, 3).is_none(), "`check_root` refuses that root on all members");
         let two = [word(1, None, 0), word(1, None, 1)];
         assert!(fault(&two, &[1, 1]).is_some_and(|text| text.contains("another root")));
         let much = [word(u64::MAX, None, 1), word(2, None, 1)];

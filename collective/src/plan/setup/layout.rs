@@ -1,5 +1,6 @@
-//! The layout of a rank's part: its buffers lie one after the other in one block of its memory, and its signals have
-//! consecutive numbers. Any member computes an address on another rank from that rank's part and its [`PlanAddress`].
+//! The layout of a rank's part: its buffers are consecutive in one block of its memory, and its signals have
+//! consecutive numbers. Given the part and the [`PlanAddress`] of a rank, any member computes addresses in that rank's
+//! memory.
 
 use crate::plan::compile::owner_only_steps::late_signals;
 use bytemuck::{Pod, Zeroable};
@@ -12,7 +13,7 @@ use tasuki_schedule::{BufferId, BufferKind, RankPart, SignalId};
 /// Alignment of buffers, so that no two share a cache line or a pair of adjacent lines.
 const ALIGN: u64 = 128;
 
-/// The address of a rank's part, as it tells the other ranks.
+/// The address of a rank's part, which the rank sends to the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PlanAddress {
@@ -20,19 +21,19 @@ pub(crate) struct PlanAddress {
     pub(crate) block: u64,
     /// The number of its first signal.
     pub(crate) signals: u32,
-    /// The signal by which the member before it publishes its number of starts when it leaves; 0 if the part is not
+    /// The signal that the previous member raises to publish its number of starts when it leaves; 0 if the part is not
     /// compiled to queues.
     pub(crate) starts: u32,
 }
 
-/// Where the buffers lie that the program uses.
+/// The memory of the buffers that the program uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DataPlacement {
     /// In the memory of the plan.
     OfPlan,
-    /// In the memory that each call lends.
+    /// Buffers that each call passes.
     CallBuffers,
-    /// In the memory that each call lends, where the other member can reach it. The plan's buffer holds its address.
+    /// Buffers that each call passes, and that the other member can reach. The plan's buffer holds their address.
     ExposedBuffer,
 }
 
@@ -75,7 +76,7 @@ impl Layout {
         Layout { rooms, bytes, turns: all }
     }
 
-    /// Returns the rank in whose memory `rank`'s buffer lies in that start.
+    /// Returns the rank whose memory holds `rank`'s buffer in that start.
     pub(crate) fn home(&self, buffer: BufferId, rank: u32, start: u64) -> u32 {
         self.rooms[buffer.index()].kind.home(rank, start).0
     }
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_lie_one_behind_the_other_and_take_turns() {
+    fn buffers_are_consecutive_and_their_copies_are_used_in_turn() {
         let mut part = RankPart::new(0);
         let (data, first, second) =
             (part.buffer("data", 100), part.scratch("first", 10, 2), part.scratch("second", 129, 3));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swapped_buffer_is_one_that_is_the_others_in_every_other_start() {
+    fn a_swapped_buffer_is_at_the_other_rank_in_every_second_start() {
         let mut part = RankPart::new(0);
         let (own, stage) = (part.scratch("own", 10, 1), part.swapped("stage", 10, 1));
         let layout = Layout::of(&part, DataPlacement::CallBuffers);

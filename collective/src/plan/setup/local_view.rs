@@ -1,6 +1,6 @@
-//! Plans of blocks that differ in length, where a member knows only its own blocks: it exchanges the lengths and
-//! addresses of blocks with each of its partners, and knows nothing of blocks between others. So the time and memory
-//! that a member needs depend only on its own blocks.
+//! Plans of exchanges in which blocks differ in length and a member knows only its own blocks. Each member exchanges
+//! the lengths and addresses of blocks with each of its partners, and knows no blocks between other members. So the
+//! time and memory that a member needs depend only on its own blocks.
 
 use crate::communicator::Communicator;
 use crate::exchange_partners::{Partner, ranges};
@@ -16,10 +16,10 @@ use tasuki_schedule::{Contract, RankPart, Schedule};
 struct LocalView {
     /// Bytes of this member's two buffers.
     rooms: [u64; 2],
-    /// Bytes of the data that each partner sends. Its receive buffer lies behind them.
+    /// For each partner, the bytes of all data that it sends. Its receive buffer follows them.
     given_by: BTreeMap<usize, u64>,
     gives: Vec<BlockToSend>,
-    /// For each block to receive: its sender, and the number of the block among those that the sender sends.
+    /// For each block to receive: its sender, and the number that the block has at the sender.
     gets: Vec<(usize, usize)>,
     /// True if each member exchanges exactly one block with each member.
     is_dense: bool,
@@ -37,8 +37,8 @@ impl OwnBlocks<'_> {
         [&self.gives, &self.gets].map(|ranges| ranges.last().map_or(0, |last| last.end as u64))
     }
 
-    /// Returns the words for a partner: the bytes that this member sends in all; for each block to the partner its
-    /// bytes and its number; for each block from the partner its bytes and the offset at which it is to lie.
+    /// Returns the words for a partner: the bytes of all data that this member sends; for each block to the partner,
+    /// its bytes and its number; for each block from the partner, its bytes and its offset in the receive buffer.
     fn lengths(&self, partner: &Partner) -> Vec<u64> {
         let give = |&number: &usize| [self.gives[number].len() as u64, number as u64];
         let get = |&slot: &usize| [self.gets[slot].len() as u64, self.gets[slot].start as u64];
@@ -46,8 +46,8 @@ impl OwnBlocks<'_> {
         std::iter::once(self.rooms()[0]).chain(pairs.flatten()).collect()
     }
 
-    /// Records the words of a partner. Error: the bytes of a block according to the partner, and according to this
-    /// member.
+    /// Records the words of a partner. Error: they disagree about a block. The error holds the bytes of the block
+    /// according to the partner, and according to this member.
     fn learn(&self, partner: &Partner, lengths: &[u64], view: &mut LocalView) -> Result<(), (u64, u64)> {
         let (&given, pairs) = lengths.split_first().unwrap_or((&0, &[]));
         let (theirs, wanted) = pairs.split_at(2 * partner.gets.len());
@@ -65,12 +65,12 @@ impl OwnBlocks<'_> {
     }
 }
 
-fn agree(told: u64, known: usize) -> Result<(), (u64, u64)> {
-    if told == known as u64 { Ok(()) } else { Err((told, known as u64)) }
+fn agree(announced: u64, known: usize) -> Result<(), (u64, u64)> {
+    if announced == known as u64 { Ok(()) } else { Err((announced, known as u64)) }
 }
 
 impl LocalView {
-    /// Makes a view without any words of partners.
+    /// Makes a view that has no words of partners yet.
     fn new(own: &OwnBlocks<'_>, is_dense: bool) -> LocalView {
         let none = BlockToSend { to: 0, from: 0, into: 0, bytes: 0 };
         LocalView {
@@ -126,7 +126,7 @@ impl Communicator {
         self.plan_local_view("exchange", (with, false), (gives, gets), prepare)
     }
 
-    /// Errors: two partners disagree about the bytes of a block. Then no member has the plan.
+    /// Prepares an exchange. Errors: two partners disagree about the bytes of a block. Then no member has the plan.
     fn plan_local_view(
         &self,
         name: &str,
@@ -147,8 +147,8 @@ impl Communicator {
         self.plan(&view.schedule(name, self.rank().index(), self.size()), PlanCombining::Nothing, prepare)
     }
 
-    /// Returns an error unless there is a length for each block, the sum fits in memory, and this member agrees with
-    /// itself.
+    /// Returns an error unless there is a length for each block, the sum fits in memory, and this member sends itself
+    /// blocks of the lengths that it receives from itself.
     fn check_bytes(
         &self,
         with: &Neighbourhood,
@@ -165,7 +165,7 @@ impl Communicator {
         self.check_kept(&with.blocks(gives, gets), call)
     }
 
-    /// Exchanges words with all partners. The inner error: this member disagrees with a partner.
+    /// Exchanges words with all partners. The inner error means that this member disagrees with a partner.
     fn exchange_lengths(
         &self,
         own: &OwnBlocks<'_>,
@@ -240,7 +240,7 @@ mod tests {
         all.iter().enumerate().map(learned).collect()
     }
 
-    /// Proves that the parts that members build of their own views make a correct schedule together.
+    /// Proves that the parts that members build from their own views are a correct schedule together.
     fn prove(shape: Shape, view: Vec<LocalView>) {
         let ranks = shape.ranks;
         let part = move |part: &mut RankPart| view[part.rank()].own_part(ranks, part);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_knows_of_itself_makes_an_exchange_of_all() {
+    fn local_views_of_all_members_make_an_exchange() {
         for ranks in 1..=6 {
             let bytes = |from: usize, to: usize| (from * 3 + to * 2) % 4 * 8;
             let with: Vec<_> = (0..ranks).map(|me| Neighbourhood::everybody(me, ranks)).collect();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_knows_of_its_neighbours_makes_an_exchange_on_a_grid() {
+    fn local_views_of_a_grid_make_an_exchange() {
         let grids: [(&[usize], &[bool]); 5] = [
             (&[1], &[true]),
             (&[2], &[true]),

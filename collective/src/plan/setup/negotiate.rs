@@ -1,5 +1,5 @@
-//! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, tells all
-//! others where it lies, and compiles its steps. Either all members get the plan, or none.
+//! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, sends its
+//! address to all others, and compiles its steps. Either all members get the plan, or none.
 
 use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
@@ -25,13 +25,14 @@ use tasuki_schedule::{RankPart, START, Schedule};
 
 /// What a schedule is compiled to.
 pub(crate) enum PlanKind {
-    /// Repeating queues, which anybody may run.
+    /// Repeating queues, which any rank may run.
     Queues(PlanCombining),
-    /// The execution of a plan, which this rank runs in its own calls on the given data.
+    /// The execution of a plan. This rank runs it in its own calls, on the given data.
     Execution(CallData),
-    /// The execution of cached calls, which lend their buffers. The schedules are further variants for the same
-    /// calls, for example for other roots; they have equal buffers and signals, and raise each signal equally often
-    /// in a start. The flag is true if members expose their buffers to each other, which only two members may do.
+    /// The execution of cached calls, which use the buffers that each call passes. The schedules are additional
+    /// variants for these calls, for example for other roots. All variants have equal buffers and signals, and raise
+    /// each signal equally often in a start. The flag is true if members expose their buffers to each other, which only
+    /// two members may do.
     Calls(Vec<Schedule>, bool),
 }
 
@@ -42,9 +43,9 @@ struct MemberSetup {
     base: PlanAddress,
     /// The fingerprint of the schedule.
     fingerprint: u64,
-    /// The word of the plans that this member no longer needs.
+    /// A word with the bits of the plans that this member no longer needs.
     done: u64,
-    /// The first of the signals by which members leave together.
+    /// The first of the signals that members use to leave together.
     plan_shutdown: u32,
     /// 0 if this member found no room for its part.
     found_room: u32,
@@ -55,7 +56,7 @@ const _: () = assert!(size_of::<MemberSetup>() <= ONE_LINE_MAX);
 /// A plan that all members have.
 pub(crate) struct PreparedPlan {
     pub(crate) plan_state: Arc<PlanState>,
-    /// The number by which it is dropped.
+    /// The number that identifies it when it is dropped.
     pub(crate) number: u64,
     /// The steps, if they are for cached calls.
     pub(crate) execution: Option<Execution>,
@@ -95,8 +96,8 @@ impl Communicator {
                 Err(cause)
             }
         });
-        // No member may wait for one that failed. And until this exchange, others may still initialise what they
-        // reach of this member.
+        // No member may wait for a member that has failed. Also, until this exchange other members may still
+        // initialise their buffers and signals.
         let is_made = matches!(plan_state, Ok((_, Ok(_))));
         let all = self.allgather_steps(&[u64::from(is_made)]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
@@ -104,7 +105,7 @@ impl Communicator {
             Ok((plan_state, Ok(steps))) if !all.contains(&0) => (plan_state, steps),
             Ok((plan_state, steps)) => {
                 plan_state.free();
-                let text = "another member found no room for its part, or came with another schedule";
+                let text = "another member found no room for its part, or passed another schedule";
                 return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
             }
             Err(cause) => return Ok(Err(cause)),
@@ -115,7 +116,7 @@ impl Communicator {
         Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
     }
 
-    /// Returns the first of the signals by which members leave together. They are allocated with the first plan.
+    /// Returns the first of the signals that members use to leave together. They are allocated with the first plan.
     fn name_shutdown_signal(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.plan_shutdown.get() {
             return Ok(first);
@@ -143,7 +144,7 @@ impl Communicator {
         Dissemination::new(self.worker(), first, Dissemination::count(self.size()), neighbours)
     }
 
-    /// Returns an error unless all members came with the same schedule and found room for it.
+    /// Returns an error unless all members passed the same schedule and found room for it.
     fn agree_on(&self, words: &[MemberSetup], fingerprint: u64) -> Result<(), Cause> {
         if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
             let text = format!(
@@ -153,9 +154,9 @@ impl Communicator {
             return Err(Cause::Argument(text));
         }
         match words.iter().position(|word| word.found_room == 0) {
-            Some(other) => {
-                Err(Cause::Unsupported(format!("member {other} found no room for its part; nobody has it")))
-            }
+            Some(other) => Err(Cause::Unsupported(format!(
+                "member {other} found no room for its part, so no member has the plan"
+            ))),
             None => Ok(()),
         }
     }
@@ -168,7 +169,7 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     match kind {
         PlanKind::Execution(call_data) => (call_data.pieces(), call_data.how().name()).hash(&mut hasher),
         PlanKind::Queues(how) => how.name().hash(&mut hasher),
-        PlanKind::Calls(..) => {} // each call says how it combines
+        PlanKind::Calls(..) => {} // each call passes its operation
     }
     let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
@@ -359,7 +360,8 @@ impl PlanState {
         };
         let cells = start_thresholds.into_iter().map(cell).collect::<Result<_, Cause>>();
         let (cells, found) = cells.map_or_else(|cause| (Box::default(), Err(cause)), |cells| (cells, Ok(())));
-        self.form = Form::Queues(made.into(), cells); // so that they are freed if not all could be made
+        // Set even if a queue could not be made, so that the others are freed.
+        self.form = Form::Queues(made.into(), cells);
         made_all.and(found)
     }
 }

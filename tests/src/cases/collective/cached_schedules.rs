@@ -114,7 +114,7 @@ fn after(one: u64, next: u64) -> u64 {
 
 /// Operations of the program, which do not commute. Values must be combined in the order of
 /// members, by messages as well as by cached schedules, and with the same bits.
-pub fn j_cached_schedules_keep_the_order(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_combine_in_member_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let map =
         |rank: usize, call: usize| Affine { a: 2 * rank as u32 + 3, b: (call * 7 + rank) as u32 }.word();
@@ -165,7 +165,7 @@ fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, cou
 
 /// More kinds of calls than the cache can hold, with values of many types, on two communicators.
 /// After `quiesce` all memory of the cache is free again.
-pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
+pub fn j_cached_schedules_are_evicted_and_freed(job: &Job) -> Result<()> {
     let world = job.world();
     let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
     let before = job.memory().plans;
@@ -191,7 +191,7 @@ pub fn j_cached_schedules_give_way(job: &Job) -> Result<()> {
 
 /// Members call with different lengths, or make different calls, and have cached schedules for all
 /// of them. All members must get an error, and none may wait for ever.
-pub fn j_cached_schedules_that_disagree(job: &Job) -> Result<()> {
+pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
@@ -221,7 +221,7 @@ pub fn j_cached_schedules_that_disagree(job: &Job) -> Result<()> {
 
 /// Two members both call as the root, so neither waits for data. Both must get an error all the
 /// same.
-pub fn j_cached_schedules_with_two_roots(job: &Job) -> Result<()> {
+pub fn j_cached_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
@@ -239,7 +239,7 @@ pub fn j_cached_schedules_with_two_roots(job: &Job) -> Result<()> {
 }
 
 /// Each member takes another one for the root, so all wait, in the first call of a kind.
-pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
+pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there members cannot compare their calls through shared memory
@@ -280,7 +280,7 @@ pub fn j_long_calls_of_two_try_other_variants(job: &Job) -> Result<()> {
 
 /// Two members both call as the root in long broadcasts, which expose their buffers to each other.
 /// Both must get an error, and keep their own values.
-pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
+pub fn j_long_calls_of_two_with_two_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
@@ -296,7 +296,7 @@ pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
 }
 
 /// One of two members leaves after many long broadcasts, whichever variant these use by then.
-pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
+pub fn j_long_calls_of_two_fail_when_one_leaves(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let mut values = vec![1_u8; 200_000];
     for call in 0..if is_simulated(job) { 2 } else { 40 } {
@@ -312,7 +312,7 @@ pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
 
 /// After an operation that panicked, the next call of the member fails with an error that says so,
 /// and no other member waits for ever.
-pub fn j_cached_schedules_that_panic(job: &Job) -> Result<()> {
+pub fn j_cached_calls_report_an_earlier_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
@@ -336,7 +336,7 @@ pub fn j_cached_schedules_that_panic(job: &Job) -> Result<()> {
 /// An operation panics in a call that uses messages. Its member can make no further calls on the
 /// communicator. Members that wait for it get an error that names the panic or says that the member
 /// has left.
-pub fn j_calls_that_panic(job: &Job) -> Result<()> {
+pub fn j_message_calls_report_a_panicking_operation(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let combine = move |a: u64, b: u64| if me == 0 { panic!("on purpose") } else { a.wrapping_add(b) };
     let call = || world.allreduce(&[1; 100_000], combine).map(drop);
@@ -352,7 +352,7 @@ pub fn j_calls_that_panic(job: &Job) -> Result<()> {
 }
 
 /// A member leaves; the calls of the others must end with an error.
-pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
+pub fn j_cached_calls_fail_when_a_member_leaves(job: &Job) -> Result<()> {
     let world = job.world();
     for call in 0..CALLS {
         calls(world, 500, call)?;
@@ -373,7 +373,7 @@ pub fn j_cached_schedules_and_one_that_leaves(job: &Job) -> Result<()> {
 }
 
 /// Blocks of different lengths, some of them empty. Wrong counts are refused.
-pub fn j_blocks_that_differ(job: &Job) -> Result<()> {
+pub fn j_blocks_of_different_lengths(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for scale in [1, 7, effort(job, 3000, 300)] {
         for root in 0..ranks {
@@ -393,7 +393,7 @@ pub fn j_blocks_that_differ(job: &Job) -> Result<()> {
             assert_eq!(world.alltoall_v(&given, &counts, &counts)?, got);
         }
     }
-    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "says 2"]);
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "its count is 2"]);
     misused(job, world.allgather_v(&[1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
     Ok(())
 }

@@ -65,7 +65,7 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
 }
 
 /// J10: neighbours exchange any number of values, also if a member gives fewer blocks than it gets.
-pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
+pub fn j10_neighbours_pass_any_number_of_values(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     // All other members give a block to rank 0, and rank 0 gives none.
     let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
@@ -83,7 +83,7 @@ pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
 
 /// J2: the members start several plans in different orders, wait for them in different orders, and
 /// make other calls in between.
-pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
+pub fn j2_chunked_plans_start_and_end_in_any_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let mut plans = Vec::new();
     for _ in 0..3 {
@@ -145,7 +145,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
         "the refused start left the plan usable"
     );
     first.start(row(me, 2, 20))?;
-    refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before it is started again"]);
+    refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before the next start"]);
     assert_eq!(first.wait()?.map(|values| values.len()), Some(20));
     assert_eq!(first.wait()?, None, "the start has been waited for");
     let empty = world.bcast_init::<i64>(0, Rank(0))?;
@@ -157,7 +157,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
 }
 
 /// J3: a plan is dropped while pieces are left. Dropping returns at once, and nothing is corrupted.
-pub fn j3_dropped_while_pieces_are_left(job: &Job) -> Result<()> {
+pub fn j3_plans_are_dropped_while_pieces_are_left(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank().index());
     for count in [ROOM, 3 * ROOM] {
         let mut plan = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;

@@ -54,7 +54,7 @@ pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
 }
 
 /// G12: the built-in operations. Extremes by absolute value keep the sign.
-pub fn g12_operations_by_name(job: &Job) -> Result<()> {
+pub fn g12_built_in_operations_give_right_values(job: &Job) -> Result<()> {
     let (world, rank) = (job.world(), i64::from(job.rank().0));
     let last = job.size() as i64 - 1;
     assert_eq!(world.allreduce(&[rank, -rank], Sum)?, [last * (last + 1) / 2, -last * (last + 1) / 2]);
@@ -88,7 +88,7 @@ pub fn g12_operations_by_name(job: &Job) -> Result<()> {
 
 /// G12: an operation that does not commute is applied in the order of ranks. Here it concatenates
 /// numbers.
-pub fn g12_order_of_ranks(job: &Job) -> Result<()> {
+pub fn g12_operations_apply_in_the_order_of_ranks(job: &Job) -> Result<()> {
     // Digits of base 100, concatenated; the second value counts the digits.
     let string = |a: [u64; 2], b: [u64; 2]| {
         [a[0].wrapping_mul(100_u64.wrapping_pow(b[1] as u32)).wrapping_add(b[0]), a[1] + b[1]]
@@ -139,7 +139,7 @@ pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
 
 /// G13: communicators have ranks of their own, and a message on one never matches a receive on
 /// another.
-pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
+pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     let world = job.world();
     let odd = job.rank().0 % 2;
     // One communicator of the even ranks and one of the odd ranks, both in reverse order.

@@ -8,7 +8,7 @@ use tasuki::{Blame, Error, Job, Rank, Result, Sum};
 
 /// Values that pass in several pieces, the last one shorter, while members wait for other plans.
 /// The operation panics on values that no member gave.
-pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
+pub fn j_inline_plans_pass_long_values_in_pieces(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let least = |a: i64, b: i64| {
         assert!(a > 0 && b > 0, "{a} and {b}: no member gave one of these");
@@ -55,7 +55,7 @@ fn bytes_of_this_machine() -> usize {
 
 /// Plans for which there is not enough memory are refused on all members, for every number of
 /// values. A smaller plan can still be made.
-pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
+pub fn j_plans_beyond_memory_are_refused(job: &Job) -> Result<()> {
     let world = job.world();
     let machine = 2 * bytes_of_this_machine() / size_of::<u64>();
     for count in [usize::MAX, usize::MAX / size_of::<u64>(), 1 << 37, machine] {
@@ -70,8 +70,8 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
         ];
         for (at, error) in refused.into_iter().enumerate() {
             let text = error.expect("there is not enough memory").to_string();
-            let told = ["not enough memory for", "found no room", "more bytes than memory can have"];
-            assert!(told.iter().any(|told| text.contains(told)), "{at}, {count} values: {text}");
+            let reasons = ["not enough memory for", "found no room", "more bytes than memory can have"];
+            assert!(reasons.iter().any(|reason| text.contains(reason)), "{at}, {count} values: {text}");
         }
     }
     let mut sum = world.allreduce_init::<u64>(1, Sum)?;
@@ -85,7 +85,7 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
 /// A root combines long values in the members' buffers. The members may use their buffers again
 /// once the root is done. Starts of plans with other roots, in another order on each rank, do not
 /// disturb it.
-pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
+pub fn j_roots_combine_values_in_the_buffers_of_members(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for count in [effort(job, 1_025, 513), effort(job, 9_001, 600)] {
         let plan = |root| world.reduce_init::<i64>(count, Sum, root);
@@ -109,7 +109,7 @@ pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
 /// An operation panics in the call of the rank that executes it. The plan becomes unusable, and can
 /// be dropped like any other. Plans that other ranks execute, too, end with an error on all members
 /// (see `plan_lifetime`).
-pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
+pub fn j_inline_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(());
     }
@@ -127,8 +127,8 @@ fn operation_panics(job: &Job, count: usize) -> Result<()> {
         assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");
     }
     if me == 0 {
-        misused(job, plan.wait(), &["of no more use"]);
-        misused(job, plan.start(), &["was started and has not ended"]);
+        misused(job, plan.wait(), &["cannot be used any more"]);
+        misused(job, plan.start(), &["has not ended"]);
     }
     drop(plan);
     refused(job, world.quiesce(), Blame::Program, &["quiesce(", "panicked"]);

@@ -97,7 +97,7 @@ fn sides(me: usize, dims: &[usize], periodic: &[bool]) -> Vec<(usize, usize)> {
 
 /// J: blocks from neighbours arrive at the right side, also around the end of a dimension and from
 /// the member itself.
-pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
+pub fn j_neighbours_exchange_on_grids(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let half = (1..=ranks / 2).rev().find(|half| ranks % half == 0).unwrap_or(1);
     let grids: [(Vec<usize>, Vec<bool>); 5] = [
@@ -127,7 +127,7 @@ pub fn j_neighbours_on_grids(job: &Job) -> Result<()> {
 
 /// J: any graph: double edges, edges in one direction, edges to oneself, and members without edges.
 /// Sources are in another order than destinations.
-pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
+pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for round in 0..effort(job, 6, 3) {
         let edges = |from: usize, to: usize| if from == round { 0 } else { (from * 2 + to + round) % 3 };
@@ -161,10 +161,10 @@ pub fn j_neighbours_in_graphs(job: &Job) -> Result<()> {
 
 /// J: neighbourhoods whose members disagree are refused on all members; the members concerned are
 /// told the reason.
-pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
+pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     misused(job, world.grid(&[ranks + 1], &[true]), &["places", "members"]);
-    misused(job, world.grid(&[ranks, 1], &[true]), &["each dimension"]);
+    misused(job, world.grid(&[ranks, 1], &[true]), &["equal lengths"]);
     misused(job, world.grid(&[ranks, 0], &[true, true]), &["places"]);
     misused(job, world.grid(&[usize::MAX, 2], &[true, true]), &["places"]);
     if ranks > 1 {
@@ -175,8 +175,8 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
             let sources = if me == Rank(0) && forgets != me { &[Rank(1)][..] } else { &[] };
             let destinations = if me == Rank(1) && forgets != me { &[Rank(0)][..] } else { &[] };
             let texts: &[&str] = match me.0 {
-                0 => &["this member gives member 1 0 blocks"],
-                1 => &["this member gives member 0"],
+                0 => &["this member sends 0 blocks to member 1"],
+                1 => &["blocks to member 0"],
                 _ => &["member 0 was refused"],
             };
             misused(job, world.graph(sources, destinations), texts);
@@ -190,7 +190,7 @@ pub fn j_neighbourhoods_that_do_not_fit(job: &Job) -> Result<()> {
     misused(job, sink.exchange(&[1_u8; 3]), &["3 values", "2 destinations"]);
     misused(job, sink.exchange_v(&[1_u8; 3], &[1, 2], &[2, 1]), &["itself"]);
     misused(job, sink.exchange_v(&[1_u8; 3], &[3], &[2, 1]), &["1 counts for 2"]);
-    misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["come to 2"]);
+    misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["add up to 2"]);
     assert_eq!(sink.exchange_v(&[1_u8, 2, 3], &[1, 2], &[1, 2])?, [1, 2, 3]);
     let next = (me.index() + 1) % ranks;
     let to = if me == Rank(0) { &[Rank(next as u32)][..] } else { &[] };
@@ -210,7 +210,7 @@ fn pair(part: &Communicator) -> Result<Neighbourhood> {
 
 /// J10: two neighbours that disagree about a length get an error. For a plan all members get one,
 /// and no memory remains in use.
-pub fn j10_neighbours_that_disagree(job: &Job) -> Result<()> {
+pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for (gives, gets) in [(0, 1), (1, 0), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         let counts = |is_first: bool| if is_first { ([gives], [3]) } else { ([3], [gets]) };

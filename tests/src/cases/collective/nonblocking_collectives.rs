@@ -63,7 +63,7 @@ fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
 
 /// Every call, with every length and several roots, waited for in the reverse order of their
 /// starts.
-pub fn j_begun_calls_of_every_kind(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_of_every_kind(job: &Job) -> Result<()> {
     for (round, count) in COUNTS.into_iter().enumerate() {
         for root in job.ranks().take(effort(job, 5, 2)) {
             every_call(job, count, Rank(((root.index() + round) % job.size()) as u32))?;
@@ -73,7 +73,7 @@ pub fn j_begun_calls_of_every_kind(job: &Job) -> Result<()> {
 }
 
 /// Values are combined in the order of members, although the operation does not commute.
-pub fn j_begun_calls_keep_the_order(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_combine_in_member_order(job: &Job) -> Result<()> {
     // Multiplication of two-by-two matrices.
     let multiply = |a: [u64; 4], b: [u64; 4]| {
         let at = |row: usize, column: usize| {
@@ -104,7 +104,7 @@ pub fn j_begun_calls_keep_the_order(job: &Job) -> Result<()> {
 
 /// Members wait in different orders, and make blocking calls, messages and fuzzy barriers in
 /// between.
-pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_mix_with_other_calls(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     let half = world.split(Some((me % 2) as u64), 0)?.expect("every rank has a colour");
     for round in 0..effort(job, 100, 4) {
@@ -149,7 +149,7 @@ pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
 
 /// Calls whose requests are dropped continue for the other members, also if more calls are made
 /// than there are slots.
-pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
+pub fn j_dropped_nonblocking_calls_continue_for_others(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     for round in 0..effort(job, 200, 20) {
         let count = COUNTS[round % COUNTS.len()];
@@ -173,7 +173,7 @@ pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
 }
 
 /// One call more than can be under way is refused; it can be made again once the oldest has ended.
-pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
+pub fn j_too_many_nonblocking_calls_are_refused(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         let mut begun: Vec<CollectiveRequest<()>> =
@@ -194,7 +194,7 @@ pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
 }
 
 /// Several requests are awaited at once, under an executor that knows nothing of messages.
-pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_are_awaited(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     for count in COUNTS {
         let sum = world.iallreduce(of_rank(me, count), Sum)?;
@@ -211,7 +211,7 @@ pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
 }
 
 /// An operation panics in the call of the rank that executes it, here the one that starts or waits.
-pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_report_a_panicking_operation(job: &Job) -> Result<()> {
     let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank has a colour");
     // A single member combines nothing; its own values are the result.
     assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
@@ -228,7 +228,7 @@ pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
 }
 
 /// Members that disagree about a length, and a root that does not exist.
-pub fn j_begun_calls_that_disagree(job: &Job) -> Result<()> {
+pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let world = job.world();
     let none = Rank(job.size() as u32);
     refused(job, world.ibcast(vec![0_u8], none), Blame::Misuse, &["ibcast(1 bytes from rank"]);

@@ -8,7 +8,7 @@ use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
 
 /// A member leaves without having started plans that the others have started. The waits of the
 /// others end with an error, and the others can leave, too.
-pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
+pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let are_mutual = [CollectiveKind::Barrier, CollectiveKind::Allgather, CollectiveKind::Alltoall];
     let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.operation));
@@ -44,7 +44,7 @@ pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
 
 /// A member leaves after it has started other plans, more often in all. Members that wait for it
 /// get an error.
-pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
+pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result<()> {
     let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
     let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
     let is_barrier = |one: &&Algorithm| one.operation == CollectiveKind::Barrier && (one.fits)(&barrier);
@@ -69,7 +69,7 @@ pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
 
 /// Chunked plans are dropped while values pass through them. The starts are completed, and then all
 /// memory is free again.
-pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
+pub fn j_dropped_chunked_plans_complete_their_starts(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let kept = || (job.memory().local, job.memory().plans);
     world.quiesce()?;
@@ -101,7 +101,7 @@ pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
 
 /// Signals of dropped plans have values already. A fuzzy barrier that is made later must not take
 /// these for its own and be done at once.
-pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
+pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for members in 2..=job.size() {
         let Some(part) = world.split((me.index() < members).then_some(0), 0)? else { continue };
@@ -131,7 +131,7 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
 
 /// An operation panics in a plan that other ranks may execute. The start ends with an error on all
 /// members, and so does every later call on the communicator.
-pub fn j_queue_plans_whose_operation_panics(job: &Job) -> Result<()> {
+pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
     let flat = flat.expect("there is an algorithm flat");
@@ -161,7 +161,7 @@ pub fn j_queue_plans_whose_operation_panics(job: &Job) -> Result<()> {
 
 /// As above, where each member executes its own steps, and others still wait for the steps of the
 /// member whose operation panicked.
-pub fn j_executions_whose_operation_panics_among_others(job: &Job) -> Result<()> {
+pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there other ranks may execute a plan
     }

@@ -35,7 +35,7 @@ fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
 
 /// J1: no start, one, and many. The values change between starts, and some members are late. The
 /// buffer of a slow member must never have values of the next start.
-pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
+pub fn j1_each_start_delivers_its_own_values(job: &Job) -> Result<()> {
     let world = job.world();
     let me = job.rank();
     let mut random = crate::random::Random::seed(u64::from(me.0));
@@ -65,7 +65,7 @@ pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
 
 /// Every algorithm that only moves data, for several sizes and roots, with sizes that the number of
 /// segments does not divide.
-pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
+pub fn j_every_algorithm_moves_the_right_values(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     for algorithm in ALGORITHMS {
         for bytes in [0, 1, effort(job, 100_000, 2000) as u64] {
@@ -161,7 +161,7 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
 
 /// J2: several plans are under way at once, on several communicators; each member starts them in a
 /// different order.
-pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
+pub fn j2_members_start_plans_in_different_orders(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
     let mut random = crate::random::Random::seed(me as u64);
@@ -198,7 +198,7 @@ pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
 /// J3: a plan that members have started a different number of times can never end. All members get
 /// an error, and other dropped plans are freed. A plan that a member still has can be started
 /// later.
-pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
+pub fn j3_unequal_numbers_of_starts_are_reported(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let mut odd = world.allreduce_init::<u64>(64, Sum)?;
     let of_it = job.memory().local;
@@ -209,7 +209,7 @@ pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
     }
     let mut late = (me != 0).then_some(late); // rank 0 drops it while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
-    let texts = ["quiesce(", "how often a plan was started", "smallest is 0", "largest 1"];
+    let texts = ["quiesce(", "number of starts of a plan", "smallest is 0", "largest 1"];
     misused(job, world.quiesce(), &texts);
     world.quiesce()?;
     if let Some(late) = &mut late {
@@ -229,7 +229,7 @@ fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
 
 /// J3, J12: a plan is dropped at any moment, also under way. The call returns at once, the other
 /// members get right values, and all memory is freed.
-pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
+pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let before = bytes_now(job, world)?;
     for round in 0..effort(job, 30, 4) {
@@ -258,7 +258,7 @@ pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
 }
 
 /// J4: one rank, and nothing to move.
-pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
+pub fn j4_plans_of_one_rank_or_of_no_values(job: &Job) -> Result<()> {
     let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank is a member");
     for group in [&alone, job.world()] {
         let mut empty = group.bcast_init::<i64>(0, Rank(0))?;
@@ -281,7 +281,7 @@ pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
 
 /// J5: members in the middle of a chain compute. The values still reach the others, because other
 /// ranks or a helper run the commands.
-pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
+pub fn j5_values_pass_members_that_compute(job: &Job) -> Result<()> {
     if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // only the owner can access a member's commands
     }
@@ -339,7 +339,7 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
 
 /// J9: the tree of 7 ranks, run by a rank that is not in it, and smaller trees. The buffer of that
 /// rank must not be changed.
-pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
+pub fn j9_a_rank_outside_runs_the_tree(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 5000, 300);
     for by in BTreeSet::from([0, ranks / 2, ranks - 1]) {
@@ -360,7 +360,7 @@ pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
 }
 
 /// J: a schedule that splits a value between two steps is refused, whichever rank's step it is.
-pub fn j_values_are_whole(job: &Job) -> Result<()> {
+pub fn j_schedules_that_split_a_value_are_refused(job: &Job) -> Result<()> {
     let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", CollectiveKind::Allreduce));
     let tree = tree.expect("there is an algorithm tree");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
@@ -377,7 +377,7 @@ pub fn j_values_are_whole(job: &Job) -> Result<()> {
 /// J9: one rank runs the commands of all ranks, in one list, for several algorithms. The results
 /// must be as usual. This covers broadcasts, allgathers, and sums, which that rank computes in the
 /// memory of others.
-pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
+pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 600, 40);
     for operation in [CollectiveKind::Bcast, CollectiveKind::Allgather, CollectiveKind::Allreduce] {
@@ -411,7 +411,7 @@ pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
 }
 
 /// J10: misuse is refused on the rank that asks for it, and nothing is lost.
-pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
+pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     misused(job, world.bcast_init::<u8>(1, Rank(job.size() as u32)), &["rank"]);
     let mut plan = world.bcast_init::<i64>(4, Rank(0))?;
@@ -451,7 +451,7 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
 }
 
 /// J11: the allgather tree of the ACP paper, by lists that ranks run independently.
-pub fn j11_independent_lists(job: &Job) -> Result<()> {
+pub fn j11_allgather_by_independent_lists(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let lists = ALGORITHMS
         .iter()

@@ -52,7 +52,7 @@ fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
 
 /// Nonblocking calls with every root and with blocks that are empty, short enough to travel with
 /// their length, or longer.
-pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
+pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     for scale in [0, 1, 3, effort(job, 9001, 301)] {
         job.ranks().try_for_each(|root| begun(job.world(), root, scale))?;
     }
@@ -60,7 +60,7 @@ pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
     let me = job.rank();
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![2; ranks]), &["iallgather_v", "[3]", "[2]"]);
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
-    misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["come to", "not 3"]);
+    misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["add up to"]);
     misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks as u32)), &["igather_v", "rank"]);
     misused(job, world.igather_v(vec![1_u64], &vec![2; ranks], me), &["igather_v", "itself"]);
     misused(job, world.iscatter_v(vec![1_u64], &vec![1; ranks + 1], 1, me), &["counts", "members"]);
@@ -68,7 +68,7 @@ pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
 }
 
 /// Counts whose sum is more than memory can have are refused on the rank that passes them.
-pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
+pub fn j_counts_beyond_memory_are_refused(job: &Job) -> Result<()> {
     let world = job.world();
     for count in [usize::MAX, usize::MAX / 2 + 1, 1 << 60] {
         let counts = vec![count; job.size()];
@@ -91,7 +91,7 @@ pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
 
 /// Two members disagree about a length. Both get an error, whichever of them has the smaller
 /// number.
-pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
+pub fn j_block_lengths_that_disagree_get_errors(job: &Job) -> Result<()> {
     for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         for (call, is_begun) in (0..4).flat_map(|call| [(call, true), (call, false)]) {
             let part = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
@@ -146,7 +146,7 @@ fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize)
 }
 
 /// Plans of all four operations, all under way at once, started many times.
-pub fn j_planned_blocks_that_differ(job: &Job) -> Result<()> {
+pub fn j_planned_blocks_of_different_lengths(job: &Job) -> Result<()> {
     for scale in [effort(job, 9001, 301), 1, 0, 3].into_iter().take(effort(job, 4, 2)) {
         let mut roots = job.ranks().skip(scale % job.size()).take(effort(job, 5, 1));
         roots.try_for_each(|root| planned(job.world(), root, scale, effort(job, 10, 3)))?;
@@ -196,7 +196,7 @@ fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Res
 }
 
 /// If two members disagree, all get an error, no member gets a plan, and no memory remains in use.
-pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
+pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let last = ranks - 1;
     let right: Vec<usize> = (1..=ranks).collect();
@@ -214,9 +214,9 @@ pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
         assert_eq!(kept(), before, "the refused plan left memory in use");
     };
     let zero = Rank(0);
-    let (as_root, told) = if me == 0 { ("disagree", "init") } else { ("counts of member 0", "init") };
-    misused(world.gather_v_init(right[me], &wrong(true), zero), &[as_root, told]);
-    misused(world.scatter_v_init(right[me], &wrong(true), zero), &[as_root, told]);
+    let (as_root, in_any_case) = if me == 0 { ("disagree", "init") } else { ("counts of member 0", "init") };
+    misused(world.gather_v_init(right[me], &wrong(true), zero), &[as_root, in_any_case]);
+    misused(world.scatter_v_init(right[me], &wrong(true), zero), &[as_root, in_any_case]);
     misused(
         world.gather_v_init(1, &vec![1; ranks + 1], zero),
         &[if me == 0 { "members" } else { "member 0" }],

@@ -49,11 +49,6 @@ const RETIRED_IN_NAMES: &[(&str, &str)] = &[
 /// Places whose names may still contain such words, each with the reason.
 const KEEPS_NAMES: &[(&str, &str)] = &[
     ("bench/src/", "the harness is being rewritten"),
-    ("collective/src/", "the mismatch errors of collectives are being rewritten"),
-    ("core/src/engine/wait/", "the mismatch errors of collectives are being rewritten"),
-    ("tests/src/cases/collective/", "the mismatch errors of collectives are being rewritten"),
-    ("tests/tests/mismatched_arguments.rs", "the mismatch errors of collectives are being rewritten"),
-    ("tests/src/table.rs", "it names a case of tests/src/cases/collective/"),
     ("tools/src/run/processes/environment.rs", "it calls a function of bench/src/"),
 ];
 /// What a line contains that explains a word of the paper FMPL by ours.

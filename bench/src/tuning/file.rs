@@ -1,7 +1,7 @@
 //! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and
 //! given to all ranks. Without it the built-in values hold.
 
-use crate::system_info;
+use crate::machine::{kernel, processor};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ fn usual(environment: &Environment) -> Option<PathBuf> {
 
 /// What the file says of this machine.
 fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
-    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    let (processor, kernel) = (processor(), kernel());
     let is_this = |entry: &&MachineEntry| entry.processor == processor && entry.kernel == kernel;
     Ok(parse(file, text)?.machines.iter().find(is_this).map(|entry| entry.values))
 }
@@ -194,7 +194,7 @@ pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
         Ok(text) => parse(file, &text)?,
         Err(_) => Machines::default(),
     };
-    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    let (processor, kernel) = (processor(), kernel());
     all.machines.retain(|entry| entry.processor != processor || entry.kernel != kernel);
     all.machines.push(MachineEntry { processor, kernel, values });
     let failed = || format!("{} could not be written", file.display());

@@ -97,14 +97,15 @@ impl Communicator {
             return Ok(all);
         }
         let call = || self.call_on(&format!("{}_init()", shape.operation.name()));
-        let _guard = self.begin(None, &call)?;
-        let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
-        let own = Selection { has_no_helper, ..(*agreed.own).clone() };
-        let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
-        let words = words.map_err(|error| self.step_failed(error, &call))?;
-        let all = selection_of_all(&agreed.own, &words).map_err(|other| {
-            let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
-            self.worker().fault(Cause::Argument(text), call)
+        let all = self.begin(None, &call)?.run_agreed(|| {
+            let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
+            let own = Selection { has_no_helper, ..(*agreed.own).clone() };
+            let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
+            let words = words.map_err(|error| self.step_failed(error, &call))?;
+            Ok(selection_of_all(&agreed.own, &words).map_err(|other| {
+                let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
+                self.worker().fault(Cause::Argument(text), call)
+            }))
         })?;
         Ok(agreed.all.get_or_init(|| all))
     }

@@ -3,26 +3,29 @@
 
 use super::agreement::Agreed;
 use super::current_call::{CallWord, CurrentCall, call_on};
-use crate::blocking::channel::{CollectiveChannel, SLOTS};
+use crate::blocking::channel::{CollectiveChannel, ONE_LINE_MAX, SLOTS};
 use crate::cached::schedule_cache::{CallKind, ScheduleCache};
 use crate::dissemination::Dissemination;
 use crate::fabric_collectives::FabricCollectives;
+use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
+use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::Fuzzy;
-use crate::mismatch::call_log::{CallLog, KEPT, LoggedCall, MismatchCheck};
 use crate::nonblocking::{self, ActiveCalls, Nonblocking};
 use crate::plan::Plans;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::Worker;
+use tasuki_core::engine::{Worker, set_wait_probe};
 use tasuki_message::Context;
-use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
+use tasuki_schedule::selection::Selection;
 
 /// A member and the members that it sends to in one round. One more message costs less than a further round.
 pub(crate) const RADIX: usize = 8;
 
 /// Contexts of a communicator: for messages, for blocking collective calls, and for nonblocking ones.
 const CONTEXTS: u64 = 3;
+/// Set in the numbers of the contexts by which members recreate a communicator.
+const RECREATES: u64 = 1 << 39;
 
 /// An ordered group of members that exchange messages and make collective calls.
 #[derive(Debug)]
@@ -51,13 +54,10 @@ pub struct Communicator {
     pub(crate) plan_shutdown: OnceLock<u32>,
     /// Set when this member is registered to leave that way.
     pub(crate) leaving: OnceLock<()>,
-    /// The check for members in different calls; None where members cannot read each other's words. The communicator
-    /// of all ranks has it from the first call on, others from the first plan on.
-    pub(crate) mismatch_check: OnceLock<Option<MismatchCheck>>,
-    /// The first of this member's signals for the call log.
-    pub(crate) call_log: OnceLock<u32>,
-    /// True if the call log's first signal has an equal number on all members.
-    is_call_log_common: bool,
+    /// Notices that the communicator has failed, and why.
+    monitor: Arc<FailureMonitor>,
+    /// True once the communicator was recreated.
+    is_recreated: AtomicBool,
     /// The collectives of the network itself. Unset before the first call that could use them; None if there are
     /// none.
     pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
@@ -74,26 +74,52 @@ struct RankShared {
     plan_bytes: Arc<AtomicU64>,
     /// Nonblocking collective calls that are not complete.
     active_calls: Arc<ActiveCalls>,
+    /// The number of the signal that is the alarm of each rank.
+    alarm: u32,
+    monitors: Arc<RankMonitors>,
 }
 
-/// Values of the word of the current call: no thread is in a collective call; or no thread may enter one, because a
-/// panic ended a call in the middle of its messages. Otherwise the word is the [`CallWord`] of the call.
+/// The value of the word of the current call while no thread is in a collective call. Otherwise the word is the
+/// [`CallWord`] of the call.
 const NO_CALL: u64 = 0;
-const LEFT_BY_PANIC: u64 = u64::MAX;
-/// Set in addition to the word of the call if it was made while its thread was panicking.
-const IN_PANIC: u64 = 1 << 63;
 
-/// A collective call under way. While it exists, no other call can begin.
+/// A collective call under way. While it exists, no other call can begin. If it is dropped before it has ended, a panic
+/// has ended the call.
 // It holds nothing more: to copy words that were just stored in smaller pieces is slow.
 pub(crate) struct CallGuard<'c> {
     communicator: &'c Communicator,
-    _logged: Option<LoggedCall>,
+}
+
+impl CallGuard<'_> {
+    /// Runs the call and ends it. If it fails or panics, the communicator has failed.
+    #[inline]
+    pub(crate) fn run<R>(self, body: impl FnOnce() -> Result<R>) -> Result<R> {
+        let outcome = body();
+        if let Err(error) = &outcome {
+            self.communicator.report(error.cause());
+        }
+        self.end();
+        outcome
+    }
+
+    /// Like [`run`](Self::run), for a call that all members can refuse together. The inner error, which all members
+    /// get, does not make the communicator fail.
+    pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
+        self.run(body)?
+    }
+
+    #[inline]
+    fn end(self) {
+        self.communicator.leave_call();
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for CallGuard<'_> {
+    #[cold]
     fn drop(&mut self) {
-        let next = if std::thread::panicking() { self.communicator.after_panic() } else { NO_CALL };
-        self.communicator.current_call.word.store(next, Ordering::Release); // SYNC one-call
+        self.communicator.report_panic();
+        self.communicator.leave_call();
     }
 }
 
@@ -107,9 +133,16 @@ struct SplitRequest {
     key: i64,
     /// The context number that this member offers. The one of the first member of the new communicator is used.
     context: u64,
+    slots: u32,
+    /// The first of this member's signals for failures of the new communicator.
+    signals: u32,
     is_member: u64,
-    slots: u64,
 }
+
+const _: () = assert!(size_of::<SplitRequest>() <= ONE_LINE_MAX);
+
+/// In place of the first signal: the member found no room for its signals.
+const NO_ROOM: u32 = u32::MAX;
 
 impl Communicator {
     /// Makes the communicator of all ranks, with `slots` slots for each pair and direction, and the data by which
@@ -119,7 +152,11 @@ impl Communicator {
         let (rank, size) = (worker.rank(), worker.size());
         let signals =
             worker.registry().untouched_signals(Dissemination::signals(Dissemination::count(size)))?;
-        let call_log = OnceLock::from(worker.registry().untouched_signals(KEPT)?);
+        let alarm = worker.registry().untouched_signals(1)?;
+        let first = worker.registry().untouched_signals(SIGNALS)?;
+        let monitors: Arc<RankMonitors> = Arc::default();
+        let cell = worker.fabric().own_signal(alarm).map_err(Error::new)?;
+        worker.set_alarm(cell, monitors.clone());
         let messages = Arc::new(Context::first(worker, slots));
         let current_call = CurrentCall::new("world".into());
         let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(
@@ -134,23 +171,31 @@ impl Communicator {
             messages.for_collectives(2, nonblocking::SLOTS, None, calls)
         });
         let contexts = AtomicU64::new(CONTEXTS);
-        let of_rank = Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls });
-        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, current_call);
+        let of_rank =
+            Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls, alarm, monitors });
+        let members = Rank::all(size).map(|rank| MonitoredMember { rank, first }).collect();
+        let world = Communicator::of(messages, channel, nonblocking, rank, members, of_rank, current_call)?;
         let agreed = Agreed::new(by);
-        Ok(Communicator { fuzzy_signals: Some(signals), call_log, is_call_log_common: true, agreed, ..world })
+        Ok(Communicator { fuzzy_signals: Some(signals), agreed, ..world })
     }
 
     fn of(
         messages: Arc<Context>,
         channel: CollectiveChannel,
         nonblocking: Nonblocking,
-        (rank, size): (Rank, usize),
+        rank: Rank,
+        members: Box<[MonitoredMember]>,
         of_rank: Arc<RankShared>,
         current_call: Arc<CurrentCall>,
-    ) -> Communicator {
+    ) -> Result<Communicator> {
+        let (worker, size) = (messages.worker(), members.len());
+        let (alarm, me) = (of_rank.alarm, rank.index());
+        let monitor =
+            FailureMonitor::new(worker, me, members, alarm, current_call.clone(), &of_rank.monitors);
+        let monitor = monitor.map_err(Error::new)?;
         let is_making_fuzzy = AtomicBool::new(false);
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
-        Communicator {
+        Ok(Communicator {
             messages,
             channel,
             nonblocking,
@@ -165,12 +210,11 @@ impl Communicator {
             agreed: Agreed::default(),
             plan_shutdown: OnceLock::new(),
             leaving: OnceLock::new(),
-            mismatch_check: OnceLock::new(),
-            call_log: OnceLock::new(),
-            is_call_log_common: false,
+            monitor,
+            is_recreated: AtomicBool::new(false),
             fabric_collectives: OnceLock::new(),
             cache: Mutex::default(),
-        }
+        })
     }
 
     /// Returns its context for messages.
@@ -245,25 +289,98 @@ impl Communicator {
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
     }
 
+    /// Returns its failure monitor.
+    #[inline]
+    pub(crate) fn monitor(&self) -> &Arc<FailureMonitor> {
+        &self.monitor
+    }
+
     /// Splits the members into communicators by colour, ordered by key and then by present place. Returns None to a
     /// member without a colour. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
+        self.begin(None, &call)?.run_agreed(|| {
+            let request = self.split_request(colour, key, slots);
+            let requests =
+                self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, &call))?;
+            let Some(colour) = colour else { return Ok(Ok(None)) };
+            let name = format!("split(colour {colour}) of {}", self.name());
+            Ok(self.part_of(&requests, colour, name, &call).map(Some))
+        })
+    }
+
+    /// Makes a communicator of the same members, in the same order, with the same number of slots, to go on with after
+    /// this one has failed. Collective, once for each communicator; works whether the communicator has failed or not.
+    pub fn recreate(&self) -> Result<Communicator> {
+        let call = || self.call_on("recreate()");
+        self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
+        if self.is_recreated.swap(true, Ordering::Relaxed) {
+            let text = "it was recreated before, or that has failed: use the new communicator";
+            return Err(self.worker().fault(Cause::Argument(text.into()), call));
+        }
+        // The members exchange what they need by contexts of their own, in which no message of an earlier call lies.
+        let ranks: Arc<[Rank]> = self.ranks().collect();
+        let context = self.messages.number() | RECREATES;
+        let current_call = CurrentCall::new(self.name().clone());
+        current_call.note_preparing(call());
+        current_call.word.store(CallWord::PREPARES.bits(), Ordering::Relaxed);
+        let names = Arc::downgrade(&current_call) as _;
+        let channel = CollectiveChannel::new(Arc::new(self.messages.for_collectives(
+            context + 1,
+            SLOTS,
+            Some(ranks),
+            names,
+        )));
+        let request = self.split_request(Some(0), 0, self.messages.slots());
+        let requests = self.allgather_over(&channel, request);
+        let requests = requests.map_err(|error| self.step_failed(error, &call))?;
+        self.part_of(&requests, 0, format!("{} (recreated)", self.name()), &call)
+    }
+
+    /// Returns the values of all members, exchanged by messages of `channel`.
+    fn allgather_over<T: bytemuck::Pod>(&self, channel: &CollectiveChannel, own: T) -> Result<Vec<T>> {
+        let mut all = vec![own; self.size];
+        self.others().try_for_each(|other| channel.expect(other))?;
+        self.others().try_for_each(|other| channel.send(bytemuck::bytes_of(&own), other))?;
+        self.others()
+            .try_for_each(|other| channel.recv(bytemuck::bytes_of_mut(&mut all[other.index()]), other))?;
+        Ok(all)
+    }
+
+    /// Returns the ranks of the members, in order.
+    fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
+        (0..self.size as u32).filter_map(|place| self.messages.rank_of(Rank(place)))
+    }
+
+    /// Returns what this member contributes to a split.
+    fn split_request(&self, colour: Option<u64>, key: i64, slots: u32) -> SplitRequest {
         // A number that is not chosen is never used again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
-        let own = u64::from(self.worker().rank().0) << 40 | next;
-        let request = SplitRequest {
+        let signals = match colour {
+            Some(_) => self.worker().registry().untouched_signals(SIGNALS).unwrap_or(NO_ROOM),
+            None => 0,
+        };
+        SplitRequest {
             colour: colour.unwrap_or(0),
             key,
-            context: own,
+            context: u64::from(self.worker().rank().0) << 40 | next,
             is_member: colour.is_some().into(),
-            slots: slots.into(),
-        };
-        let guard = self.begin(None, &call)?;
-        let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, &call))?;
-        drop(guard);
-        let Some(colour) = colour else { return Ok(None) };
+            slots,
+            signals,
+        }
+    }
+
+    /// Makes this member's communicator from the requests of all members. Error, on all members of the colour: they
+    /// disagree about the slots, or one has no room.
+    fn part_of(
+        &self,
+        requests: &[SplitRequest],
+        colour: u64,
+        name: String,
+        call: &dyn Fn() -> String,
+    ) -> Result<Communicator> {
+        let fault = |cause| self.worker().fault(cause, call);
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {
                 let request = requests[place as usize];
@@ -273,8 +390,12 @@ impl Communicator {
         let requested = || members.iter().map(|&place| requests[place as usize].slots);
         let (least, most) = (requested().min().unwrap_or(0), requested().max().unwrap_or(0));
         if least != most {
-            let cause = Cause::Disagree { what: "slots", least, most };
-            return Err(self.worker().fault(cause, call));
+            let (least, most) = (least.into(), most.into());
+            return Err(fault(Cause::Disagree { what: "slots", least, most }));
+        }
+        if let Some(place) = members.iter().find(|&&place| requests[place as usize].signals == NO_ROOM) {
+            let text = format!("member {place} has no signals left for another communicator");
+            return Err(fault(Cause::Unsupported(text)));
         }
         members.sort_by_key(|&place| (requests[place as usize].key, place));
         let context = requests[members[0] as usize].context;
@@ -283,11 +404,14 @@ impl Communicator {
             .iter()
             .map(|&place| self.messages.rank_of(Rank(place)).expect("it is a member"))
             .collect();
-        let size = ranks.len();
-        let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
+        let first = |place: u32| requests[place as usize].signals;
+        let monitored = ranks.iter().zip(&members);
+        let monitored =
+            monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
+        let messages = Arc::new(self.messages.another(context, most, Some(ranks.clone())));
         let for_collectives =
             |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
-        let current_call = CurrentCall::new(format!("split(colour {colour}) of {}", self.name()).into());
+        let current_call = CurrentCall::new(name.into());
         let channel = CollectiveChannel::new(Arc::new(for_collectives(
             context + 1,
             SLOTS,
@@ -297,8 +421,8 @@ impl Communicator {
         let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
         let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, current_call);
-        Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
+        let made = Communicator::of(messages, channel, nonblocking, rank, monitored, of_rank, current_call)?;
+        Ok(Communicator { agreed: self.agreed.clone(), ..made })
     }
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
@@ -309,7 +433,10 @@ impl Communicator {
     /// disturb nothing but this communicator.
     #[inline]
     pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
-        self.begin_as(kind.map_or(CallWord::PREPARES, CallWord::of), kind, call)
+        match kind {
+            Some(kind) => self.begin_as(CallWord::of(kind), CallSignature::of(kind), call),
+            None => self.begin_as(CallWord::PREPARES, CallSignature::OTHER, call),
+        }
     }
 
     /// Begins a collective call that is named by `word`.
@@ -317,79 +444,46 @@ impl Communicator {
     pub(crate) fn begin_as(
         &self,
         word: CallWord,
-        kind: Option<&CallKind>,
+        signature: CallSignature,
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
+        self.monitor.check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: makes the writes of the last call visible, which may have been made by another thread.
-        let current = self.current_call.word.load(Ordering::Acquire);
-        if current != NO_CALL {
-            return Err(self.refuse_second_call(current, call));
+        if self.current_call.word.load(Ordering::Acquire) != NO_CALL {
+            let text =
+                "another thread of this rank is in a collective call; their order must be known to all";
+            return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
         if word == CallWord::PREPARES {
             self.current_call.note_preparing(call());
         }
-        let in_panic = if std::thread::panicking() { IN_PANIC } else { 0 };
-        self.current_call.word.store(word.bits() | in_panic, Ordering::Relaxed);
-        let mismatch_check = match self.mismatch_check.get() {
-            Some(mismatch_check) => mismatch_check.as_ref(),
-            None if self.is_call_log_common => self.start_mismatch_check(),
-            None => None,
-        };
-        let logged = match mismatch_check {
-            Some(mismatch_check) => Some(mismatch_check.note(kind)),
-            None => self
-                .fabric_collectives
-                .get()
-                .and_then(Option::as_ref)
-                .map(|fabric_collectives| fabric_collectives.note(kind)),
-        };
-        Ok(CallGuard { communicator: self, _logged: logged })
+        self.current_call.word.store(word.bits(), Ordering::Relaxed);
+        self.channel.begin_call(signature);
+        set_wait_probe(self.monitor().probe());
+        self.monitor().note(signature);
+        Ok(CallGuard { communicator: self })
+    }
+
+    #[inline]
+    fn leave_call(&self) {
+        set_wait_probe(0);
+        self.current_call.word.store(NO_CALL, Ordering::Release); // SYNC one-call
+    }
+
+    /// Tells all members that the call under way has failed on this member.
+    #[cold]
+    fn report(&self, cause: &Cause) {
+        self.monitor().report(self.worker(), self.word_of_call(), cause);
     }
 
     #[cold]
-    fn refuse_second_call(&self, current: u64, call: &dyn Fn() -> String) -> Error {
-        let text = match current {
-            LEFT_BY_PANIC => "the operation of an earlier call panicked: this communicator is of no more use",
-            _ => "another thread of this rank is in a collective call; their order must be known to all",
-        };
-        self.worker().fault(Cause::Argument(text.into()), call)
+    fn report_panic(&self) {
+        self.monitor().report_panic(self.worker(), self.word_of_call());
     }
 
-    /// Returns the word of the current call after a call whose thread panics. If the panic ends the call, other
-    /// members wait for messages that were not sent, and would take those of a later call for them. So no later call
-    /// is allowed, and the call log tells the others. If the call was running compiled steps, the cache refuses later
-    /// calls instead.
-    #[cold]
-    fn after_panic(&self) -> u64 {
-        if self.current_call.word.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {
-            return NO_CALL;
-        }
-        if let Some(mismatch_check) = self.mismatch_check.get().and_then(Option::as_ref) {
-            mismatch_check.log_panic();
-        }
-        LEFT_BY_PANIC
-    }
-
-    /// Starts the check for different calls, at the first call on the communicator of all ranks.
-    #[cold]
-    fn start_mismatch_check(&self) -> Option<&MismatchCheck> {
-        let &first = self.call_log.get()?;
-        let firsts: Vec<_> = Rank::all(self.size).map(|rank| (rank, first)).collect();
-        let _ = self.open_call_log(&firsts); // without it, messages still report the errors of others
-        self.mismatch_check.get()?.as_ref()
-    }
-
-    /// Opens the call log, if all members reach each other's signals: from now on members detect that they are in
-    /// different calls. `firsts` are the ranks of the members and the first signal of each one's call log.
-    pub(crate) fn open_call_log(&self, firsts: &[(Rank, u32)]) -> Result<(), Cause> {
-        let worker = self.worker();
-        let is_for_all = firsts.len() <= MEMBERS_MAX && worker.reaches_words();
-        let call_log = if is_for_all { CallLog::new(worker, self.rank().index(), firsts) } else { Ok(None) };
-        let (call_log, opened) =
-            call_log.map_or_else(|cause| (None, Err(cause)), |call_log| (call_log, Ok(())));
-        let _ = self.mismatch_check.set(call_log.map(|call_log| MismatchCheck::new(worker, call_log)));
-        opened
+    fn word_of_call(&self) -> CallWord {
+        CallWord::from_bits(self.current_call.word.load(Ordering::Relaxed))
     }
 
     /// Returns an error unless `root` is a member.

@@ -34,7 +34,8 @@ const CODE_PREPARES: u64 = 30;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
-const VECTOR_CALLS: [(VectorCall, &str); 5] = [
+/// The names of these calls.
+pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
     (VectorCall::GatherV, "gather_v"),
     (VectorCall::ScatterV, "scatter_v"),
     (VectorCall::AllgatherV, "allgather_v"),
@@ -60,6 +61,10 @@ impl CallWord {
         CallWord::new(what as u64, root.index(), values)
     }
 
+    pub(crate) fn from_bits(bits: u64) -> CallWord {
+        CallWord(bits & !(1 << 63))
+    }
+
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -70,7 +75,7 @@ impl CallWord {
     }
 
     /// Returns the text of the call on the communicator of that name; None if the word holds no operation.
-    fn text(self, communicator: &str) -> Option<String> {
+    pub(crate) fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let code = self.code();
         if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {

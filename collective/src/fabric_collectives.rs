@@ -8,12 +8,11 @@
 //! when it is complete, all buffers are free again. So a broadcast takes one network latency, unless the root comes
 //! before the others have read the previous one.
 //!
-//! Nothing here detects members that do not come: [`call_notices`](crate::mismatch::call_notices) does.
+//! Nothing here detects members that do not come: [`call_notices`](crate::failure::call_notices) does.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
-use crate::mismatch::call_log::LoggedCall;
-use crate::mismatch::call_notices::{CallNotices, LINES};
+use crate::failure::call_notices::CallNotices;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +21,6 @@ use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, certainly_reached};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
-use tasuki_message::SHORT_MAX;
 
 /// Most bytes of a member's buffer.
 const PLACE_MAX: u64 = 64 << 10;
@@ -33,17 +31,14 @@ const SIGNALS: u32 = 2;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct FabricAddresses {
-    /// The number of the first of its signals, and of the lines for call notices.
-    signals: u32,
-    lines: u32,
-    /// The present counters of the lines.
-    initial: [u64; LINES as usize],
     place: u64,
+    /// The number of the first of its signals.
+    signals: u32,
     /// 0 if this member has no room.
-    found_room: u64,
+    found_room: u32,
 }
 
-const _: () = assert!(size_of::<FabricAddresses>() <= SHORT_MAX);
+const _: () = assert!(size_of::<FabricAddresses>() <= ONE_LINE_MAX);
 
 /// The header before the bytes of a broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
@@ -74,7 +69,6 @@ pub(crate) struct FabricCollectives {
     received: AtomicU64,
     broadcasts: AtomicU64,
     call_notices: Arc<CallNotices>,
-    wait_probe: u32,
 }
 
 /// A call under way that the network performs.
@@ -82,15 +76,12 @@ pub(crate) struct FabricCall<'c> {
     fabric_collectives: &'c FabricCollectives,
     communicator: &'c Communicator,
     call: &'c dyn Fn() -> String,
-    _logged: Option<LoggedCall>,
 }
 
 impl FabricMemory {
     fn new(worker: &Arc<Worker>, bytes: u64) -> Result<FabricMemory> {
         let registry = worker.registry();
-        let (signals, lines) = (registry.private_signals(SIGNALS)?, registry.private_signals(LINES)?);
-        let initial = [lines, lines + 1].map(|line| worker.count_of_own(line));
-        let word = FabricAddresses { signals, lines, initial, place: 0, found_room: 1 };
+        let word = FabricAddresses { place: 0, signals: registry.private_signals(SIGNALS)?, found_room: 1 };
         let mut part = FabricMemory { worker: worker.clone(), word, bytes };
         if bytes > 0 {
             part.word.place = registry.allocate_local(bytes)?;
@@ -137,16 +128,11 @@ impl FabricAddresses {
 }
 
 impl FabricCollectives {
-    /// Records a call, which lasts until the result is dropped.
-    #[inline]
-    pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
-        self.call_notices.note(kind, self.wait_probe)
-    }
-
     fn new(
         communicator: &Communicator,
         part: FabricMemory,
         words: &[FabricAddresses],
+        call_notices: &Arc<CallNotices>,
     ) -> Result<FabricCollectives, Cause> {
         let worker = part.worker.clone();
         let fabric = worker.fabric();
@@ -159,16 +145,7 @@ impl FabricCollectives {
         let signals = [0, 1].map(|at| part.word.signals + at);
         let own = |signal: u32| Ok((fabric.own_signal(signal)?, worker.count_of_own(signal)));
         let (barrier_signal, bcast_signal) = (own(signals[0])?, own(signals[1])?);
-        let next = (me + 1) % words.len();
-        let line = |at: usize| {
-            let number = words[next].lines + at as u32;
-            (GlobalAddress::new(ranks[next], signal_offset(number)), words[next].initial[at])
-        };
-        let lines = [part.word.lines, part.word.lines + 1];
-        let call_notices =
-            Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
         fabric.open_group(&FabricGroup { key, members: &group_members, me, bytes: part.bytes })?;
-        let wait_probe = worker.add_wait_probe(call_notices.clone());
         let [received, broadcasts] = Default::default();
         Ok(FabricCollectives {
             part,
@@ -177,8 +154,7 @@ impl FabricCollectives {
             bcast_signal,
             received,
             broadcasts,
-            call_notices,
-            wait_probe,
+            call_notices: call_notices.clone(),
         })
     }
 }
@@ -302,60 +278,50 @@ impl Communicator {
     #[inline]
     pub(crate) fn fabric_collectives<'c>(
         &'c self,
-        kind: &CallKind,
         call: &'c dyn Fn() -> String,
     ) -> Result<Option<FabricCall<'c>>> {
         if self.worker().reaches_words() || self.size() == 1 {
             Ok(None)
         } else {
-            self.find_fabric_collectives(kind, call)
+            self.find_fabric_collectives(call)
         }
     }
 
-    fn find_fabric_collectives<'c>(
-        &'c self,
-        kind: &CallKind,
-        call: &'c dyn Fn() -> String,
-    ) -> Result<Option<FabricCall<'c>>> {
-        let (fabric_collectives, noted) = match self.fabric_collectives.get() {
-            Some(fabric_collectives) => (fabric_collectives.as_ref(), None),
+    fn find_fabric_collectives<'c>(&'c self, call: &'c dyn Fn() -> String) -> Result<Option<FabricCall<'c>>> {
+        let fabric_collectives = match self.fabric_collectives.get() {
+            Some(fabric_collectives) => fabric_collectives.as_ref(),
             None => {
-                let fabric_collectives = self.agree_on_fabric_collectives(call)?;
-                let fabric_collectives = self.fabric_collectives.get_or_init(|| fabric_collectives).as_ref();
-                (
-                    fabric_collectives,
-                    fabric_collectives.map(|fabric_collectives| fabric_collectives.note(Some(kind))),
-                )
+                let made = self.agree_on_fabric_collectives(call)?;
+                self.fabric_collectives.get_or_init(|| made).as_ref()
             }
         };
-        let Some(fabric_collectives) = fabric_collectives else { return Ok(None) };
-        if fabric_collectives.call_notices.has_failed() {
-            let text =
-                "an earlier barrier or bcast of this communicator has failed: members are no longer in step";
-            return Err(self.worker().fault(Cause::Argument(text.into()), call));
-        }
-        Ok(Some(FabricCall { fabric_collectives, communicator: self, call, _logged: noted }))
+        Ok(fabric_collectives.map(|fabric_collectives| FabricCall {
+            fabric_collectives,
+            communicator: self,
+            call,
+        }))
     }
 
     /// Opens a group of all members. Either all members have it, or none.
     #[cold]
     fn agree_on_fabric_collectives(&self, call: &dyn Fn() -> String) -> Result<Option<FabricCollectives>> {
         let can = self.worker().fabric().capabilities();
-        if !can.barrier {
+        let Some(call_notices) = self.monitor().call_notices().filter(|_| can.barrier) else {
             return Ok(None);
-        }
+        };
         let failed = |error| self.step_failed(error, call);
         let part = FabricMemory::new(self.messages().worker(), can.multicast_bytes_max.min(PLACE_MAX)).ok();
         let word = part.as_ref().map_or(FabricAddresses::zeroed(), |part| part.word);
         let words = self.allgather_steps(&[word]).map_err(failed)?;
         let has_room = words.iter().all(|word| word.found_room != 0);
         let part = part.filter(|_| has_room);
-        let fabric_collectives = part.and_then(|part| FabricCollectives::new(self, part, &words).ok());
+        let fabric_collectives =
+            part.and_then(|part| FabricCollectives::new(self, part, &words, call_notices).ok());
         let all = self.allgather_steps(&[u64::from(fabric_collectives.is_some())]).map_err(failed)?;
         let Some(fabric_collectives) = fabric_collectives.filter(|_| !all.contains(&0)) else {
             return Ok(None);
         };
-        self.messages().add_finalize_hook(fabric_collectives.call_notices.clone())?;
+        self.messages().add_finalize_hook(call_notices.clone())?;
         Ok(Some(fabric_collectives))
     }
 }

@@ -27,11 +27,12 @@
 
 use crate::communicator::Communicator;
 use crate::dissemination::{Dissemination, DisseminationArrival};
+use crate::failure::monitor::FailureMonitor;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{Condition, LocalQueue, Worker};
+use tasuki_core::engine::{Condition, LocalQueue, Worker, scoped_wait_probe};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way with more than two members: the room in its queue.
@@ -41,6 +42,7 @@ pub const FUZZY_MAX: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct Fuzzy {
     worker: Arc<Worker>,
+    monitor: Arc<FailureMonitor>,
     /// The name of the communicator.
     communicator: Arc<str>,
     stages: Arc<Dissemination>,
@@ -75,6 +77,7 @@ impl FuzzyBarrier {
         if self.fuzzy.stages.have_reached(worker, self.instance) {
             return Ok(true);
         }
+        self.fuzzy.monitor.check().map_err(|cause| worker.fault(cause, || self.call()))?;
         worker.test(&self.arrival(), &|| self.call())
     }
 
@@ -90,6 +93,7 @@ impl FuzzyBarrier {
             }
             std::hint::spin_loop();
         }
+        let _monitored = scoped_wait_probe(self.fuzzy.monitor.probe());
         worker.wait(&self.arrival(), None, &|| self.call())
     }
 
@@ -154,8 +158,8 @@ impl Communicator {
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
         let call = || self.call_on("fuzzy_barrier()");
-        let notified = self.begin(None, &call).and_then(|_guard| {
-            self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call))
+        let notified = self.begin(None, &call).and_then(|guard| {
+            guard.run(|| self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call)))
         });
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
         let failed = match notified {
@@ -194,7 +198,8 @@ impl Communicator {
         let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
         let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let (communicator, stages) = (self.name().clone(), Arc::new(stages));
-        Ok(Arc::new(Fuzzy { worker, communicator, stages, queue, started, is_over }))
+        let monitor = self.monitor().clone();
+        Ok(Arc::new(Fuzzy { worker, monitor, communicator, stages, queue, started, is_over }))
     }
 }
 
@@ -208,6 +213,7 @@ impl Fuzzy {
     fn start(&self) -> Result<u64, Cause> {
         let worker = &*self.worker;
         worker.check()?;
+        self.monitor.check()?;
         let instance = match &self.queue {
             None => self.started.fetch_add(1, Ordering::Relaxed) + 1,
             Some(_) => self.claim(worker)?,

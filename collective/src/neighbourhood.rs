@@ -5,6 +5,7 @@ use super::current_call::{CallWord, VectorCall};
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
 use crate::exchange_partners::{ExchangeBlocks, Partner};
+use crate::failure::signature::CallSignature;
 use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -118,24 +119,28 @@ impl Communicator {
     /// with different grids, or the grid has another number of places than there are members.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
-        let _guard = self.begin(None, &call)?;
-        let mut hasher = DefaultHasher::new();
-        (dims, periodic).hash(&mut hasher);
-        let words = self.allgather_steps(&[hasher.finish()]);
-        let words = words.map_err(|error| self.step_failed(error, &call))?;
-        let fault = |text: String| Err(self.worker().fault(Cause::Argument(text), call));
-        let own = words[self.rank().index()];
-        if let Some(other) = words.iter().position(|&word| word != own) {
-            return fault(format!("member {other} came with another grid"));
-        }
-        let places = dims.iter().try_fold(1_usize, |places, &len| places.checked_mul(len));
-        if dims.len() != periodic.len() {
-            return fault("a grid says of each dimension whether it goes around".into());
-        }
-        if places != Some(self.size()) {
-            return fault(format!("the grid has not as many places as there are members: {}", self.size()));
-        }
-        Ok(Neighbourhood::of_grid(self.rank().index(), dims, periodic))
+        self.begin(None, &call)?.run_agreed(|| {
+            let mut hasher = DefaultHasher::new();
+            (dims, periodic).hash(&mut hasher);
+            let words = self.allgather_steps(&[hasher.finish()]);
+            let words = words.map_err(|error| self.step_failed(error, &call))?;
+            let fault = |text: String| Ok(Err(self.worker().fault(Cause::Argument(text), call)));
+            let own = words[self.rank().index()];
+            if let Some(other) = words.iter().position(|&word| word != own) {
+                return fault(format!("member {other} came with another grid"));
+            }
+            let places = dims.iter().try_fold(1_usize, |places, &len| places.checked_mul(len));
+            if dims.len() != periodic.len() {
+                return fault("a grid says of each dimension whether it goes around".into());
+            }
+            if places != Some(self.size()) {
+                return fault(format!(
+                    "the grid has not as many places as there are members: {}",
+                    self.size()
+                ));
+            }
+            Ok(Ok(Neighbourhood::of_grid(self.rank().index(), dims, periodic)))
+        })
     }
 
     /// Returns the neighbourhood of this member in a graph of which each member knows its own edges. Collective.
@@ -144,7 +149,7 @@ impl Communicator {
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
         let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
-        let _guard = self.begin(None, &call)?;
+        self.begin(None, &call)?.run_agreed(|| {
         let (me, size) = (self.rank().index(), self.size());
         let known = |ranks: &[Rank]| -> Vec<usize> {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
@@ -171,24 +176,21 @@ impl Communicator {
         } else {
             Ok(())
         };
-        self.check_all(own, &call)?;
-        Ok(Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to))
+        let agreed = self.check_all(own, &call)?;
+        Ok(agreed.map(|()| Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to)))
+        })
     }
 
-    /// Returns an error on all members if `own` is one on any member, within a collective call: this member's own, or
-    /// that another member was refused.
-    pub(crate) fn check_all(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<()> {
+    /// Returns an inner error on all members if `own` is one on any member, within a collective call: this member's
+    /// own, or that another member was refused.
+    pub(crate) fn check_all(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<Result<()>> {
         let all = self.allgather_steps(&[u64::from(own.is_ok())]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
-        own?;
-        match all.iter().position(|&is_well| is_well == 0) {
-            None => Ok(()),
-            Some(other) => {
-                let text =
-                    format!("member {other} was refused: its arguments do not agree with those of others");
-                Err(self.worker().fault(Cause::Argument(text), call))
-            }
-        }
+        let refused = all.iter().position(|&is_well| is_well == 0).map(|other| {
+            let text = format!("member {other} was refused: its arguments do not agree with those of others");
+            self.worker().fault(Cause::Argument(text), call)
+        });
+        Ok(own.and_then(|()| refused.map_or(Ok(()), Err)))
     }
 
     /// Sends each neighbour its blocks of `values`, with the given number of values for each block, and receives
@@ -203,16 +205,17 @@ impl Communicator {
         let word = CallWord::of_vector_call(VectorCall::Exchange, values.len(), self.rank());
         let call = || self.call_of(word);
         let blocks = self.check_exchange(with, values.len(), (gives, gets), &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        blocks.keep(self.rank().index(), values, all);
-        let failed = |error: Error| self.step_failed(error, &call);
-        let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
-        let lengths = others.map(|partner| {
-            let [gives, gets] = blocks.counts(partner);
-            BlockLengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
-        });
-        self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
-        with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::Exchange, 0), &call)?.run(|| {
+            blocks.keep(self.rank().index(), values, all);
+            let failed = |error: Error| self.step_failed(error, &call);
+            let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
+            let lengths = others.map(|partner| {
+                let [gives, gets] = blocks.counts(partner);
+                BlockLengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
+            });
+            self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
+            with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
+        })
     }
 
     /// Returns the blocks of the exchange. Error: a count is missing, or their sum is not `values`.

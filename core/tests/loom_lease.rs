@@ -8,9 +8,9 @@ use tasuki_core::queue::lease::Lease;
 
 struct Queue {
     lease: Lease,
-    /// Requests, stored without the lease.
+    /// For each rank, 1 once it has made its request. A rank stores it without holding the lease.
     requested: [AtomicU32; 2],
-    /// Requests that were served, stored under the lease.
+    /// For each rank, 1 once its request has been served. The lease holder stores it.
     done: [AtomicU32; 2],
     /// 1 while a thread serves requests.
     busy: AtomicU32,

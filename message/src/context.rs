@@ -4,6 +4,7 @@
 use crate::call_info::{CallInfo, CallNames};
 use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
+use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
@@ -319,6 +320,24 @@ impl Context {
             _ => self.late_matches.suspect(bank, index),
         }
         self.worker.wake_own_threads();
+    }
+
+    /// Discards the messages of this context that nobody waits for and that have met no receive: those of calls that
+    /// were given up on all members.
+    #[cold]
+    pub fn discard_unmatched_sends(&self) {
+        let is_ours = |operation: &Arc<MessageOp>| {
+            let bank = self.banks.find(operation.bank.number());
+            bank.is_some_and(|bank| Arc::ptr_eq(&bank, &operation.bank))
+        };
+        let all = self.progress.detached();
+        let unmatched: Vec<_> = all
+            .into_iter()
+            .filter(|operation| is_ours(operation) && operation.is_unmatched_send(&self.worker))
+            .collect();
+        if !unmatched.is_empty() {
+            let _ = self.progress.give_up(&self.worker, &unmatched, || "discard".into());
+        }
     }
 
     /// Sends a short message if its receive is already posted. `None`: nothing was done.

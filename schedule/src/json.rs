@@ -402,10 +402,10 @@ mod tests {
 
     #[test]
     fn a_buffer_has_copies_or_is_swapped() {
-        let laid =
+        let is_copy_in_copy_out =
             |one: &&Algorithm| one.name == "copy in copy out" && one.operation == CollectiveKind::Allgather;
         let shape = Shape::new(CollectiveKind::Allgather, 2, 0, 64);
-        let swapped = text(&ALGORITHMS.iter().find(laid).unwrap().schedule(&shape, 1));
+        let swapped = text(&ALGORITHMS.iter().find(is_copy_in_copy_out).unwrap().schedule(&shape, 1));
         let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
         assert_ne!(both, swapped);
         let why = read(&both).expect_err("it does both");

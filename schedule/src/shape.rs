@@ -152,8 +152,8 @@ impl Shape {
     /// fn chain(b: &mut Builder) {
     ///     let data = b.buffer("data", b.bytes());
     ///     for pair in b.ranks().windows(2) {
-    ///         let heard = b.last_write(data.on(pair[0]));
-    ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
+    ///         let written = b.last_write(data.on(pair[0]));
+    ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(written);
     ///     }
     /// }
     /// let schedule = Shape::new(CollectiveKind::Bcast, 5, 3, 8192).build("my chain", chain);

@@ -171,6 +171,9 @@ impl Command {
     /// Combines `count` values at `from` into those at `to`, which become the results. At most 1 MiB. The reductions
     /// of one queue run one after the other, so they may have the same destination. Reductions of different queues
     /// into the same destination conflict like any two writers: order them by triggers.
+    ///
+    /// The value at `to` is the left operand: of equal distances [`Combine::MinAbs`] and [`Combine::MaxAbs`] keep it.
+    /// [`Combine`] says what results from NaN, zeros and infinities, which is what collective calls give.
     pub fn reduce<T: Reducible>(
         from: GlobalPtr<T>,
         to: GlobalPtr<T>,

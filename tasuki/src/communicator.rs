@@ -165,6 +165,32 @@ impl Communicator {
         self.split_into(colour, key, SLOTS)
     }
 
+    /// Makes a communicator of the same members, in the same order, to go on with after this one has failed.
+    ///
+    /// A collective call that fails on one member leaves the members without a common order of calls. So the whole
+    /// communicator fails: every call on it that is under way or comes later, on any member, returns an error with
+    /// [`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed), which names the first failure. Messages of the
+    /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
+    ///
+    /// Collective, once for each communicator. Errors: a rank died or left; the communicator was recreated before; a
+    /// member has no signals left. Cost: a message of 48 bytes to each other member.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let world = job.world();
+    ///     let mine = vec![1_u64; if job.rank() == 1 { 2 } else { 1 }]; // a bug: lengths differ
+    ///     assert!(world.allgather(&mine).is_err());
+    ///     let world = world.recreate()?;
+    ///     assert_eq!(world.allgather(&[job.rank().0])?, [0, 1, 2]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn recreate(&self) -> Result<Communicator> {
+        let inner = self.inner.recreate()?;
+        Ok(Communicator { inner: Arc::new(inner), helper: self.helper.clone() })
+    }
+
     pub(crate) fn split_into(
         &self,
         colour: Option<u64>,

@@ -55,7 +55,7 @@ macro_rules! each_failing_job {
             Everywhere 3 a_line_whose_writer_left ["rank 0: payload signal", "rank 2 has left", "hint: a rank may leave"];
             Everywhere 2 asking_a_rank_that_left ["rank 0: atomic add", "rank 1 has left", "hint:"];
             Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: atomic", "rank 1 has left", "hint:"];
-            Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "are not inside one registration", "hint:"];
+            Everywhere 2 failures_are_reported_at_the_end ["rank 0: put", "are not inside one registration", "hint:"];
             Everywhere 2 a_message_that_nobody_sends ["recv(slot 3 from rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 a_message_that_nobody_receives ["send(slot 3 to rank 1)", "rank 1 has left", "hint:"];
             Everywhere 3 a_message_that_nobody_takes ["2 messages were never received; the first was for rank 2 on slot 4"];
@@ -328,7 +328,7 @@ fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
 }
 
 /// An operation failed, and nobody waited for it. The end of its rank reports the failure.
-fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
+fn failures_are_reported_at_the_end(job: &Job) -> Result<()> {
     let (gate, table, idle) = (Gate::new(job)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     gate.held(job, |gate| {
         let closed = gate.close(job)?;

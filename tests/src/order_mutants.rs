@@ -92,8 +92,8 @@ pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
         if job.rank() == ISSUER {
             outbox.write(0, &pattern::bytes(round, LEN))?;
             let sent = job.copy(outbox.pointer(), inbox.on(KEEPER), LEN, After::Nothing)?;
-            let told = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?;
-            job.complete(told)?;
+            let flag_store = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?;
+            job.complete(flag_store)?;
         } else if job.rank() == KEEPER {
             idle.until(|| job.load(flag.pointer()).map(|value| value == round))?;
             stale += usize::from(inbox.to_vec()? != pattern::bytes(round, LEN));

@@ -43,8 +43,8 @@ pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
     let (output, said) = launch(&[], program, name, failing.ranks, switches);
     assert_eq!(output.status.code(), Some(1), "{what}: {said}");
     says_what_it_should(failing, &said);
-    let told = said.lines().filter(|line| line.starts_with("tasuki: ")).count();
-    assert!(told <= 1, "{what}: the launcher reported the error {told} times: {said}");
+    let reports = said.lines().filter(|line| line.starts_with("tasuki: ")).count();
+    assert!(reports <= 1, "{what}: the launcher reported the error {reports} times: {said}");
 }
 
 /// Runs the program under `tasuki run`; also returns its standard error as text.

@@ -52,3 +52,15 @@ fn long_blocks_go_straight_to_their_places() {
         simulated.unwrap_or_else(|error| panic!("on {ranks} simulated ranks: {error}"));
     }
 }
+
+/// From nine members on, allreduce of few values goes by recursive doubling, and reductions go up a tree.
+#[test]
+fn nan_among_more_members() {
+    for name in ["g12_nan_and_zeros_in_every_call", "g12_nan_and_ties_in_every_call"] {
+        for ranks in [7, 9] {
+            let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
+            let case = table::find(name).expect("the case is in the table");
+            local(ranks, case.body).unwrap_or_else(|error| panic!("{name} on {ranks} threads: {error}"));
+        }
+    }
+}

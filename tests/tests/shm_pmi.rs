@@ -55,7 +55,7 @@ fn jobs_fail_as_they_should() {
 fn kill(victim: usize, variables: &[(&str, &str)]) -> Vec<Ended> {
     let _watched = Watchdog::over(format!("rank {victim} is killed under PMI, {variables:?}"));
     let mut manager = Manager::start(WAITING, &[], 4, variables, orderly);
-    manager.hear_all();
+    manager.read_lines();
     manager.kill(victim);
     let mut ended = manager.wait();
     assert_eq!(ended.remove(victim).status.code(), None, "the victim was killed");
@@ -78,7 +78,7 @@ fn a_death_ends_the_others_calls_and_is_named() {
 fn a_death_is_noticed_after_rank_0_has_left() {
     let _watched = Watchdog::over("rank 2 is killed after rank 0 has left");
     let mut manager = Manager::start(WAITING, &["first-leaves"], 3, &[], orderly);
-    manager.hear_all();
+    manager.read_lines();
     manager.kill(2);
     let ended = manager.wait();
     assert_eq!((ended[0].status.code(), ended[0].said.as_str()), (Some(0), ""), "rank 0 left in order");
@@ -127,7 +127,7 @@ fn a_manager_that_goes_away_is_an_error() {
 }
 
 #[test]
-fn ranks_on_two_hosts_are_told_where_they_are() {
+fn ranks_on_two_hosts_get_an_error_that_names_the_hosts() {
     /// Makes the card of rank 2 say that it runs on another host.
     fn elsewhere(_: usize, request: &str, answer: String) -> Option<String> {
         let card = request.contains("cmd=get ") && request.ends_with("key=tasuki-2");
@@ -141,7 +141,7 @@ fn ranks_on_two_hosts_are_told_where_they_are() {
 }
 
 #[test]
-fn ranks_of_another_version_are_told_so() {
+fn ranks_of_another_version_get_an_error_that_says_so() {
     refused(
         |_, _, answer| Some(answer.replace("value=tasuki-card-1", "value=tasuki-card-9")),
         &["the card of rank 0", "from the same version"],

@@ -42,7 +42,7 @@ const OWN: &[&str] = &[
 ];
 /// Cases of signals and payload signals.
 const SIGNALS: &[&str] =
-    &["signals_count", "signals_wrap", "lines_carry_their_payload", "lines_tell_an_overrun"];
+    &["signals_count", "signals_wrap", "lines_carry_their_payload", "payload_signals_detect_overruns"];
 
 /// Cases of commands, and of messages that make progress while the threads of their rank do not.
 const COMMANDS: &[&str] = &[
@@ -62,14 +62,14 @@ const COMMANDS: &[&str] = &[
     "i4_over_means_that_all_have_started",
     "d3_counted_arrivals",
     "i1_sync_covers_all",
-    "g6_a_full_spool",
-    "g6_a_helper_pushes_the_spool",
+    "g6_the_send_buffer_is_full",
+    "g6_a_helper_makes_progress_with_buffered_sends",
     "g6_helpers_are_succeeded",
     "d12_posts_while_a_rank_goes_away",
     "d12_effects_beside_a_second_queue",
-    "d13_waits_beside_full_flights",
-    "g6_room_in_the_spool_comes_back",
-    "g6_the_spool_of_a_rank_that_left",
+    "d13_waits_with_the_most_commands_in_flight",
+    "g6_space_for_buffered_sends_comes_back",
+    "g6_buffered_sends_to_a_rank_that_left",
     "g6_messages_of_a_rank_that_left_are_received",
 ];
 

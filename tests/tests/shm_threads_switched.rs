@@ -80,6 +80,8 @@ macro_rules! test_in {
     (HELPER_NODE nicam_transfers $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK nicam_transfers $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     // The helper runs commands of plans; without it each rank runs only its own.
+    (HELPER_NODE extremes $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK extremes $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_NODE plans $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_NODE plan_lifetime $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK chunked_plans $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };

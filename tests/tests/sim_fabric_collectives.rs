@@ -46,7 +46,7 @@ each_case!(tests);
 /// between them order puts of neighbours. Returns the number of wrong results.
 fn rounds(job: &Job, world: &Communicator) -> Result<usize> {
     let (me, size) = (world.rank().0, world.size() as u32);
-    let told = job.alloc::<u64>(1)?;
+    let causes = job.alloc::<u64>(1)?;
     let mut wrong = 0;
     for round in 0..3 * size.max(4) {
         let root = Rank(round % size);
@@ -57,9 +57,9 @@ fn rounds(job: &Job, world: &Communicator) -> Result<usize> {
         wrong += usize::from(!values.into_iter().eq(of(root.0)));
         if round % 3 != 0 {
             let after = Rank((job.rank().0 + 1) % job.size() as u32);
-            job.put(told.on(after), &[u64::from(round)])?;
+            job.put(causes.on(after), &[u64::from(round)])?;
             world.barrier()?;
-            wrong += usize::from(told.get(0)? != u64::from(round));
+            wrong += usize::from(causes.get(0)? != u64::from(round));
             world.barrier()?;
         }
     }
@@ -206,7 +206,7 @@ fn disagree(job: &Job, odd: Rank, actions: [TestAction; 2]) -> Result<Option<Cau
 }
 
 #[test]
-fn members_in_different_calls_are_told() {
+fn members_in_different_calls_get_an_error() {
     let pairs = ACTIONS.into_iter().flat_map(|one| ACTIONS.map(|other| [one, other]));
     for actions in pairs.filter(|[one, other]| one != other && *other != TestAction::Leave) {
         for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (11, 0), (11, 4)] {
@@ -214,19 +214,25 @@ fn members_in_different_calls_are_told() {
             let _watched = Watchdog::over(what.clone());
             let sim = offering(Sim::seed(3).ranks(ranks)).time_max_ns(10_000_000_000);
             let run = tasuki::sim(sim, |job| disagree(job, Rank(odd), actions));
-            let told = run.unwrap_or_else(|error| panic!("{what}: {error}")).values;
+            let causes = run.unwrap_or_else(|error| panic!("{what}: {error}")).values;
             let is_it = |cause: &Cause| {
-                matches!(cause, Cause::Disagree { .. } | Cause::Argument(_) | Cause::PeerLeft { .. })
+                matches!(
+                    cause,
+                    Cause::Disagree { .. }
+                        | Cause::Argument(_)
+                        | Cause::PeerLeft { .. }
+                        | Cause::CommunicatorFailed { .. }
+                )
             };
-            let told: Vec<Option<Cause>> = told.into_iter().flatten().collect();
-            assert!(told.iter().flatten().all(is_it), "{what}: {told:?}");
+            let causes: Vec<Option<Cause>> = causes.into_iter().flatten().collect();
+            assert!(causes.iter().flatten().all(is_it), "{what}: {causes:?}");
             // Messages may happen to fit, and a root need not notice that another member has left.
             let must_be = match actions.contains(&TestAction::Leave) {
                 true => actions.contains(&TestAction::Barrier),
                 false => actions.into_iter().any(is_of_the_network),
             };
-            let is_told = told.iter().any(Option::is_some) || !must_be;
-            assert!(is_told, "{what}: no member got an error");
+            let has_error = causes.iter().any(Option::is_some) || !must_be;
+            assert!(has_error, "{what}: no member got an error");
         }
     }
 }

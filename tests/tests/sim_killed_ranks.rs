@@ -116,13 +116,13 @@ fn with_messages_that_go_on_by_themselves() {
 
 /// A buffer that a scope borrows. When its rank unwinds, `drop` makes progress once more and checks
 /// that no message is written into the buffer.
-struct Lent<'j> {
+struct BorrowedBuffer<'j> {
     job: &'j Job,
     signal: Signal<'j>,
     buffer: Vec<u64>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedBuffer<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let before = self.buffer.clone();
@@ -139,13 +139,13 @@ fn a_scope_has_all_of_its_buffers_back_when_its_rank_was_killed() {
     for seed in 0..20 {
         let sim = Sim::seed(seed).kill(Rank(0), 500_000);
         let run = tasuki::sim(sim, |job| {
-            let mut lent = Lent { job, signal: job.signal()?, buffer: vec![0; 200] };
+            let mut borrowed = BorrowedBuffer { job, signal: job.signal()?, buffer: vec![0; 200] };
             if job.rank() == Rank(1) {
                 job.compute(Duration::from_micros(200));
                 job.world().send(&[7_u64], Rank(0), Slot(2))?;
                 return job.barrier();
             }
-            let (first, second) = lent.buffer.split_at_mut(100);
+            let (first, second) = borrowed.buffer.split_at_mut(100);
             job.world().scope(|scope| {
                 scope.recv(first, Rank(1), Slot(1))?;
                 scope.recv(second, Rank(1), Slot(2))?;

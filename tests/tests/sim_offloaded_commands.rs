@@ -24,12 +24,12 @@ fn a_copy_between_two_others_takes_its_way_once() {
     const COPIES: u64 = 16;
     let slow = |sim: Sim| sim.bandwidth(100_000_000); // 0.64 to 1.28 ms for LEN bytes
     run("a copy between two others", 8, slow, |job| {
-        let (data, told) = (job.alloc::<u8>(LEN)?, job.alloc::<u64>(1)?);
+        let (data, flag) = (job.alloc::<u8>(LEN)?, job.alloc::<u64>(1)?);
         let (done, failed) = (job.signal()?, job.signal()?);
         data.fill(job.rank().0 as u8)?;
         job.barrier()?;
         if job.rank() != Rank(1) {
-            while told.get(0)? == 0 {
+            while flag.get(0)? == 0 {
                 job.compute(Duration::from_micros(5)); // no call that could run anything
             }
             assert!(job.rank() == Rank(2) || data.to_vec()?.iter().all(|&byte| byte == 2));
@@ -54,7 +54,7 @@ fn a_copy_between_two_others_takes_its_way_once() {
         queue.post(Command::copy(data.on(Rank(2)), outside, 1).then(failed.on(Rank(1)).add(1)))?;
         let error = failed.wait_at_least(1).expect_err("the destination is outside of the memory");
         assert!(matches!(error.cause(), Cause::Poisoned { origin: Rank(2), .. }), "{error}");
-        [0, 2].iter().try_for_each(|&rank| job.put(told.on(Rank(rank)), &[1]))?;
+        [0, 2].iter().try_for_each(|&rank| job.put(flag.on(Rank(rank)), &[1]))?;
         job.barrier()
     });
 }

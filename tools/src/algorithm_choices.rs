@@ -68,6 +68,29 @@ pub(crate) fn selection(ranks: usize) -> anyhow::Result<Selection> {
     Ok(Selection { costs, forced, per_processor: ranks.div_ceil(processors), has_no_helper })
 }
 
+/// The conditions on which the ranks of a job choose here: on one node, or `is_on_nodes`, on several.
+pub(crate) fn selection_here(shape: &Shape, is_on_nodes: bool) -> anyhow::Result<Selection> {
+    let here = selection(shape.ranks)?;
+    Ok(Selection { has_no_helper: here.has_no_helper && !is_on_nodes, ..here })
+}
+
+/// What is simulated, exported and drawn unless the user names an algorithm: what plans take on a network, where each
+/// rank has a processor and a helper may run its commands.
+pub(crate) struct NetworkChoice {
+    pub(crate) algorithm: &'static Algorithm,
+    /// What the ranks of a job would run here, if that is another one.
+    pub(crate) here: Option<String>,
+}
+
+/// Chooses by the same costs and variables as a job here.
+pub(crate) fn on_network(shape: &Shape) -> anyhow::Result<NetworkChoice> {
+    let here = selection_here(shape, shape.placement.shares_nodes(shape.ranks))?;
+    let network = Selection { per_processor: 1, has_no_helper: false, ..here.clone() };
+    let (algorithm, of_job) = (network.choose(shape), here.choose(shape));
+    let here = (of_job.name != algorithm.name).then(|| operation_names::typed(of_job.name));
+    Ok(NetworkChoice { algorithm, here })
+}
+
 impl Choices {
     /// What `tasuki run` would choose on this number of ranks. The default is the number of
     /// processors.

@@ -137,8 +137,8 @@ fn facilities() -> Vec<Facility> {
             usable: pidfd,
             remark: remark(
                 pidfd,
-                "ends of processes are told by it",
-                "ends of processes are told by SIGCHLD",
+                "it reports the ends of processes",
+                "SIGCHLD reports the ends of processes",
             ),
         },
         Facility {

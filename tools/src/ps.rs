@@ -100,8 +100,8 @@ fn sockets(table: &str, prefix: &str) -> Vec<String> {
 }
 
 fn terminal_columns() -> usize {
-    let told = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
-    if told == 0 { WIDTH } else { told }
+    let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { WIDTH } else { columns }
 }
 
 /// A job as a block of lines, wrapped to `width` columns if it is given.

@@ -30,7 +30,7 @@ fn the_list_names_every_case_in_100_columns() {
 }
 
 #[test]
-fn misuse_is_told_with_the_nearest_right_word() {
+fn misuse_is_reported_with_the_nearest_right_word() {
     for (args, right) in [
         (&["put_naer"][..], "put_near"),
         (&["bandwidth"][..], "bandwidth_put"),
@@ -53,7 +53,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_file_that_cannot_be_written_is_reported_before_anything_is_measured() {
     for file in ["/dev/full", "/nowhere/figures.json"] {
         let ended = bench(&["memory", "--json", file]).expect(2);
         assert!(ended.err.contains(file) && ended.err.contains("cannot be written"), "{}", ended.err);
@@ -133,7 +133,7 @@ fn group(cases: &[&str], operation: &str, bytes: u64, state: Value) -> Value {
 }
 
 #[test]
-fn ranks_measure_what_they_are_told() {
+fn ranks_measure_what_they_are_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let limits = folder.path().join("limits");
     // Words, and four areas of blocks.

@@ -29,9 +29,9 @@ fn what_would_be_chosen_is_shown() {
             assert!(table.contains(word), "{word}: {table}");
         }
     }
-    let told: Value = serde_json::from_str(&info(&["-n", "4", "--json"], "").expect(0).out).expect("JSON");
-    let choices = told["choices"].as_array().expect("an array");
-    assert_eq!((told["ranks"].as_u64(), choices.len()), (Some(4), 1 + 11 * 4));
+    let output: Value = serde_json::from_str(&info(&["-n", "4", "--json"], "").expect(0).out).expect("JSON");
+    let choices = output["choices"].as_array().expect("an array");
+    assert_eq!((output["ranks"].as_u64(), choices.len()), (Some(4), 1 + 11 * 4));
     for choice in choices {
         assert!(choice["estimate_ns"].as_u64().is_some() && choice["is_forced"] == false, "{choice}");
     }
@@ -40,9 +40,10 @@ fn what_would_be_chosen_is_shown() {
 #[test]
 fn what_is_forced_is_shown_where_it_fits() {
     let chosen = |ranks: &str| {
-        let told = info(&["--ranks", ranks, "--json"], "allgather=recursive doubling,bcast=chain").expect(0);
-        let told: Value = serde_json::from_str(&told.out).expect("JSON");
-        let choices = told["choices"].as_array().expect("an array").clone();
+        let output =
+            info(&["--ranks", ranks, "--json"], "allgather=recursive doubling,bcast=chain").expect(0);
+        let output: Value = serde_json::from_str(&output.out).expect("JSON");
+        let choices = output["choices"].as_array().expect("an array").clone();
         let of = |operation: &str| {
             let one = choices.iter().find(|one| one["operation"] == operation).expect("it is there");
             (one["algorithm"].as_str().expect("a name").to_string(), one["is_forced"] == true)
@@ -92,14 +93,14 @@ fn members_with_other_costs_choose_alike() {
 }
 
 #[test]
-fn members_of_which_other_algorithms_are_forced_are_told() {
+fn members_with_other_forced_algorithms_get_an_error() {
     let ended = disagree("TASUKI_COLLECTIVES", "bcast=chain").expect(1);
     let text = "members 0 and 1 have different TASUKI_COLLECTIVES";
     assert!(ended.err.contains(text), "{}", ended.err);
 }
 
 #[test]
-fn a_rank_that_was_told_nonsense_says_so() {
+fn a_rank_with_invalid_cost_parameters_reports_them() {
     let ended = disagree("TASUKI_COST_PARAMETERS", "turns=1").expect(1);
     assert!(ended.err.contains("TASUKI_COST_PARAMETERS=turns=1: there is no cost 'turns'"), "{}", ended.err);
 }

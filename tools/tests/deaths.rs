@@ -13,9 +13,9 @@ fn dies(options: &[&str], way: &str, victim: usize) -> Ended {
     let died = format!("tasuki: rank {victim} died: signal 9, SIGKILL");
     assert!(matches!(ended.messages()[..], [message] if message.starts_with(&died)), "{ended:?}");
     for other in (0..3).filter(|&other| other != victim) {
-        let (said, names) = (format!("rank {other} heard: "), format!("rank {victim} died"));
-        let heard = |line: &str| line.starts_with(&said) && line.contains(&names);
-        assert!(ended.err.lines().any(heard), "rank {other} did not hear it: {ended:?}");
+        let (said, names) = (format!("rank {other} got the error: "), format!("rank {victim} died"));
+        let reports_it = |line: &str| line.starts_with(&said) && line.contains(&names);
+        assert!(ended.err.lines().any(reports_it), "rank {other} did not report it: {ended:?}");
     }
     ended
 }
@@ -34,7 +34,7 @@ fn with_the_lease_of_a_queue_that_its_owner_wants() {
 
 #[test]
 fn with_a_command_of_another_under_way() {
-    dies(OFF, "flight", 1);
+    dies(OFF, "in_flight", 1);
     dies(OFF, "remote_note", 1);
 }
 

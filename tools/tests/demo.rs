@@ -51,7 +51,7 @@ fn it_shows_processes_progress_outcome_and_a_table_that_fits() {
 }
 
 #[test]
-fn the_picture_goes_where_it_is_told_even_if_that_looks_like_an_option() {
+fn the_picture_goes_to_the_given_file_even_if_its_name_looks_like_an_option() {
     let folder = Folder::new();
     let demo = folder.demo(&["--ranks", "1", "--size", "16", "--output=--size"]);
     assert!(demo.status.success(), "{demo:?}");
@@ -59,7 +59,7 @@ fn the_picture_goes_where_it_is_told_even_if_that_looks_like_an_option() {
 }
 
 #[test]
-fn misuse_is_told_before_anything_is_started() {
+fn misuse_is_reported_before_anything_is_started() {
     let folder = Folder::new();
     for arguments in [["--ranks", "0"], ["--ranks", "many"], ["--size", "1"], ["--sizes", "32"]] {
         let demo = folder.demo(&arguments);
@@ -70,7 +70,7 @@ fn misuse_is_told_before_anything_is_started() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_before_any_work() {
+fn a_place_that_cannot_be_written_is_reported_before_any_work() {
     let folder = Folder::new();
     let demo = folder.demo(&["--output", "no/heat.png"]);
     assert_eq!(demo.status.code(), Some(1), "{demo:?}");

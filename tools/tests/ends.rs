@@ -22,12 +22,12 @@ fn until_said(running: &mut Running, what: &str) {
 /// Ranks that have met and wait until a file appears in the folder.
 fn start_held(count: usize) -> (Running, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = folder.path().join("told");
-    (start_ranks(count, &format!("join meet until:{} leave", told.display())), folder)
+    let go = folder.path().join("go");
+    (start_ranks(count, &format!("join meet until:{} leave", go.display())), folder)
 }
 
 fn let_go(folder: &TempDir) {
-    std::fs::write(folder.path().join("told"), "").expect("a file");
+    std::fs::write(folder.path().join("go"), "").expect("a file");
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn a_killed_rank_ends_the_job_with_one_message() {
     let ended = running.wait().expect(137);
     let died: Vec<&str> = ended.messages().into_iter().filter(|line| line.contains("died")).collect();
     assert_eq!(died, ["tasuki: rank 1 died: signal 9, SIGKILL"]);
-    let told = ended.err.split("died").nth(1).unwrap();
-    assert!(told.contains("ranks 0, 2: waiting for"), "what the others waited for: {told}");
-    assert!(told.contains("in wait(signal 7 >= 4)"), "{told}");
+    let rest = ended.err.split("died").nth(1).unwrap();
+    assert!(rest.contains("ranks 0, 2: waiting for"), "what the others waited for: {rest}");
+    assert!(rest.contains("in wait(signal 7 >= 4)"), "{rest}");
     for other in [0, 2] {
         let own = format!("rank {other}: wait(signal 7 >= 4): rank 1 died");
         assert!(ended.err.contains(&own), "the others end by themselves: {}", ended.err);
@@ -74,7 +74,7 @@ fn an_end_in_peace_without_leaving_is_a_death() {
 }
 
 #[test]
-fn a_program_inside_a_shell_that_dies_is_told_by_its_connection() {
+fn the_death_of_a_program_inside_a_shell_is_detected_by_its_connection() {
     let script = format!("{} join meet @1:exit:0 wait; sleep 3600", rank_program());
     let ended = run(&["-n", "2", "sh", "-c", &script]).expect(1);
     assert!(ended.err.contains("rank 1 died: its program (process "), "{}", ended.err);
@@ -89,7 +89,7 @@ fn the_rank_that_failed_first_is_named_whoever_ends_first() {
 }
 
 #[test]
-fn ranks_that_wait_for_one_that_never_joins_are_told() {
+fn ranks_that_wait_for_one_that_never_joins_get_an_error() {
     for steps in ["@1:exit:0 join wait", "@1:sleep:100 @1:exit:0 join wait", "@1:exit:0 sleep:100 join wait"]
     {
         let ended = run_ranks(3, steps).expect(1);
@@ -187,7 +187,7 @@ fn sighup_and_the_user_s_signals_are_handed_on_and_the_job_goes_on() {
 }
 
 #[test]
-fn a_rank_that_a_handed_on_signal_ends_is_told_with_the_reason() {
+fn a_rank_killed_by_a_forwarded_signal_is_reported_with_the_reason() {
     let mut running = start_ranks(1, "hold");
     running.until_ranks_run(1);
     running.signal(Signal::USR1);
@@ -382,10 +382,10 @@ fn ending(args: &[&str], what: &str) -> launcher::Ended {
 fn a_rank_that_ends_the_process_of_all_is_named() {
     for args in [&["--threads"][..], &["--fabric", "sim"]] {
         let ended = ending(args, "exit").expect(1);
-        let said = "rank 1 died: its program ended the process of all ranks (exit) (exit code 0 before ranks 0, 1 left";
+        let said = "rank 1 died: its program called exit, which ended all ranks of the process (exit code 0 before ranks 0, 1 left";
         assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
         let ended = ending(args, "exit_1").expect(1);
-        let said = "rank 1 died: its program ended the process of all ranks (exit) (exit code 1)";
+        let said = "rank 1 died: its program called exit, which ended all ranks of the process (exit code 1)";
         assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
         let ended = ending(args, "exit_from_a_thread").expect(1);
         let said = "the process of ranks 0, 1 died: exit code 0 before ranks 0, 1 left the job";
@@ -407,6 +407,11 @@ fn forked_children_that_return_from_the_program_end_and_disturb_nothing() {
         for what in ["fork_returns", "fork_fails", "fork_panics"] {
             let ended = ending(way, what);
             assert_eq!(ended.status.code(), Some(0), "{way:?} {what}: {ended:?}");
+            let is_process = !way.contains(&"--threads") && !way.contains(&"sim");
+            if is_process && what != "fork_returns" {
+                assert!(ended.err.contains("error: a forked child of rank 0"), "{way:?} {what}: {ended:?}");
+                assert!(!ended.err.contains("error: rank"), "{way:?} {what}: {ended:?}");
+            }
         }
     }
 }

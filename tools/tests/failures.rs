@@ -64,6 +64,24 @@ fn a_simulated_deadlock_is_reported_once_with_all_waits() {
     }
 }
 
+/// The ranks have connected, and the others wait for rank 1, which finds the error in its own environment.
+#[test]
+fn an_error_that_keeps_a_rank_from_joining_is_printed_once_with_its_rank() {
+    let script = format!(
+        "if [ $TASUKI_RANK = 1 ]; then export TASUKI_COLLECTIVES=no-bread; fi; exec {} leave",
+        ranks_that_fail_program()
+    );
+    let ended = run(&["-n", "3", "sh", "-c", &script]).expect(1);
+    assert!(ended.err.starts_with("error: rank 1: TASUKI_COLLECTIVES=no-bread: "), "{}", ended.err);
+    assert_eq!(ended.err.matches("=no-bread").count(), 1, "{}", ended.err);
+    assert_eq!(of_ranks(&ended).len(), 1, "the others only follow: {}", ended.err);
+    assert!(
+        matches!(ended.messages()[..], [line] if line.starts_with("tasuki: rank 1 failed")),
+        "{}",
+        ended.err
+    );
+}
+
 /// Only the launcher can report these failures, and it reports them in full; the errors of other
 /// ranks only follow.
 #[test]
@@ -72,8 +90,8 @@ fn a_process_that_ends_is_reported_by_the_launcher_alone() {
         [("exit", 3, "exit code 3"), ("abort", 134, "signal 6, SIGABRT"), ("kill", 137, "signal 9, SIGKILL")]
     {
         let ended = fails(&[], way, code);
-        let told = format!("tasuki: rank 1 died: {how}");
-        assert!(ended.messages()[0].starts_with(&told), "{way}: {}", ended.err);
+        let expected = format!("tasuki: rank 1 died: {how}");
+        assert!(ended.messages()[0].starts_with(&expected), "{way}: {}", ended.err);
         assert!(of_ranks(&ended).is_empty(), "{way}: {}", ended.err);
     }
 }

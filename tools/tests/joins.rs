@@ -61,8 +61,8 @@ fn processor_time(pid: u32) -> u64 {
 fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     const LIMIT: usize = 300;
     let folder = tempfile::tempdir().expect("a folder");
-    let told = folder.path().join("told");
-    let steps = format!("join say:ready until:{} leave", told.display());
+    let go = folder.path().join("go");
+    let steps = format!("join say:ready until:{} leave", go.display());
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {LIMIT}; exec {TASUKI} run -n 1 {} {steps}", rank_program())]);
     let mut running = Running::start(command);
@@ -70,7 +70,7 @@ fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     let socket = socket_of(&mut running);
     let connections: Vec<_> =
         (0..LIMIT).map(|_| tasuki_core::os::socket::connect(&socket).expect("a place to wait")).collect();
-    running.until("told", |running| running.err().contains("cannot be accepted: Too many open files"));
+    running.until("reported", |running| running.err().contains("cannot be accepted: Too many open files"));
     let launcher = running.pid();
     let before = processor_time(launcher);
     std::thread::sleep(std::time::Duration::from_secs(3));
@@ -79,7 +79,7 @@ fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
     drop(connections);
     let job = format!("job {}:", socket.rsplit('-').next().expect("its name"));
     running.until("shown", |_| ps(&[]).contains(&job));
-    std::fs::write(&told, "").expect("a file");
+    std::fs::write(&go, "").expect("a file");
     let ended = running.wait().expect(0);
     assert_eq!(ended.messages().len(), 1, "it is said once: {}", ended.err);
 }
@@ -112,6 +112,13 @@ fn a_copy_that_something_else_started_several_times_is_no_job_of_one() {
             "{said}"
         );
     }
+    // A launcher that speaks PMI-1, but the variable that names its connection got lost.
+    let mut command = Command::new(conformance_program());
+    command.arg("zero_counts_move_nothing").env("PMI_RANK", "1").env("PMI_SIZE", "2").env_remove("PMI_FD");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("a job of one rank") && said.contains("PMI_SIZE=2"), "{said}");
     // The launcher's ranks are a job of their own, whatever started the launcher.
     let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
     command.env("PMIX_RANK", "1").env("SLURM_PROCID", "1");
@@ -199,7 +206,7 @@ fn another_user_cannot_join_or_read() {
 }
 
 #[test]
-fn threads_are_one_process_that_is_told_so() {
+fn ranks_as_threads_are_one_process_with_their_number_in_its_environment() {
     let script = "echo $TASUKI_THREADS $TASUKI_RANK $TASUKI_FABRIC $TASUKI_SEED.";
     let ended = Running::start(tasuki_run(&["-n", "3", "--threads", "sh", "-c", script])).wait().expect(0);
     assert_eq!(ended.out, "3 .\n");

@@ -102,9 +102,12 @@ fn ranks_killed_while_messages_are_under_way() {
         assert_eq!(ended.status.code(), Some(137), "round {round}: {ended:?}");
         assert_eq!(ended.messages().len(), 1, "round {round}: one message: {ended:?}");
         for other in (0..RANKS).filter(|other| other.to_string() != rank) {
-            let (said, names) = (format!("rank {other} heard: "), format!("rank {rank} died"));
-            let heard = |line: &str| line.starts_with(&said) && line.contains(&names);
-            assert!(ended.err.lines().any(heard), "round {round}: rank {other} did not hear it: {ended:?}");
+            let (said, names) = (format!("rank {other} got the error: "), format!("rank {rank} died"));
+            let reports_it = |line: &str| line.starts_with(&said) && line.contains(&names);
+            assert!(
+                ended.err.lines().any(reports_it),
+                "round {round}: rank {other} did not report it: {ended:?}"
+            );
         }
         assert!(!has_socket(&job), "round {round}: a socket is left");
     }

@@ -19,7 +19,7 @@ fn misuse(args: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_options_and_values_are_told() {
+fn wrong_options_and_values_are_reported() {
     assert!(misuse(&["-n", "0", "true"]).contains("a job has 1 to 16777215 ranks"));
     assert!(misuse(&["-n", "two", "true"]).contains("'two'"));
     assert!(misuse(&["true"]).contains("-n") || misuse(&["true"]).contains("--ranks"));
@@ -44,7 +44,7 @@ fn wrong_options_and_values_are_told() {
 }
 
 #[test]
-fn missing_programs_are_told_with_the_nearest() {
+fn missing_programs_are_reported_with_the_nearest() {
     assert!(misuse(&["-n", "2", "/bin/shh"]).contains("did you mean /bin/sh?"));
     assert!(misuse(&["-n", "2", "/bin"]).contains("is a folder"));
     assert!(misuse(&["-n", "2", "/etc/passwd"]).contains("may not be executed"));
@@ -52,7 +52,7 @@ fn missing_programs_are_told_with_the_nearest() {
 }
 
 #[test]
-fn a_file_that_is_no_program_is_told() {
+fn a_file_that_is_no_program_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("program");
     std::fs::write(&file, "#!/no/such/interpreter\n").unwrap();
@@ -62,7 +62,7 @@ fn a_file_that_is_no_program_is_told() {
 }
 
 #[test]
-fn wrong_variables_are_told_once() {
+fn wrong_variables_are_reported_once() {
     for (name, value) in [("TASUKI_LOG", "loud"), ("TASUKI_WAKE", "never"), ("TASUKI_DISABLE", "sleep")] {
         let mut command = tasuki_run(&["-n", "4", "true"]);
         command.env(name, value);
@@ -77,7 +77,7 @@ fn wrong_variables_are_told_once() {
 }
 
 #[test]
-fn wrong_subcommands_are_told_with_the_nearest() {
+fn wrong_subcommands_are_reported_with_the_nearest() {
     let ended = tasuki(&["rnu"]).expect(2);
     assert!(ended.err.contains("'run'"), "{}", ended.err);
 }
@@ -93,7 +93,7 @@ fn every_subcommand_explains_itself_with_an_example() {
 }
 
 #[test]
-fn info_tells_machine_and_variables() {
+fn info_shows_machine_and_variables() {
     let ended = tasuki(&["info"]).expect(0);
     for word in ["membarrier", "pidfd", "process_vm", "processors", "memory"] {
         assert!(ended.out.contains(word), "{}", ended.out);

@@ -141,7 +141,7 @@ fn a_reader_that_goes_away_ends_the_job() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("exec {TASUKI} run -n 2 echo text > /dev/full")]);
     let ended = Running::start(command).wait().expect(1);

@@ -91,8 +91,8 @@ fn chain() -> Value {
     };
     let begin = nothing(when(0, 1), json!([]));
     let first = json!([begin, copy(0, when(2, 1), 0), copy(0, when(2, 1), 32)]);
-    let tells = nothing(when(2, 1), json!([effect(0, 2)]));
-    let second = json!([begin, tells, copy(1, when(1, 1), 0), copy(1, when(1, 2), 32)]);
+    let raises = nothing(when(2, 1), json!([effect(0, 2)]));
+    let second = json!([begin, raises, copy(1, when(1, 1), 0), copy(1, when(1, 2), 32)]);
     let third = json!([begin, nothing(when(2, 0), json!([effect(1, 2)]))]);
     json!({
         "format": "tasuki plan", "version": 1, "name": "chain", "ranks": 3,
@@ -173,6 +173,33 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         .expect(0)
         .out;
     assert!(out.contains("data 24 B") && out.contains("data[8..24]"), "{out}");
+}
+
+/// A job's ranks may run another form inline in their calls. `plan show` names it and what helpers run; the others take
+/// the form for a network, and say so.
+#[test]
+fn without_an_algorithm_what_is_exported_is_what_is_simulated() {
+    let args = ["bcast", "--ranks", "5", "--bytes", "100"];
+    let exported = plan(&[&["export"], &args[..], &["--format", "json"]].concat()).expect(0);
+    let file: Value = serde_json::from_str(&exported.out).expect("JSON");
+    let name = file["name"].as_str().expect("a name");
+    assert!(
+        exported.err.contains(&format!("note: {name} is what plans take on a network")),
+        "{}",
+        exported.err
+    );
+    assert!(exported.err.contains("--algorithm takes others"), "{}", exported.err);
+    let mut command = Command::new(TASUKI);
+    command.arg("sim").args(args);
+    let simulated = Running::start(command).wait().expect(0).out;
+    assert!(simulated.contains(&format!("{name}: what plans take on a network")), "{simulated}");
+    if std::thread::available_parallelism().map_or(1, usize::from) <= 5 {
+        for said in [&exported.err, &simulated] {
+            assert!(said.contains("a job here would run copy-in-copy-out"), "{said}");
+        }
+    }
+    let named = plan(&[&["export"], &args[..], &["--algorithm", "binary", "--format", "json"]].concat());
+    assert_eq!(named.expect(0).err, "");
 }
 
 #[test]
@@ -260,7 +287,7 @@ const FAULTS: [Fault; 6] = [
 ];
 
 #[test]
-fn each_fault_is_told_with_its_commands() {
+fn each_fault_is_reported_with_its_commands() {
     let folder = tempfile::tempdir().unwrap();
     plan(&["check", text(&written(&folder, &chain()))]).expect(0);
     for (what, change, said) in FAULTS {
@@ -280,13 +307,13 @@ fn each_fault_is_told_with_its_commands() {
 }
 
 #[test]
-fn a_join_that_the_next_start_overtakes_is_told() {
+fn a_join_that_the_next_start_overtakes_is_reported() {
     let start = json!({ "name": "start", "per_start": 1 });
     let contract = json!({ "gives": [], "gets": [], "in_order": false, "meets": false });
-    let telling = |rank: usize| {
+    let arriving = |rank: usize| {
         json!({
             "rank": rank, "buffers": [], "contract": contract,
-            "signals": [start, { "name": "told", "per_start": 0 }],
+            "signals": [start, { "name": "arrived", "per_start": 0 }],
             "steps": [{ "queue": 0, "when": { "signal": 0, "count": 1 }, "do": "nothing",
                         "then": [{ "rank": 0, "signal": 1, "amount": 1 }] }],
             "finish": [{ "signal": 0, "count": 1 }],
@@ -294,18 +321,18 @@ fn a_join_that_the_next_start_overtakes_is_told() {
     };
     let joining = json!({
         "rank": 0, "buffers": [], "contract": contract,
-        "signals": [start, { "name": "told", "per_start": 2 }],
+        "signals": [start, { "name": "arrived", "per_start": 2 }],
         "steps": [{ "queue": 0, "when": { "signal": 1, "count": 2 }, "do": "nothing", "then": [] }],
         "finish": [{ "signal": 1, "count": 2 }],
     });
     let file = json!({
         "format": "tasuki plan", "version": 1, "name": "join", "ranks": 3,
-        "parts": [joining, telling(1), telling(2)],
+        "parts": [joining, arriving(1), arriving(2)],
     });
     let folder = tempfile::tempdir().unwrap();
     let out = plan(&["check", text(&written(&folder, &file))]).expect(1).out;
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("may happen before") && flat.contains("has added to signal \"told\""), "{out}");
+    assert!(flat.contains("may happen before") && flat.contains("has added to signal \"arrived\""), "{out}");
 }
 
 /// Rank 0 copies into one of several places of rank 1, which takes it from there. Before a start
@@ -365,7 +392,7 @@ fn starts_that_share_a_copy_of_a_buffer_are_compared() {
 }
 
 #[test]
-fn files_that_are_none_are_told_with_the_place() {
+fn files_that_are_none_are_reported_with_the_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     let whole = serde_json::to_string_pretty(&chain()).unwrap();
@@ -473,7 +500,8 @@ fn rank_signal(file: &mut Value, rank: usize, signal: usize, per_start: u64) {
 fn plans_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.svg");
-    plan(&["draw", "bcast", "--ranks", "8", "--bytes", "8192", "-o", text(&path)]).expect(0);
+    let args = ["draw", "bcast", "--ranks", "8", "--bytes", "8192", "--algorithm", "binary"];
+    plan(&[&args[..], &["-o", text(&path)]].concat()).expect(0);
     let svg = fs::read_to_string(&path).unwrap();
     for word in ["<svg", "bcast by binary among 8 ranks", "rank 7", "8 KiB", "copies bytes", "rounds"] {
         assert!(svg.contains(word), "{word}");
@@ -511,7 +539,7 @@ fn what_is_too_large_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn wrong_words_are_told_with_the_nearest() {
+fn wrong_words_are_reported_with_the_nearest() {
     assert!(misuse(&["shwo", "bcast"]).contains("'show'"));
     assert!(misuse(&["show", "bcats", "--ranks", "4"]).contains("did you mean 'bcast'?"));
     assert!(misuse(&["show", "everything", "--ranks", "4"]).contains("alltoall"));

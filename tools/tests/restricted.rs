@@ -34,7 +34,7 @@ fn a_home_that_is_no_folder_is_no_home() {
 }
 
 #[test]
-fn a_home_that_cannot_be_read_is_told_once() {
+fn a_home_that_cannot_be_read_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     // Even root cannot follow this symbolic link.
     let circle = folder.path().join("circle");
@@ -47,7 +47,7 @@ fn a_home_that_cannot_be_read_is_told_once() {
 }
 
 #[test]
-fn measured_values_that_make_no_sense_are_told_once() {
+fn measured_values_that_make_no_sense_are_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join(".config/tasuki")).unwrap();
     std::fs::write(folder.path().join(".config/tasuki/tune.json"), "{").unwrap();
@@ -165,7 +165,7 @@ fn where_processors_cannot_be_chosen_ranks_run_anywhere() {
 }
 
 #[test]
-fn without_a_keeper_the_job_runs_and_the_user_is_told_once() {
+fn without_a_keeper_the_job_runs_and_the_user_is_warned_once() {
     let mut command = tasuki_run(&["-n", "2"]);
     refuse(&mut command, &SETSID);
     let ended = goes_well(command);

@@ -98,9 +98,9 @@ fn names_in(trace: &Value) -> BTreeSet<&str> {
 }
 
 /// The names of the ranks in each kind of metadata.
-fn told(trace: &Value, what: &str) -> BTreeMap<(u64, u64), String> {
-    let told = of(trace, "M").into_iter().filter(|event| event["name"] == what);
-    told.map(|event| (lane(event), event["args"]["name"].as_str().expect("a text").to_string())).collect()
+fn metadata(trace: &Value, what: &str) -> BTreeMap<(u64, u64), String> {
+    let metadata = of(trace, "M").into_iter().filter(|event| event["name"] == what);
+    metadata.map(|event| (lane(event), event["args"]["name"].as_str().expect("a text").to_string())).collect()
 }
 
 fn kinds_in(trace: &Value) -> BTreeMap<&str, usize> {
@@ -123,8 +123,8 @@ fn jobs_of_all_kinds_are_traced() {
         let arrows = arrows_are_sound(&trace);
         assert_eq!(ranks_in(&trace), [0, 1, 2].into(), "{options:?}");
         let names = [0, 1, 2].map(|rank| ((rank, 1), format!("rank {rank}")));
-        assert_eq!(told(&trace, "process_name"), names.into(), "{options:?}");
-        assert_eq!(told(&trace, "thread_name")[&(2, 1)], "program");
+        assert_eq!(metadata(&trace, "process_name"), names.into(), "{options:?}");
+        assert_eq!(metadata(&trace, "thread_name")[&(2, 1)], "program");
         let kinds = kinds_in(&trace);
         assert!(kinds["wait"] > 0 && kinds["post"] > 0, "{kinds:?}");
         // Each posted command ran once, and something was released.
@@ -202,7 +202,7 @@ fn a_simulated_trace_is_the_same_each_time() {
 }
 
 #[test]
-fn a_full_buffer_is_told() {
+fn a_full_buffer_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let options = ["-n", "2", "--env", "TASUKI_TRACE_EVENTS=20"];
     let (ended, trace) = trace(folder.path(), &options, &[conformance_program(), CASE]);
@@ -224,7 +224,7 @@ fn a_full_buffer_is_told() {
 }
 
 #[test]
-fn ranks_that_fail_are_in_it_and_killed_ones_are_told() {
+fn ranks_that_fail_are_in_it_and_killed_ones_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let failing = [conformance_program(), "who_leaves_a_barrier_is_named_of_2"];
     let (ended, trace) = trace(folder.path(), &["-n", "2"], &failing);
@@ -240,7 +240,7 @@ fn ranks_that_fail_are_in_it_and_killed_ones_are_told() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_before_anything_starts() {
+fn a_place_that_cannot_be_written_is_reported_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none").join("run.json");
     let ended = run(&["-n", "2", "--trace", file.to_str().unwrap(), "echo", "started"]).expect(2);

@@ -67,7 +67,7 @@ fn distances(ranks: u64) -> u64 {
 
 /// Pages of the memory file: fixed ones, signals, allocated memory and its map.
 fn file(signals: u64, allocated: u64, stretches: u64) -> u64 {
-    PAGE * (12 + (128 * signals).div_ceil(PAGE).max(1) + allocated.div_ceil(PAGE) + stretches)
+    PAGE * (13 + (128 * signals).div_ceil(PAGE).max(1) + allocated.div_ceil(PAGE) + stretches)
 }
 
 /// Private tables about peers that were reached.

@@ -76,7 +76,7 @@ pub fn play(args: &ProcessRoleArgs) -> ExitCode {
     match serde_json::from_str(&args.role) {
         Ok(ProcessRole::Measure(plan)) => {
             let handlers = if plan.has_handlers() { handlers() } else { Handlers::new() };
-            tasuki::main_with(&handlers, |job| rank_server::serve(job, &plan, &rank_server::hear, &say))
+            tasuki::main_with(&handlers, |job| rank_server::serve(job, &plan, &rank_server::read_order, &say))
         }
         Ok(ProcessRole::Startup) => tasuki::main(startup_ranks),
         Ok(ProcessRole::Waiting) => tasuki::main(waiting_ranks),

@@ -54,8 +54,8 @@ impl Program {
         std::thread::spawn(move || {
             output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        let hears = said.clone();
-        std::thread::spawn(move || errors.lines().map_while(Result::ok).for_each(|line| note(&hears, &line)));
+        let seen = said.clone();
+        std::thread::spawn(move || errors.lines().map_while(Result::ok).for_each(|line| note(&seen, &line)));
         let answer_max = ANSWER_MAX;
         let mut program = Program { what, line, launcher, process, input, lines, said, answer_max };
         let ready = program.answer(START_MAX)?;
@@ -68,7 +68,7 @@ impl Program {
         self.answer(self.answer_max)
     }
 
-    /// Where it has ended, how it did says more than that it hears nothing.
+    /// Where it has ended, how it did says more than that it seen nothing.
     fn send(&mut self, line: &str) {
         let _ = self.input.as_mut().map(|input| input.write_all(format!("{line}\n").as_bytes()));
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_told_with_its_last_words() {
+    fn a_program_that_fails_is_reported_with_its_last_words() {
         let Err(error) = fake("echo no such network >&2; exit 3") else { panic!("it came up") };
         let error = error.to_string();
         assert!(

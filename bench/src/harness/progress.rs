@@ -83,7 +83,7 @@ mod tests {
     use super::Progress;
 
     #[test]
-    fn the_time_left_is_told() {
+    fn the_time_left_is_shown() {
         let mut progress = Progress::new(200.0);
         progress.begin("rate".into(), 100.0);
         assert_eq!(progress.line(199.0), "100 %, about 1 s left: rate");

@@ -76,7 +76,7 @@ pub(crate) enum Reply {
 }
 
 /// Reads a line.
-pub(crate) fn hear() -> tasuki::Result<String> {
+pub(crate) fn read_order() -> tasuki::Result<String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| Error::from_io("standard input", &error))?;
     Ok(line)
@@ -94,12 +94,12 @@ const GROUP: u64 = 1 << 32;
 const GO: u64 = 1 << 33;
 
 /// The next order, on all ranks; one to measure the hand-over is for the first two only.
-fn next_order(job: &Job, hear: &dyn Fn() -> tasuki::Result<String>) -> tasuki::Result<u64> {
+fn next_order(job: &Job, read_order: &dyn Fn() -> tasuki::Result<String>) -> tasuki::Result<u64> {
     let (world, mut order) = (job.world(), [END]);
     if job.rank() != Rank(0) {
         return world.recv(&mut order, Rank(0), ORDERS).map(|_| order[0]);
     }
-    let line = hear()?;
+    let line = read_order()?;
     std::thread::sleep(SETTLE);
     let mut words = line.split_whitespace();
     let word = words.next().unwrap_or("end");
@@ -120,7 +120,7 @@ fn next_order(job: &Job, hear: &dyn Fn() -> tasuki::Result<String>) -> tasuki::R
 pub(crate) fn serve<'j>(
     job: &'j Job,
     plan: &'j Plan,
-    hear: &dyn Fn() -> tasuki::Result<String>,
+    read_order: &dyn Fn() -> tasuki::Result<String>,
     say: &dyn Fn(&str),
 ) -> tasuki::Result<()> {
     let shared = plan.limits_file.as_ref().map(|file| Shared::open(file)).transpose();
@@ -137,7 +137,7 @@ pub(crate) fn serve<'j>(
     let (mut group, mut figures): (usize, Vec<Repeat<'j>>) = (0, Vec::new());
     answer(Reply::Ready { ready, way });
     loop {
-        match next_order(job, hear)? {
+        match next_order(job, read_order)? {
             END => return job.barrier(),
             HAND_OVER => answer(Reply::HandOver { hand_over: clock.as_mut().map_or(0.0, HandOver::measure) }),
             order if order & GROUP != 0 => {
@@ -257,7 +257,7 @@ mod tests {
         let groups_left = Mutex::new((0..groups.len()).rev().collect::<Vec<_>>());
         let plan = Plan { groups, effort, limits_file, limits_first: true, way: None };
         let (keys, orders) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-        let hear = || {
+        let read_order = || {
             let next =
                 || groups_left.lock().unwrap().pop().map_or("end".into(), |group| format!("group {group}"));
             Ok(orders.lock().unwrap().pop().unwrap_or_else(next))
@@ -275,7 +275,7 @@ mod tests {
         };
         let handlers =
             if plan.has_handlers() { crate::cases::commands::handlers() } else { tasuki::Handlers::new() };
-        tasuki::local_with(ranks, &handlers, |job| serve(job, &plan, &hear, &say)).unwrap();
+        tasuki::local_with(ranks, &handlers, |job| serve(job, &plan, &read_order, &say)).unwrap();
         keys.into_inner().unwrap()
     }
 

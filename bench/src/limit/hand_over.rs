@@ -102,9 +102,9 @@ impl HandOver {
             word.store(said, Ordering::Relaxed);
         }
         self.exchange(VARIANTS[1], 1);
-        let heard = word.load(Ordering::Relaxed);
-        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has heard this
-        heard
+        let seen = word.load(Ordering::Relaxed);
+        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has seen this
+        seen
     }
 }
 

@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn a_figure_is_held_against_limit_and_best() {
-        let told = verdicts(of_message(), &Library::PEERS, vec![]);
-        assert_eq!(told, [("limit", Verdict::Met), ("openmpi", Verdict::Met), ("ucx", Verdict::Missed)]);
-        let told = verdicts(of_message(), &[Library::Openmpi], vec![]);
-        assert_eq!(told[1..], [("openmpi", Verdict::None)]);
+        let found = verdicts(of_message(), &Library::PEERS, vec![]);
+        assert_eq!(found, [("limit", Verdict::Met), ("openmpi", Verdict::Met), ("ucx", Verdict::Missed)]);
+        let found = verdicts(of_message(), &[Library::Openmpi], vec![]);
+        assert_eq!(found[1..], [("openmpi", Verdict::None)]);
         let off = Off { library: Library::Mpich, case: None, why: "absent".into() };
-        let told = verdicts(of_message(), &Library::PEERS, vec![off]);
-        assert_eq!((told[1].1, told[2].1), (Verdict::Off, Verdict::Missed));
+        let found = verdicts(of_message(), &Library::PEERS, vec![off]);
+        assert_eq!((found[1].1, found[2].1), (Verdict::Off, Verdict::Missed));
         let mut rows = of_message();
         rows[0].steady = false;
         assert!(
@@ -176,8 +176,8 @@ mod tests {
             ("nonblocking", "ibcast", "ibcast_call", 151.0, Verdict::Missed),
         ] {
             let ours = |variant, median| row(Library::Tasuki, case, variant, median);
-            let told = verdicts(vec![ours(variant, median), ours(other, 100.0)], &[], vec![]);
-            assert_eq!(told[0].1, verdict, "{variant}");
+            let found = verdicts(vec![ours(variant, median), ours(other, 100.0)], &[], vec![]);
+            assert_eq!(found[0].1, verdict, "{variant}");
         }
     }
 

@@ -124,8 +124,8 @@ impl Tuning {
         }
     }
 
-    /// What the ranks are told: variables with their values.
-    pub fn told(&self) -> Vec<(&'static str, String)> {
+    /// What the ranks are text: variables with their values.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
         let Tuning::Measured { values, .. } = self else { return Vec::new() };
         let direct = (names::DIRECT_BYTES_MIN, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
         let costs = values.costs.map(|costs| (names::COST_PARAMETERS, costs.to_string()));
@@ -255,9 +255,9 @@ mod tests {
         for (bytes, costs) in [(None, None), (Some(65536), Some(measured)), (Some(0), None)] {
             let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();
-            let told = tuning.told();
-            assert_eq!(told[0], (names::DIRECT_BYTES_MIN, bytes.unwrap_or(u64::MAX).to_string()));
-            assert_eq!(told.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
+            let variables = tuning.variables();
+            assert_eq!(variables[0], (names::DIRECT_BYTES_MIN, bytes.unwrap_or(u64::MAX).to_string()));
+            assert_eq!(variables.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
             assert_eq!(tuning.costs(), costs);
             let text = fs::read_to_string(file).unwrap();
             assert!(text.contains("another") && parse(Path::new(""), &text).unwrap().machines.len() == 2);
@@ -269,15 +269,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mine.json");
         let named: Environment = [(names::TUNE_FILE, file.to_str().unwrap())].into_iter().collect();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("mine.json") && told.contains("bench --tune"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("mine.json") && text.contains("bench --tune"), "{text}");
         fs::write(&file, "{").unwrap();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("mine.json") && told.contains("remove it"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("mine.json") && text.contains("remove it"), "{text}");
         let strange = r#"{"machines":[{"processor":"one","kernel":"1","costs":{"turns":5}}]}"#;
         fs::write(&file, strange).unwrap();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("no cost 'turns'") && told.contains("write it anew"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("no cost 'turns'") && text.contains("write it anew"), "{text}");
         fs::write(&file, "{").unwrap();
         assert!(
             write(&named, Values { direct_from_bytes: None, costs: None }).is_err(),

@@ -1,12 +1,13 @@
 //! Alltoall: each member sends a block to each other member. In step k it sends to the member k places after it and
 //! receives from the member k places before it, so that no member receives from two at once.
 
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::executor::CallBuffers;
-use tasuki_message::SHORT_MAX;
+
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
@@ -18,12 +19,13 @@ impl Communicator {
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         self.check_room(all.len(), count, &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
-        if self.try_cached(&kind, CallBuffers::between(values, all), &call)? {
-            return Ok(());
-        }
-        self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
+            if self.try_cached(&kind, CallBuffers::between(values, all), &call)? {
+                return Ok(());
+            }
+            self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Exchanges blocks by messages. In step k this member sends to the member k places after it and receives from
@@ -33,7 +35,7 @@ impl Communicator {
         let bytes = values.len() / size;
         let block = |member: Rank| member.index() * bytes..(member.index() + 1) * bytes;
         all[block(me)].copy_from_slice(&values[block(me)]);
-        if bytes > SHORT_MAX {
+        if bytes > ONE_LINE_MAX {
             return self.exchange_with_each(|to| &values[block(to)], all);
         }
         let pairs = (1..size).map(|steps| (self.after(me, steps), self.after(me, size - steps)));

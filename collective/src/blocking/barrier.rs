@@ -15,20 +15,21 @@ impl Communicator {
     pub fn barrier(&self) -> Result<()> {
         let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
         let call = || self.call(&kind);
-        let _guard = self.begin(Some(&kind), &call)?;
-        self.worker().settle(&call)?; // unfinished puts could arrive after the notification
-        if self.try_cached(&kind, CallBuffers::nothing(), &call)? {
-            return Ok(());
-        }
-        if let Some(turn) = self.fabric_collectives(&kind, &call)? {
-            return turn.barrier();
-        }
-        let mut step = 1;
-        while step < self.size() {
-            self.notify_and_wait(step).map_err(|error| self.step_failed(error, &call))?;
-            step *= RADIX;
-        }
-        Ok(())
+        self.begin(Some(&kind), &call)?.run(|| {
+            self.worker().settle(&call)?; // unfinished puts could arrive after the notification
+            if self.try_cached(&kind, CallBuffers::nothing(), &call)? {
+                return Ok(());
+            }
+            if let Some(turn) = self.fabric_collectives(&call)? {
+                return turn.barrier();
+            }
+            let mut step = 1;
+            while step < self.size() {
+                self.notify_and_wait(step).map_err(|error| self.step_failed(error, &call))?;
+                step *= RADIX;
+            }
+            Ok(())
+        })
     }
 
     /// Runs one round, with the members at 1 to 7 times `step` places.

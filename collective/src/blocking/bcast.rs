@@ -15,18 +15,19 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
-        if self.try_cached(&kind, lent, &call)? {
-            return Ok(());
-        }
-        if let Some(turn) = self.fabric_collectives(&kind, &call)?
-            && turn.takes(bytes)
-        {
-            return turn.bcast(bytemuck::cast_slice_mut(values), root);
-        }
-        self.bcast_steps(bytemuck::cast_slice_mut(values), root)
-            .map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
+            if self.try_cached(&kind, lent, &call)? {
+                return Ok(());
+            }
+            if let Some(turn) = self.fabric_collectives(&call)?
+                && turn.takes(bytes)
+            {
+                return turn.bcast(bytemuck::cast_slice_mut(values), root);
+            }
+            self.bcast_steps(bytemuck::cast_slice_mut(values), root)
+                .map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     pub(crate) fn bcast_steps(&self, bytes: &mut [u8], root: Rank) -> Result<()> {

@@ -1,91 +1,111 @@
 //! Carries the steps of a collective call as messages of a context that only the communicator's collectives use, so
 //! that they never match a message of the program.
 //!
-//! A message of one cache line goes to a preposted receive. A longer message is announced there first, with its
-//! length. So two members that disagree about the length of a step both get an error instead of waiting for ever.
+//! Each message begins with a header: the signature of the call, and a hash of all calls before it. So a member that is
+//! in another call, or has made other calls before, is noticed by whoever receives its message. A short message goes to
+//! a preposted receive. Before a longer one goes its header with its length, so that two members that disagree about
+//! the length of a step find out instead of waiting for each other.
 
+use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer};
-use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, Received, SHORT_MAX};
+use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};
 
-/// The slot for messages longer than a cache line. The slots before it have preposted receives.
+/// The slot for messages that do not fit in a line. The slots before it have preposted receives.
 const LONG: u32 = PREPOSTED_SLOTS as u32;
-/// The first word of an announcement; the length of the announced message follows.
-const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
 /// Number of slots of the context.
 pub(crate) const SLOTS: u32 = LONG + 1;
+/// Bytes of a header.
+pub(crate) const HEADER: usize = size_of::<u64>();
+/// Most bytes of a step that fit in one line with their header.
+pub(crate) const ONE_LINE_MAX: usize = SHORT_MAX - HEADER;
+/// Set in a header that announces a longer message; its length follows.
+const ANNOUNCES: u64 = 1 << 63;
 
 /// Sends and receives the steps of one member's collective calls.
 #[derive(Debug)]
 pub(crate) struct CollectiveChannel {
     context: Arc<Context>,
+    /// The header of the messages of the present call.
+    header: AtomicU64,
+    /// A hash of all calls so far.
+    history: AtomicU64,
 }
 
 impl CollectiveChannel {
     pub(crate) fn new(context: Arc<Context>) -> CollectiveChannel {
-        CollectiveChannel { context }
+        CollectiveChannel { context, header: AtomicU64::new(0), history: AtomicU64::new(0) }
+    }
+
+    /// Begins a call: its messages carry this signature.
+    #[inline]
+    pub(crate) fn begin_call(&self, call: CallSignature) {
+        let before = self.history.load(Ordering::Relaxed);
+        let history = (before.rotate_left(7) ^ call.bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.history.store(history, Ordering::Relaxed);
+        let header = history >> (SIGNATURE_BITS + 1) << SIGNATURE_BITS | call.bits();
+        self.header.store(header, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn header(&self) -> u64 {
+        self.header.load(Ordering::Relaxed)
     }
 
     /// Sends `bytes` to a member that receives exactly that length.
     #[inline]
     pub(crate) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
-        if bytes.len() <= SHORT_MAX {
-            if announced(bytes).is_some() {
-                self.announce(bytes.len(), to)?; // the program's data happen to look like an announcement
-            }
-            self.context.send_preposted(bytes, to)
-        } else {
-            // A member that disagrees about the step may be sending to this one: neither must wait for the other's
-            // receive.
-            self.context.prepost(to)?;
-            self.announce(bytes.len(), to)?;
-            self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
-                Cause::Truncated { len, room } => self.disagree(len, room, to),
-                _ => error,
-            })
+        if bytes.len() > ONE_LINE_MAX {
+            return self.send_long(bytes, to);
         }
+        let header = self.header().to_le();
+        if let Ok(word) = <[u8; 8]>::try_from(bytes) {
+            // From registers to the cache line.
+            return self.context.send_preposted(bytemuck::bytes_of(&[header, u64::from_ne_bytes(word)]), to);
+        }
+        let mut line = [0; SHORT_MAX];
+        line[..HEADER].copy_from_slice(&header.to_ne_bytes());
+        line[HEADER..][..bytes.len()].copy_from_slice(bytes);
+        self.context.send_preposted(&line[..HEADER + bytes.len()], to)
     }
 
-    /// Announces a message of `len` bytes: on the slot of long messages, if it is one.
-    fn announce(&self, len: usize, to: Rank) -> Result<()> {
-        self.context.send_preposted(bytemuck::bytes_of(&[ANNOUNCED.to_le(), (len as u64).to_le()]), to)
+    fn send_long(&self, bytes: &[u8], to: Rank) -> Result<()> {
+        // A member that disagrees about the step may be sending to this one: neither must wait for the other's
+        // receive.
+        self.context.prepost(to)?;
+        let announcement = [(self.header() | ANNOUNCES).to_le(), (bytes.len() as u64).to_le()];
+        self.context.send_preposted(bytemuck::bytes_of(&announcement), to)?;
+        self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
+            Cause::Truncated { len, room } => self.disagree(len, room, to),
+            _ => error,
+        })
     }
 
-    /// Receives either a short message of exactly `wanted` bytes, and returns false, or the announcement of such a
-    /// message, and returns true. If a long message of another length is announced, its sender has begun to send it;
-    /// `end` receives it, so that the sender gets an error too.
+    /// Receives the line of a message of `wanted` bytes. Returns true if it only announces the message.
     #[inline]
-    fn recv_short(
-        &self,
-        line: &mut [u8; SHORT_MAX],
-        wanted: usize,
-        from: Rank,
-        end: impl FnOnce() -> Result<Received>,
-    ) -> Result<bool> {
+    fn recv_line(&self, line: &mut [u8; SHORT_MAX], wanted: usize, from: Rank) -> Result<bool> {
         let got = self.context.recv_preposted(line, from)?;
-        let announced = announced(&line[..got]);
-        let len = announced.unwrap_or(got);
-        if len == wanted {
-            return Ok(announced.is_some());
+        let word = |at: usize| u64::from_le_bytes(line[at..][..8].try_into().unwrap_or_default());
+        let header = word(0);
+        let is_announced = header & ANNOUNCES != 0;
+        if header & !ANNOUNCES != self.header() {
+            return Err(self.different_calls(header, from));
         }
-        if len > SHORT_MAX {
-            let _ = end(); // fails if its buffer is too short, and so does the sender's call
-        }
-        Err(self.disagree(len as u64, wanted as u64, from))
+        let len = if is_announced { word(HEADER) } else { (got - HEADER) as u64 };
+        if len == wanted as u64 { Ok(is_announced) } else { Err(self.disagree(len, wanted as u64, from)) }
     }
 
     /// Receives exactly as many bytes as `into` holds.
     #[inline]
     pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
         let mut line = [0; SHORT_MAX];
-        if self.recv_short(&mut line, into.len(), from, || self.context.recv(&mut *into, from, LONG))? {
-            if into.len() > SHORT_MAX {
-                return self.context.recv(into, from, LONG).map(drop);
-            }
-            self.context.recv_preposted(&mut line, from)?;
+        if self.recv_line(&mut line, into.len(), from)? {
+            self.context.recv(into, from, LONG)?;
+        } else {
+            into.copy_from_slice(&line[HEADER..][..into.len()]);
         }
-        into.copy_from_slice(&line[..into.len()]);
         Ok(())
     }
 
@@ -104,20 +124,37 @@ impl CollectiveChannel {
     /// Sends to one member and receives from one, in any order. Both may be the same member.
     pub(crate) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
         self.expect(from)?;
-        if into.len() <= SHORT_MAX {
+        if into.len() <= ONE_LINE_MAX {
             self.send(bytes, to)?;
             return self.recv(into, from);
         }
+        if into.len() <= SHORT_MAX {
+            let unused = || MessageBuffer::Unregistered(RevocableBuffer::zeroed(0));
+            let mut pending_recv = self.context.begin_recv(into.len(), unused, from, LONG)?;
+            self.send(bytes, to)?;
+            self.recv_line(&mut [0; SHORT_MAX], into.len(), from)?;
+            return pending_recv.take(into).map(drop);
+        }
         let (len, pause) = (into.len(), || self.context.worker().pause());
-        RevocableBuffer::lend(BufferView::of_mut(into), &pause, |buffer| {
+        let view = BufferView::of_mut(into);
+        RevocableBuffer::lend(view, &pause, |buffer| {
             let begun =
                 self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
             let mut pending_recv = begun?;
             // If one of these fails, the receive is withdrawn.
             self.send(bytes, to)?;
-            self.recv_short(&mut [0; SHORT_MAX], len, from, || pending_recv.take(&mut []))?;
+            self.recv_line(&mut [0; SHORT_MAX], len, from)?;
             pending_recv.take(&mut []).map(drop)
         })
+    }
+
+    /// Returns the error that `member` is in another call, from the header of its message.
+    #[cold]
+    fn different_calls(&self, header: u64, member: Rank) -> Error {
+        let [theirs, ours] = [header, self.header()].map(CallSignature::in_word);
+        self.context
+            .worker()
+            .fault(mismatch(member.index(), theirs, ours), || format!("a part with member {member}"))
     }
 
     /// Returns the error for a step whose length differs between this member and `member`.
@@ -126,13 +163,4 @@ impl CollectiveChannel {
         let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
         self.context.worker().fault(cause, || format!("a part with member {member}"))
     }
-}
-
-/// Returns the length of the announced message, if `bytes` are an announcement.
-#[inline]
-fn announced(bytes: &[u8]) -> Option<usize> {
-    let words: &[u8; 16] = bytes.try_into().ok()?;
-    let (mark, len) = words.split_at(8);
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-    (word(mark) == ANNOUNCED).then(|| word(len) as usize)
 }

@@ -3,13 +3,14 @@
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems" (1997).
 
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::blocking::knomial_tree::KnomialTree;
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::{Communicator, RADIX};
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::executor::CallBuffers;
-use tasuki_message::SHORT_MAX;
+
 use tasuki_schedule::shape::CollectiveKind;
 
 /// From this many bytes of a member's values on, copying them once more takes longer than a message to each member.
@@ -23,14 +24,15 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        self.place_own(values, all);
-        if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
-            return Ok(());
-        }
-        let gathered = self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))?;
-        gathered.iter().for_each(|gathered| all.copy_from_slice(gathered));
-        Ok(())
+        self.begin(Some(&kind), &call)?.run(|| {
+            self.place_own(values, all);
+            if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+                return Ok(());
+            }
+            let gathered = self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))?;
+            gathered.iter().for_each(|gathered| all.copy_from_slice(gathered));
+            Ok(())
+        })
     }
 
     /// Sends this member's `values` to another member, the root.
@@ -38,11 +40,12 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
-            return Ok(());
-        }
-        self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+                return Ok(());
+            }
+            self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
+        })
     }
 
     /// Returns an error unless `room` is `count` values for each member.
@@ -84,12 +87,13 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
         let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        self.place_own(values, all);
-        if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
-            return Ok(());
-        }
-        self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            self.place_own(values, all);
+            if self.try_cached(&kind, CallBuffers::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+                return Ok(());
+            }
+            self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Like [`allgather`](Self::allgather) by messages, inside a call that has already begun.
@@ -101,7 +105,7 @@ impl Communicator {
 
     fn allgather_by_messages<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let (size, count) = (self.size(), values.len());
-        let is_one_round = size <= RADIX && size_of_val(values) > SHORT_MAX;
+        let is_one_round = size <= RADIX && size_of_val(values) > ONE_LINE_MAX;
         if is_one_round || size_of_val(values) >= STRAIGHT_MIN {
             let values = bytemuck::cast_slice(values);
             return self.exchange_with_each(|_| values, bytemuck::cast_slice_mut(all));
@@ -125,7 +129,7 @@ impl Communicator {
         let bytes = count * size_of::<T>();
         let part = |at: usize| step.min(size - at) * bytes;
         let mut into: &mut [u8] = bytemuck::cast_slice_mut(into);
-        if part(step) > SHORT_MAX {
+        if part(step) > ONE_LINE_MAX {
             for at in self.partners(step) {
                 let (here, rest) = into.split_at_mut(part(at));
                 self.channel.exchange(

@@ -7,6 +7,7 @@
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::blocking::knomial_tree::KnomialTree;
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::{Communicator, RADIX};
@@ -15,7 +16,7 @@ use smallvec::SmallVec;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::executor::{CallBuffers, CombineWith};
 use tasuki_core::queue::reduction::Reduction;
-use tasuki_message::SHORT_MAX;
+
 use tasuki_schedule::shape::CollectiveKind;
 
 /// An operation that combines values.
@@ -48,57 +49,69 @@ impl Communicator {
     /// Combines all members' values on this member, the root. `values` become the result.
     pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
         let root = self.rank();
-        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known());
         let call = || self.call(&kind);
-        let _guard = self.begin(Some(&kind), &call)?;
-        let byte_combiner = byte_combiner(combine);
-        let lent =
-            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.try_cached(&kind, lent, &call)? {
-            return Ok(());
-        }
-        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
+                return Ok(());
+            }
+            self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Combines all members' values on another member, the root.
     pub fn reduce_to<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>, root: Rank) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
-        let _guard = self.begin(Some(&kind), &call)?;
-        if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
-            return Ok(());
-        }
-        let done = match self.size() <= RADIX {
-            true => self.channel.send(bytemuck::cast_slice(values), root),
-            false => self.reduce_steps(&mut values.to_vec(), combine, root),
-        };
-        done.map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+                return Ok(());
+            }
+            let done = match self.size() <= RADIX {
+                true => self.channel.send(bytemuck::cast_slice(values), root),
+                false => self.reduce_steps(&mut values.to_vec(), combine, root),
+            };
+            done.map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Combines all members' values. `values` become the result on every member.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len());
+        let kind =
+            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
-        let _guard = self.begin(Some(&kind), &call)?;
-        let byte_combiner = byte_combiner(combine);
-        let lent =
-            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.try_cached(&kind, lent, &call)? {
-            return Ok(());
-        }
-        let done = if size_of_val(values) <= SHORT_MAX {
-            if self.size() <= RADIX {
-                self.send_to_all(values, combine)
-            } else {
-                self.double(values, combine)
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
+                return Ok(());
             }
-        } else {
-            let first = Rank(0);
-            self.reduce_steps(values, combine, first)
-                .and_then(|()| self.bcast_steps(bytemuck::cast_slice_mut(values), first))
-        };
-        done.map_err(|error| self.step_failed(error, &call))
+            let done = if size_of_val(values) <= ONE_LINE_MAX {
+                if self.size() <= RADIX {
+                    self.send_to_all(values, combine)
+                } else {
+                    self.double(values, combine)
+                }
+            } else {
+                let first = Rank(0);
+                self.reduce_steps(values, combine, first)
+                    .and_then(|()| self.bcast_steps(bytemuck::cast_slice_mut(values), first))
+            };
+            done.map_err(|error| self.step_failed(error, &call))
+        })
+    }
+
+    /// Runs a reduction of `values`, which become the result, by its cached steps, if there are any.
+    #[inline]
+    pub(crate) fn try_cached_reduction<T: Pod>(
+        &self,
+        kind: &CallKind,
+        values: &mut [T],
+        combine: CombinerRef<'_, T>,
+        call: &dyn Fn() -> String,
+    ) -> Result<bool> {
+        let byte_combiner = byte_combiner(combine);
+        let values = bytemuck::cast_slice_mut(values);
+        self.try_cached(kind, CallBuffers::combined(values, size_of::<T>(), byte_combiner.how()), call)
     }
 
     /// Combines values up a tree to the first member, so that neighbours are combined first, and sends the result
@@ -201,7 +214,7 @@ impl Communicator {
 }
 
 /// Returns the operation on bytes. The bytes must be aligned for values of this type.
-pub(crate) fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
+fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
     let by = |left: &mut [u8], right: &[u8]| {
         combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
     };

@@ -3,47 +3,42 @@
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
-use crate::blocking::reduce::{CombinerRef, byte_combiner, combine_in_order};
+use crate::blocking::reduce::{CombinerRef, combine_in_order};
 use crate::cached::schedule_cache::CallKind;
 use crate::communicator::Communicator;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
     /// Combines the values of the members up to and including this one, in their order. `values` become the result.
     pub fn scan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len());
+        let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
-        let _guard = self.begin(Some(&kind), &call)?;
-        let byte_combiner = byte_combiner(combine);
-        let lent =
-            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.try_cached(&kind, lent, &call)? {
-            return Ok(());
-        }
-        self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
+                return Ok(());
+            }
+            self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Combines the values of the members before this one. `values` become the result; those of the first member
     /// stay.
     pub fn exscan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len());
+        let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len()).combined(combine.known());
         let call = || self.call(&kind);
-        let _guard = self.begin(Some(&kind), &call)?;
-        let byte_combiner = byte_combiner(combine);
-        let lent =
-            CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), byte_combiner.how());
-        if self.try_cached(&kind, lent, &call)? {
-            return Ok(());
-        }
-        // Shift all values by one member, then scan the shifted values from the second member on.
-        let shifted = self.hand_on(values, 1, 0).and_then(|before| {
-            before.iter().for_each(|before| values.copy_from_slice(before));
-            self.double_from(1, values, combine)
-        });
-        shifted.map_err(|error| self.step_failed(error, &call))
+        self.begin(Some(&kind), &call)?.run(|| {
+            if self.try_cached_reduction(&kind, values, combine, &call)? {
+                return Ok(());
+            }
+            // Shift all values by one member, then scan the shifted values from the second member on.
+            let shifted = self.hand_on(values, 1, 0).and_then(|before| {
+                before.iter().for_each(|before| values.copy_from_slice(before));
+                self.double_from(1, values, combine)
+            });
+            shifted.map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Scans over the members from place `first` on.

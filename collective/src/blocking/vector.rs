@@ -4,6 +4,7 @@
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
+use crate::failure::signature::CallSignature;
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -31,12 +32,17 @@ impl Communicator {
         let call = || self.call_of(word);
         self.check_counts(counts, all.len(), &call)?;
         self.check_own(counts[me.index()], values.len(), &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        all[blocks.of(me)].copy_from_slice(values);
-        let lengths = self.with_others(|from| BlockLengths::of::<T>(from, &[], &[counts[from.index()]]));
-        let take = |from: Rank| self.channel.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
-        let taken = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(take));
-        taken.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::GatherV, me.index()), &call)?.run(
+            || {
+                all[blocks.of(me)].copy_from_slice(values);
+                let lengths =
+                    self.with_others(|from| BlockLengths::of::<T>(from, &[], &[counts[from.index()]]));
+                let take =
+                    |from: Rank| self.channel.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
+                let taken = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(take));
+                taken.map_err(|error| self.step_failed(error, &call))
+            },
+        )
     }
 
     /// Sends a block to another member, the root.
@@ -44,11 +50,13 @@ impl Communicator {
         let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        let lengths = BlockLengths::of::<T>(root, &[values.len()], &[]);
-        let given = self.agree_on_lengths(&[lengths]);
-        let given = given.and_then(|()| self.channel.send(bytemuck::cast_slice(values), root));
-        given.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::GatherV, root.index()), &call)?
+            .run(|| {
+                let lengths = BlockLengths::of::<T>(root, &[values.len()], &[]);
+                let given = self.agree_on_lengths(&[lengths]);
+                let given = given.and_then(|()| self.channel.send(bytemuck::cast_slice(values), root));
+                given.map_err(|error| self.step_failed(error, &call))
+            })
     }
 
     /// Sends each member its block of `values`, from this member, the root, whose own block is copied to `block`.
@@ -58,12 +66,15 @@ impl Communicator {
         let call = || self.call_of(word);
         self.check_counts(counts, values.len(), &call)?;
         self.check_own(counts[me.index()], block.len(), &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        block.copy_from_slice(&values[blocks.of(me)]);
-        let lengths = self.with_others(|to| BlockLengths::of::<T>(to, &[counts[to.index()]], &[]));
-        let give = |to: Rank| self.channel.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
-        let given = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(give));
-        given.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::ScatterV, me.index()), &call)?.run(
+            || {
+                block.copy_from_slice(&values[blocks.of(me)]);
+                let lengths = self.with_others(|to| BlockLengths::of::<T>(to, &[counts[to.index()]], &[]));
+                let give = |to: Rank| self.channel.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
+                let given = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(give));
+                given.map_err(|error| self.step_failed(error, &call))
+            },
+        )
     }
 
     /// Receives a block from another member, the root.
@@ -72,10 +83,13 @@ impl Communicator {
         let word = CallWord::of_vector_call(VectorCall::ScatterV, count, root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        let received = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
-        let received = received.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
-        received.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::ScatterV, root.index()), &call)?
+            .run(|| {
+                let received = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
+                let received =
+                    received.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
+                received.map_err(|error| self.step_failed(error, &call))
+            })
     }
 
     /// Gathers all members' blocks into `all` on all members.
@@ -85,13 +99,14 @@ impl Communicator {
         let call = || self.call_of(word);
         self.check_counts(counts, all.len(), &call)?;
         self.check_own(counts[me.index()], values.len(), &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        all[blocks.of(me)].copy_from_slice(values);
-        let lengths =
-            self.with_others(|other| BlockLengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
-        let swapped = self.agree_on_lengths(&lengths);
-        let swapped = swapped.and_then(|()| self.swap(|_| values, |from| blocks.of(from), all));
-        swapped.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::AllgatherV, 0), &call)?.run(|| {
+            all[blocks.of(me)].copy_from_slice(values);
+            let lengths = self
+                .with_others(|other| BlockLengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
+            let swapped = self.agree_on_lengths(&lengths);
+            let swapped = swapped.and_then(|()| self.swap(|_| values, |from| blocks.of(from), all));
+            swapped.map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     /// Sends `gives[k]` values to each member k, from `values`, and receives `gets[k]` values from it into `all`.
@@ -108,14 +123,16 @@ impl Communicator {
         self.check_counts(gives, values.len(), &call)?;
         self.check_counts(gets, all.len(), &call)?;
         self.check_own(gives[me.index()], gets[me.index()], &call)?;
-        let _guard = self.begin_as(word, None, &call)?;
-        all[into.of(me)].copy_from_slice(&values[out.of(me)]);
-        let count = |counts: &[usize], other: Rank| [counts[other.index()]];
-        let lengths =
-            self.with_others(|other| BlockLengths::of::<T>(other, &count(gives, other), &count(gets, other)));
-        let swapped = self.agree_on_lengths(&lengths);
-        let swapped = swapped.and_then(|()| self.swap(|to| &values[out.of(to)], |from| into.of(from), all));
-        swapped.map_err(|error| self.step_failed(error, &call))
+        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::AlltoallV, 0), &call)?.run(|| {
+            all[into.of(me)].copy_from_slice(&values[out.of(me)]);
+            let count = |counts: &[usize], other: Rank| [counts[other.index()]];
+            let lengths = self
+                .with_others(|other| BlockLengths::of::<T>(other, &count(gives, other), &count(gets, other)));
+            let swapped = self.agree_on_lengths(&lengths);
+            let swapped =
+                swapped.and_then(|()| self.swap(|to| &values[out.of(to)], |from| into.of(from), all));
+            swapped.map_err(|error| self.step_failed(error, &call))
+        })
     }
 
     fn with_others(&self, lengths: impl Fn(Rank) -> BlockLengths) -> Vec<BlockLengths> {

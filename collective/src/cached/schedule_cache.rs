@@ -14,13 +14,14 @@
 
 use crate::cached::autotune::VariantTrial;
 use crate::communicator::Communicator;
-use crate::mismatch::call_log::MismatchCheck;
+use crate::failure::call_log::CallLog;
+use crate::failure::signature::{element_code, reduction_code};
 use crate::plan::{PlanKind, PreparedPlan};
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::executor::{COMBINED_MAX, CallBuffers, Execution};
+use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::Schedule;
-use tasuki_schedule::algorithm::ALGORITHMS;
 use tasuki_schedule::selection::{
     BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX, MESSAGE_BYTES_MAX, calling_thread_schedule,
 };
@@ -28,6 +29,8 @@ use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 // The executor has room for the longest value that schedules let members combine on their own.
 const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
+// The root of a kind has eleven bits in its key.
+const _: () = assert!(MEMBERS_MAX <= 1 << 11);
 
 /// Number of first calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;
@@ -48,6 +51,9 @@ pub(crate) struct CallKind {
     /// Bytes of a member's values, or of a block.
     pub(crate) bytes: usize,
     pub(crate) value_bytes: usize,
+    /// The codes of the element type and the reduction, as in the [signature](crate::failure::signature).
+    pub(crate) element: u8,
+    pub(crate) reduction: u8,
 }
 
 /// Steps that the members have compiled together.
@@ -79,22 +85,33 @@ pub(crate) struct ScheduleCache {
     keys: Vec<u64>,
     used: Vec<u64>,
     entries: Vec<Option<CacheEntry>>,
-    /// True if an execution was abandoned, by a panic or an error.
-    is_broken: bool,
 }
 
 impl CallKind {
     /// The kind of a call with `values` values on each member, or in a block.
-    pub(crate) fn of<T>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
-        let value_bytes = size_of::<T>();
-        CallKind { collective, root: root.index(), bytes: values * value_bytes, value_bytes }
+    #[inline]
+    pub(crate) fn of<T: 'static>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
+        let (value_bytes, element) = (size_of::<T>(), element_code::<T>());
+        let bytes = values * value_bytes;
+        CallKind { collective, root: root.index(), bytes, value_bytes, element, reduction: 0 }
     }
 
-    /// Returns this kind as a word, without the root. None: the cache does not serve such calls.
+    /// Returns the kind of a call that combines values by that reduction, or by an operation of the program.
+    #[inline]
+    pub(crate) fn combined(self, known: Option<Reduction>) -> CallKind {
+        CallKind { reduction: reduction_code(known), ..self }
+    }
+
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls that differ in
+    /// their element type or reduction have steps of their own, although these are equal: so members that disagree
+    /// wait for each other, and find out.
     fn word(&self) -> Option<u64> {
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
-        let word = (self.collective as u64) << 60 | (self.value_bytes as u64) << 47 | self.bytes as u64;
-        fits.then_some(word)
+        // The size of a value follows from its type, if that has a code.
+        let value =
+            if self.element == 0 { self.value_bytes } else { COMBINED_MAX + usize::from(self.element) };
+        let how = (self.collective as u64) << 60 | (value as u64) << 47 | u64::from(self.reduction) << 43;
+        fits.then_some(how | self.bytes as u64)
     }
 
     /// Returns the word with the root; without it if the execution has a variant for each root.
@@ -118,43 +135,6 @@ impl CallKind {
             false => self.root..self.root + 1,
         };
         roots.map(|root| of(&CallKind { root, ..*self }.shape(ranks))).collect()
-    }
-
-    /// The word of a call that only prepares something.
-    pub(crate) const OTHER: u64 = 0xf << 44;
-    /// The word of a call that a panic has ended.
-    pub(crate) const PANICKED: u64 = CallKind::OTHER | 1;
-
-    /// Returns this kind in 48 bits, as the call log records it: collective, root, low bits of the bytes of a value,
-    /// bytes.
-    #[inline]
-    pub(crate) fn log_word(&self) -> u64 {
-        let value = (self.value_bytes as u64).min(0x7f);
-        (self.collective as u64) << 44
-            | (self.root as u64 & 0x1f) << 39
-            | value << 32
-            | self.bytes as u64 & 0xffff_ffff
-    }
-
-    /// Returns this kind in 64 bits, with all bits of the root.
-    #[inline]
-    pub(crate) fn notice_word(&self) -> u64 {
-        self.log_word() | (self.root as u64 >> 5) << 48
-    }
-
-    /// Returns the name of a logged call; None if it only prepares something.
-    pub(crate) fn name_of(noted: u64) -> Option<&'static str> {
-        let of = |name: &CollectiveKind| *name as u64 == noted >> 44 & 0xf;
-        let operations = ALGORITHMS.iter().map(|algorithm| algorithm.operation);
-        operations.filter(of).map(CollectiveKind::name).next()
-    }
-
-    pub(crate) fn root_of(noted: u64) -> u64 {
-        noted >> 39 & 0x1f
-    }
-
-    pub(crate) fn bytes_of(noted: u64) -> u64 {
-        noted & 0xffff_ffff
     }
 
     fn shape(&self, ranks: usize) -> Shape {
@@ -270,9 +250,6 @@ impl Communicator {
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
         let mut cache = self.lock_cache();
-        if cache.is_broken {
-            return self.refuse_broken(call);
-        }
         cache.calls += 1;
         if cache.calls.is_multiple_of(COMPARED_EVERY) {
             self.compare_roots(kind, call)?;
@@ -285,28 +262,11 @@ impl Communicator {
         self.run_entry(&mut cache, at, kind, lent, call).map(|()| true)
     }
 
-    /// Returns true if a panic has ended an execution before its end.
-    pub(crate) fn was_left_by_panic(&self) -> bool {
-        self.cache.is_poisoned()
-    }
-
-    /// Ends a call after an execution was abandoned. Returns an error if a panic abandoned it, because other members
-    /// wait for its steps. Returns false if a member has gone: the call then goes by messages, which report that.
-    #[cold]
-    fn refuse_broken(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        if !self.was_left_by_panic() {
-            return Ok(false);
-        }
-        let text = "the operation of an earlier call panicked: this communicator is of no more use, or until quiesce()";
-        Err(self.worker().fault(Cause::Argument(text.into()), call))
-    }
-
     /// Compares roots. Two members that both are the root never wait, so no probe would find that they disagree.
     #[cold]
     fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
-        let mismatch_check = self.mismatch_check.get().and_then(Option::as_ref);
-        let mismatch_check = mismatch_check.filter(|_| self.size() == 2 && kind.collective.is_rooted());
-        let probe_error = mismatch_check.and_then(MismatchCheck::mismatch_of_two);
+        let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
+        let probe_error = log.and_then(CallLog::mismatch_of_two);
         probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
     }
 
@@ -342,11 +302,8 @@ impl Communicator {
             let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
-        cache.is_broken = true; // until the execution is complete
         execution.choose_variant(kind.variant(self.size()));
-        self.worker().execute(execution, lent, call)?;
-        cache.is_broken = false;
-        Ok(())
+        self.worker().execute(execution, lent, call)
     }
 
     /// Returns the entries for pieces of full length and for the last piece.
@@ -390,9 +347,7 @@ impl Communicator {
         if let Some(CacheEntry { now, trial: Some(trial), .. }) = &mut cache.entries[at]
             && trial.count(|| self.worker().now_ns())
         {
-            let continued = self.continue_trial(trial, now, kind, call);
-            cache.is_broken |= continued.is_err(); // members may now use different steps
-            continued?;
+            self.continue_trial(trial, now, kind, call)?;
         }
         Ok(cache.entries[at].is_some().then_some(at))
     }

@@ -112,7 +112,7 @@ async fn reduce_to_first<T: Pod + Send>(
     let mut part = values.to_vec();
     for receive in receives {
         channel.complete_recv(receive, &mut part).await?;
-        combine(values, &part);
+        combine.combine(values, &part);
     }
     match tree.parent() {
         Some(parent) => channel.sent([channel.send(values, parent)?]).await,

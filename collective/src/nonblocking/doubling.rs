@@ -70,7 +70,7 @@ pub(super) async fn reduce_scatter<T: Pod + Send>(
     let mut all = alltoall(channel, values).await?;
     let (sum, others) = all.split_at_mut(count);
     if count > 0 {
-        others.chunks(count).for_each(|block| combine(sum, block));
+        others.chunks(count).for_each(|block| combine.combine(sum, block));
     }
     all.truncate(count);
     Ok(all)
@@ -96,10 +96,10 @@ pub(super) async fn scan<T: Pod + Send>(
         let mut part = vec![T::zeroed(); count];
         channel.complete_recv(receive, &mut part).await?;
         let mut longer = part.clone();
-        combine(&mut longer, &through);
+        combine.combine(&mut longer, &through);
         through = longer;
         if let Some(before) = &before {
-            combine(&mut part, before);
+            combine.combine(&mut part, before);
         }
         before = Some(part);
     }

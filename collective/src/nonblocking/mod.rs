@@ -13,7 +13,10 @@ pub(crate) mod task;
 pub(crate) mod vector;
 
 use super::communicator::Communicator;
-use super::current_call::{described, size};
+use super::current_call::{CallWord, described, size};
+use crate::cached::schedule_cache::CallKind;
+use crate::failure::monitor::FailureMonitor;
+use crate::failure::signature::CallSignature;
 use bytemuck::Pod;
 use channel::CallChannel;
 use std::fmt;
@@ -22,14 +25,41 @@ use std::task::{Poll, Waker};
 pub(crate) use task::ActiveCalls;
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::{Worker, scoped_wait_probe};
+use tasuki_core::queue::reduction::Reduction;
 use tasuki_message::{CallNames, Context};
 use tasuki_schedule::shape::CollectiveKind;
 
 /// Most calls of a communicator that can be under way: the slots of one bank.
 pub(crate) const SLOTS: u32 = 64;
 
+type CombineFn<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
+
 /// Combines the right values into the left ones. Whichever thread of the rank waits calls it.
-pub type BoxedCombiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
+pub struct BoxedCombiner<T> {
+    combine: CombineFn<T>,
+    known: Option<Reduction>,
+}
+
+impl<T> BoxedCombiner<T> {
+    /// `known` is the built-in reduction that does the same, if there is one.
+    pub fn new(
+        combine: impl FnMut(&mut [T], &[T]) + Send + 'static,
+        known: Option<Reduction>,
+    ) -> BoxedCombiner<T> {
+        BoxedCombiner { combine: Box::new(combine), known }
+    }
+
+    fn combine(&mut self, left: &mut [T], right: &[T]) {
+        (self.combine)(left, right);
+    }
+}
+
+impl<T> fmt::Debug for BoxedCombiner<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoxedCombiner({:?})", self.known)
+    }
+}
 
 /// The nonblocking calls of this member on a communicator.
 #[derive(Debug)]
@@ -80,6 +110,7 @@ impl Nonblocking {
 /// A nonblocking collective call. Dropping it does not end the call: its steps go on in waiting calls of the rank.
 pub struct StartedCollective<R> {
     context: Arc<Context>,
+    monitor: Arc<FailureMonitor>,
     task: Arc<Task>,
     result: Arc<Mutex<Option<Result<R>>>>,
     call: Arc<str>,
@@ -95,24 +126,45 @@ impl<R> StartedCollective<R> {
     /// Returns true if the call is complete on this member. Makes progress, and never waits.
     pub fn is_finished(&self) -> bool {
         self.context.worker().progress();
-        self.task.step();
+        self.step();
         self.task.is_over()
+    }
+
+    /// Runs the steps as far as possible, or ends them if the communicator has failed.
+    fn step(&self) {
+        match self.monitor.check() {
+            Ok(()) => self.task.step(),
+            Err(_) => self.task.abandon(),
+        }
     }
 
     /// Waits until the call is complete on this member, and returns its result. It can be called once.
     pub fn wait(&self) -> Result<R> {
-        self.task.wait(&|| self.call.to_string())?;
+        let _monitored = scoped_wait_probe(self.monitor.probe());
+        let waited = self.task.wait(&|| self.call.to_string());
+        if self.monitor.check().is_err() {
+            self.task.abandon();
+        } else {
+            waited?;
+        }
         self.take()
     }
 
     /// Returns `Ready` if the call is complete on this member; otherwise wakes `waker` when it is.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
+        if self.monitor.check().is_err() {
+            self.task.abandon();
+        }
         self.task.poll_over(waker).map(|over| over.and_then(|()| self.take()))
     }
 
     fn take(&self) -> Result<R> {
         let result = lock(&self.result).take();
-        result.unwrap_or_else(|| Err(task::lost(&self.context, &|| self.call.to_string())))
+        let call = || self.call.to_string();
+        result.unwrap_or_else(|| match self.monitor.check() {
+            Ok(()) => Err(task::lost(&self.context, &call)),
+            Err(cause) => Err(self.context.worker().fault(cause, call)),
+        })
     }
 }
 
@@ -122,13 +174,51 @@ impl<R> Drop for StartedCollective<R> {
     }
 }
 
+/// Makes the communicator fail if the call does.
+struct FailingCall {
+    monitor: Arc<FailureMonitor>,
+    worker: Arc<Worker>,
+    call: CallWord,
+}
+
+impl FailingCall {
+    fn new(communicator: &Communicator, call: CallWord) -> FailingCall {
+        let (monitor, worker) = (communicator.monitor().clone(), communicator.messages().worker().clone());
+        FailingCall { monitor, worker, call }
+    }
+
+    fn end<R>(&self, outcome: &Result<R>) {
+        if let Err(error) = outcome {
+            self.monitor.report(&self.worker, self.call, error.cause());
+        }
+    }
+}
+
+impl Drop for FailingCall {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.monitor.report_panic(&self.worker, self.call);
+        }
+    }
+}
+
+/// Returns the words that name a call in errors and in the call log.
+fn words_of(kind: &CallKind) -> (CallWord, CallSignature) {
+    (CallWord::of(kind), CallSignature::of(kind).nonblocking())
+}
+
 fn bytes<T>(values: &[T]) -> u64 {
     size_of_val(values) as u64
 }
 
 impl Communicator {
     /// Begins a call whose steps are a future.
-    fn start<R, F>(&self, call: String, steps: impl FnOnce(CallChannel) -> F) -> Result<StartedCollective<R>>
+    fn start<R, F>(
+        &self,
+        (word, signature): (CallWord, CallSignature),
+        call: String,
+        steps: impl FnOnce(CallChannel) -> F,
+    ) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
@@ -137,6 +227,7 @@ impl Communicator {
         let call: Arc<str> = self.call_on(&call).into();
         let fault = |cause| self.worker().fault(cause, || call.to_string());
         self.worker().check().map_err(fault)?;
+        self.monitor().check().map_err(fault)?;
         let mut calls = lock(&calls.0);
         let slot = calls.number % u64::from(SLOTS);
         let last = calls.last.get(slot as usize).and_then(Option::as_ref);
@@ -145,25 +236,39 @@ impl Communicator {
             return Err(fault(Cause::Full { what, capacity: SLOTS as usize }));
         }
         let (awaited, result) = (Arc::default(), Arc::<Mutex<_>>::default());
-        let channel =
-            CallChannel::new(context, slot as u32, Arc::clone(&awaited), self.rank().index(), self.size());
+        let channel = CallChannel::new(
+            context,
+            slot as u32,
+            (signature, calls.number),
+            Arc::clone(&awaited),
+            self.rank().index(),
+            self.size(),
+        );
         let (steps, into, named) = (steps(channel), result.clone(), call.clone());
+        let failing = FailingCall::new(self, word);
         let steps = async move {
             let done = steps.await.map_err(|error| error.note(format!("in {named}")));
+            failing.end(&done);
             *lock(&into) = Some(done);
         };
         let task = Task::new(context, active_calls, awaited, steps);
         calls.number += 1;
         calls.last.resize(SLOTS as usize, None);
         calls.last[slot as usize] = Some(BegunCall { task: task.clone(), call: call.clone() });
+        self.monitor().note(signature);
         drop(calls);
+        self.monitor().add_task(&task);
         task.step();
-        Ok(StartedCollective { context: context.clone(), task, result, call })
+        let monitor = self.monitor().clone();
+        Ok(StartedCollective { context: context.clone(), monitor, task, result, call })
     }
 
     /// Begins a barrier.
     pub fn start_barrier(&self) -> Result<StartedCollective<()>> {
-        self.start("ibarrier()".into(), |channel| async move { doubling::barrier(&channel).await })
+        let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
+        self.start(words_of(&kind), "ibarrier()".into(), |channel| async move {
+            doubling::barrier(&channel).await
+        })
     }
 
     /// Begins a broadcast.
@@ -172,9 +277,12 @@ impl Communicator {
         values: Vec<T>,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = format!("ibcast({})", described(CollectiveKind::Bcast, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(call, |channel| async move { binomial::bcast(&channel, values, root.index()).await })
+        self.start(words_of(&kind), call, |channel| async move {
+            binomial::bcast(&channel, values, root.index()).await
+        })
     }
 
     /// Begins a reduction to the root.
@@ -184,12 +292,12 @@ impl Communicator {
         combine: BoxedCombiner<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known);
         let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(
-            call,
-            |channel| async move { binomial::reduce(&channel, values, combine, root.index()).await },
-        )
+        self.start(words_of(&kind), call, |channel| async move {
+            binomial::reduce(&channel, values, combine, root.index()).await
+        })
     }
 
     /// Begins a reduction to all members.
@@ -198,8 +306,12 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
+        let kind =
+            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known);
         let call = format!("iallreduce({})", size(bytes(&values)));
-        self.start(call, |channel| async move { binomial::allreduce(&channel, values, combine).await })
+        self.start(words_of(&kind), call, |channel| async move {
+            binomial::allreduce(&channel, values, combine).await
+        })
     }
 
     /// Begins a gather to the root.
@@ -208,9 +320,12 @@ impl Communicator {
         values: Vec<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = format!("igather({})", described(CollectiveKind::Gather, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(call, |channel| async move { binomial::gather(&channel, values, root.index()).await })
+        self.start(words_of(&kind), call, |channel| async move {
+            binomial::gather(&channel, values, root.index()).await
+        })
     }
 
     /// Begins a scatter of the root's values.
@@ -220,6 +335,7 @@ impl Communicator {
         count: usize,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
         let call = format!(
             "iscatter({})",
             described(CollectiveKind::Scatter, root.index(), (count * size_of::<T>()) as u64)
@@ -228,23 +344,28 @@ impl Communicator {
         if self.rank() == root {
             self.check_room(values.len(), count, &|| call.clone())?;
         }
-        self.start(
-            call,
-            |channel| async move { binomial::scatter(&channel, values, count, root.index()).await },
-        )
+        self.start(words_of(&kind), call, |channel| async move {
+            binomial::scatter(&channel, values, count, root.index()).await
+        })
     }
 
     /// Begins a gather to all members.
     pub fn start_allgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
         let call = format!("iallgather({})", size(bytes(&values)));
-        self.start(call, |channel| async move { doubling::allgather(&channel, values).await })
+        self.start(
+            words_of(&kind),
+            call,
+            |channel| async move { doubling::allgather(&channel, values).await },
+        )
     }
 
     /// Begins an exchange of blocks.
     pub fn start_alltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), values.len() / self.size());
         let call = format!("ialltoall({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(call, |channel| async move { doubling::alltoall(&channel, values).await })
+        self.start(words_of(&kind), call, |channel| async move { doubling::alltoall(&channel, values).await })
     }
 
     /// Begins a reduction whose result is scattered: each member gets a block.
@@ -253,9 +374,13 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), values.len() / self.size())
+            .combined(combine.known);
         let call = format!("ireduce_scatter({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(call, |channel| async move { doubling::reduce_scatter(&channel, values, combine).await })
+        self.start(words_of(&kind), call, |channel| async move {
+            doubling::reduce_scatter(&channel, values, combine).await
+        })
     }
 
     /// Begins a scan.
@@ -264,9 +389,10 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len()).combined(combine.known);
         let call = format!("iscan({})", size(bytes(&values)));
         let through = |(through, _)| through;
-        self.start(call, move |channel| async move {
+        self.start(words_of(&kind), call, move |channel| async move {
             doubling::scan(&channel, values, combine).await.map(through)
         })
     }
@@ -277,11 +403,11 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len()).combined(combine.known);
         let call = format!("iexscan({})", size(bytes(&values)));
         let before = |(_, before)| before;
-        self.start(
-            call,
-            move |channel| async move { doubling::scan(&channel, values, combine).await.map(before) },
-        )
+        self.start(words_of(&kind), call, move |channel| async move {
+            doubling::scan(&channel, values, combine).await.map(before)
+        })
     }
 }

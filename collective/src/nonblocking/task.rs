@@ -19,7 +19,7 @@ type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 
 /// A nonblocking collective call.
-pub(super) struct Task {
+pub(crate) struct Task {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
     /// None while a thread runs the steps, and when they are complete. The lock is not held while they run, because
@@ -28,6 +28,8 @@ pub(super) struct Task {
     /// True if the task was woken since a thread began to run the steps.
     is_woken: AtomicBool,
     is_over: AtomicBool,
+    /// True if the communicator has failed: the thread that runs the steps ends the call.
+    is_abandoned: AtomicBool,
     awaited: Awaited,
     /// The waker to wake when the call is complete.
     waker: Mutex<Option<Waker>>,
@@ -59,6 +61,7 @@ impl Task {
             steps: Mutex::new(Some(Box::pin(steps))),
             is_woken: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
             awaited,
             waker: Mutex::default(),
         });
@@ -70,7 +73,7 @@ impl Task {
     }
 
     /// Returns true if the call is complete or has failed.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire) // SYNC call-over
     }
 
@@ -108,10 +111,31 @@ impl Task {
         if polled.is_pending() {
             std::mem::forget(ending);
             *lock(&self.steps) = Some(steps);
+            if self.is_abandoned.load(Ordering::SeqCst) {
+                self.end_abandoned();
+            }
             return true;
         }
         drop(steps);
         false
+    }
+
+    /// Ends the call without a result, because the communicator has failed. If a thread runs the steps, that thread
+    /// ends it.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        self.is_abandoned.store(true, Ordering::SeqCst);
+        self.end_abandoned();
+    }
+
+    fn end_abandoned(self: &Arc<Self>) {
+        let steps = lock(&self.steps).take();
+        if steps.is_some() {
+            drop(steps);
+            drop(TaskEndGuard(self));
+        }
+        if self.is_abandoned.load(Ordering::SeqCst) {
+            self.context.discard_unmatched_sends(); // no member receives them any more
+        }
     }
 
     /// Returns when the call is complete.
@@ -210,11 +234,7 @@ impl FinalizeHook for ActiveCalls {
     fn finalize(&self, _worker: &Worker) -> Result<()> {
         let unfinished = std::mem::take(&mut *lock(&self.unfinished));
         for task in unfinished.iter().filter_map(Weak::upgrade) {
-            let steps = lock(&task.steps).take();
-            if steps.is_some() {
-                drop(steps);
-                drop(TaskEndGuard(&task));
-            }
+            task.end_abandoned();
         }
         Ok(())
     }

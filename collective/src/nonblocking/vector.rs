@@ -1,11 +1,20 @@
 //! Nonblocking calls whose blocks differ in length.
 
 use super::{Communicator, StartedCollective};
+use crate::current_call::{CallWord, VectorCall};
 use crate::exchange_partners::{ExchangeBlocks, Partner};
+use crate::failure::signature::CallSignature;
 use crate::neighbourhood::Neighbourhood;
 use crate::nonblocking::length_check::swap;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
+
+/// Returns the words that name a call in errors and in the call log.
+fn words_of<T: 'static>(call: VectorCall, values: usize, root: Rank) -> (CallWord, CallSignature) {
+    let is_rooted = matches!(call, VectorCall::GatherV | VectorCall::ScatterV);
+    let signature = CallSignature::of_vector_call::<T>(call, if is_rooted { root.index() } else { 0 });
+    (CallWord::of_vector_call(call, values, root), signature.nonblocking())
+}
 
 impl Communicator {
     /// Begins a gather of blocks to the root, which passes their lengths as `counts`.
@@ -28,7 +37,8 @@ impl Communicator {
             ExchangeBlocks::new(&[values.len()], &[], vec![partner])
         };
         self.check_kept(&blocks, &|| call.clone())?;
-        self.start(call, move |channel| async move {
+        let words = words_of::<T>(VectorCall::GatherV, values.len(), root);
+        self.start(words, call, move |channel| async move {
             let all = swap(&channel, values, blocks).await?;
             Ok(is_root.then_some(all))
         })
@@ -52,7 +62,8 @@ impl Communicator {
             let partner = Partner { member: root.index(), gives: vec![], gets: vec![0] };
             ExchangeBlocks::new(&[], &[count], vec![partner])
         };
-        self.start_swap(call, values, blocks)
+        let words = words_of::<T>(VectorCall::ScatterV, count, root);
+        self.start_swap(words, call, values, blocks)
     }
 
     /// Begins a gather of blocks to all members.
@@ -65,7 +76,8 @@ impl Communicator {
         self.check_size(counts, &|| call.clone())?;
         let partners = self.everybody(|_| vec![0], |member| vec![member]);
         let blocks = ExchangeBlocks::new(&[values.len()], counts, partners);
-        self.start_swap(call, values, blocks)
+        let words = words_of::<T>(VectorCall::AllgatherV, values.len(), self.rank());
+        self.start_swap(words, call, values, blocks)
     }
 
     /// Begins an exchange of blocks with all members.
@@ -79,7 +91,8 @@ impl Communicator {
         self.check_counts(gives, values.len(), &|| call.clone())?;
         self.check_size(gets, &|| call.clone())?;
         let partners = self.everybody(|member| vec![member], |member| vec![member]);
-        self.start_swap(call, values, ExchangeBlocks::new(gives, gets, partners))
+        let words = words_of::<T>(VectorCall::AlltoallV, values.len(), self.rank());
+        self.start_swap(words, call, values, ExchangeBlocks::new(gives, gets, partners))
     }
 
     /// Begins an exchange with neighbours, with the given number of values for each and from each.
@@ -91,17 +104,19 @@ impl Communicator {
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iexchange({} values)", values.len());
         let blocks = self.check_exchange(with, values.len(), (gives, gets), &|| call.clone())?;
-        self.start_swap(call, values, blocks)
+        let words = words_of::<T>(VectorCall::Exchange, values.len(), self.rank());
+        self.start_swap(words, call, values, blocks)
     }
 
     fn start_swap<T: Pod + Send>(
         &self,
+        words: (CallWord, CallSignature),
         call: String,
         values: Vec<T>,
         blocks: ExchangeBlocks,
     ) -> Result<StartedCollective<Vec<T>>> {
         self.check_kept(&blocks, &|| call.clone())?;
-        self.start(call, move |channel| async move { swap(&channel, values, blocks).await })
+        self.start(words, call, move |channel| async move { swap(&channel, values, blocks).await })
     }
 
     /// Returns all members as partners, this one first and then those after it, so that not all begin with the same

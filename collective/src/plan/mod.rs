@@ -12,7 +12,8 @@ pub(crate) mod setup;
 pub(crate) mod state;
 
 use super::communicator::Communicator;
-use super::current_call::{described, size};
+use super::current_call::{CallWord, described, size};
+use crate::failure::monitor::FailureMonitor;
 use end::deferred_free::DeferredFree;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
@@ -22,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{BufferView, CachePolicy};
+use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Chunks;
@@ -50,6 +51,9 @@ impl PlanCombining {
     }
 }
 
+/// Plans with their numbers.
+type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
+
 /// The plans of a communicator that exist or wait to be freed.
 pub(crate) type Plans = Arc<Mutex<DeferredFree>>;
 
@@ -64,6 +68,7 @@ pub struct Plan {
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
+    monitor: Arc<FailureMonitor>,
     /// What it does, for names of calls.
     name: String,
     communicator: Arc<str>,
@@ -98,7 +103,6 @@ impl Communicator {
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("plan({name})"));
-        let _guard = self.begin(None, &call)?;
         let fault = |cause| self.worker().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
@@ -106,10 +110,12 @@ impl Communicator {
                 "a schedule for {ranks} ranks, of a group of {size} members"
             ))));
         }
-        prepare();
-        let part = schedule.part(self.rank().index());
-        let prepared = self.negotiate(schedule, &part, PlanKind::Queues(how), &call)?.map_err(fault)?;
-        Ok(self.plan_of(name.into(), prepared, part.buffer_decls().into()))
+        self.begin(None, &call)?.run_agreed(|| {
+            prepare();
+            let part = schedule.part(self.rank().index());
+            let prepared = self.negotiate(schedule, &part, PlanKind::Queues(how), &call)?.map_err(fault);
+            Ok(prepared.map(|prepared| self.plan_of(name.into(), prepared, part.buffer_decls().into())))
+        })
     }
 
     /// Prepares a collective with the algorithm that the selection chooses. Otherwise like
@@ -128,12 +134,13 @@ impl Communicator {
     fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: PlanCombining) -> Result<Plan> {
         let (schedule, name) = (chunks.schedule(), name_of(shape));
         let call = || self.call_on(&format!("plan({name})"));
-        let _guard = self.begin(None, &call)?;
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
         let call_data = CallData::new(bytes, chunks, how);
-        let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(call_data), &call)?;
-        let prepared = prepared.map_err(|cause| self.worker().fault(cause, call))?;
+        let prepared = self.begin(None, &call)?.run_agreed(|| {
+            let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(call_data), &call)?;
+            Ok(prepared.map_err(|cause| self.worker().fault(cause, call)))
+        })?;
         if let Form::Execution(in_calls) = &prepared.plan_state.form {
             self.messages().progress().add_continuation(in_calls.clone());
         }
@@ -149,6 +156,7 @@ impl Communicator {
             number: prepared.number,
             plans: self.plans().clone(),
             messages: self.messages().clone(),
+            monitor: self.monitor().clone(),
             name,
             communicator: self.name().clone(),
             largest: rooms.iter().map(|room| room.bytes).max().unwrap_or(0),
@@ -169,24 +177,30 @@ impl Communicator {
     /// will never be complete. Its memory stays; the other plans are freed by the next call.
     pub fn quiesce(&self) -> Result<()> {
         let call = || self.call_on("quiesce()");
-        let _guard = self.begin(None, &call)?;
-        self.clear_cache();
-        loop {
-            let dropped = self.dropped_by_all(&call)?;
-            self.settle_all(&dropped, &call)?;
-            let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
-            let words = self.allgather_steps(&[word]);
-            let words = words.map_err(|error| self.step_failed(error, &call))?;
-            if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
-                return Ok(());
+        self.begin(None, &call)?.run_agreed(|| {
+            self.clear_cache();
+            loop {
+                let dropped = match self.dropped_by_all(&call)? {
+                    Ok(dropped) => dropped,
+                    Err(error) => return Ok(Err(error)),
+                };
+                if let Err(error) = self.settle_all(&dropped, &call)? {
+                    return Ok(Err(error));
+                }
+                let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
+                let words = self.allgather_steps(&[word]);
+                let words = words.map_err(|error| self.step_failed(error, &call))?;
+                if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
+                    return Ok(Ok(()));
+                }
+                self.free_what_is_over(words.into_iter());
             }
-            self.free_what_is_over(words.into_iter());
-        }
+        })
     }
 
     /// Returns the plans that all members have dropped. Error: members have started one of them a different number of
     /// times.
-    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<PlanState>)>> {
+    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Result<DroppedPlans>> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let word = self.lock_plans().dropped_word();
         let words = told(word)?;
@@ -200,15 +214,15 @@ impl Communicator {
             if least < most {
                 self.lock_plans().lose(*number);
                 let cause = Cause::Disagree { what: "how often a plan was started", least, most };
-                return Err(self.worker().fault(cause, call));
+                return Ok(Err(self.worker().fault(cause, call)));
             }
         }
-        Ok(dropped)
+        Ok(Ok(dropped))
     }
 
     /// Waits until all starts of those plans are complete on all members. Error: one of the starts has failed on a
     /// member.
-    fn settle_all(&self, dropped: &[(u64, Arc<PlanState>)], call: &dyn Fn() -> String) -> Result<()> {
+    fn settle_all(&self, dropped: &[(u64, Arc<PlanState>)], call: &dyn Fn() -> String) -> Result<Result<()>> {
         let any = |is_so: bool| {
             let words = self.allgather_steps(&[u64::from(is_so)]);
             words.map(|words| words.contains(&1)).map_err(|error| self.step_failed(error, call))
@@ -225,7 +239,7 @@ impl Communicator {
                 outcome = settled.and_then(|()| failed());
             }
         }
-        outcome
+        Ok(outcome)
     }
 
     fn lock_plans(&self) -> std::sync::MutexGuard<'_, DeferredFree> {
@@ -267,8 +281,10 @@ impl Plan {
                 "it was started and has not ended: wait for it, or test it, before it is started again";
             return Err(self.refused("start", text));
         }
-        worker.check().map_err(|cause| worker.fault(cause, || self.call("start")))?;
+        let check = worker.check().and_then(|()| self.monitor.check());
+        check.map_err(|cause| worker.fault(cause, || self.call("start")))?;
         self.plan_state.started.store(last + 1, Ordering::Relaxed);
+        let _panic = PanicReport { monitor: &self.monitor, worker };
         let started = match (&self.plan_state.form, &mut self.call_state) {
             (Form::Execution(in_calls), Some(call_state)) => {
                 in_calls.start(call_state).map_err(|cause| worker.fault(cause, String::new))
@@ -286,8 +302,11 @@ impl Plan {
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
-            self.plan_state.wait(&|| self.start_under_way())?;
-            self.end("wait")?;
+            let _monitored = scoped_wait_probe(self.monitor.probe());
+            let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
+            let waited = self.plan_state.wait(&|| self.start_under_way());
+            drop(panic_report);
+            return waited.and_then(|()| self.end("wait")).map_err(|error| self.failed(error));
         }
         Ok(())
     }
@@ -307,11 +326,19 @@ impl Plan {
         if !self.is_active() {
             return Ok(true);
         }
-        let is_over = self.plan_state.test(&|| self.call("test"))?;
-        if is_over {
-            self.end("test")?;
-        }
-        Ok(is_over)
+        let check =
+            self.monitor.check().map_err(|cause| self.plan_state.worker.fault(cause, || self.call("test")));
+        let tested = check.and_then(|()| self.plan_state.test(&|| self.call("test")));
+        let ended =
+            tested.and_then(|is_over| if is_over { self.end("test").map(|()| true) } else { Ok(false) });
+        ended.map_err(|error| self.failed(error))
+    }
+
+    /// Makes the communicator fail, because a start has.
+    #[cold]
+    fn failed(&self, error: Error) -> Error {
+        self.monitor.report(&self.plan_state.worker, CallWord::PREPARES, error.cause());
+        error
     }
 
     /// Marks the plan as dropped: it is freed when all members have dropped it and all starts are complete.
@@ -397,6 +424,21 @@ impl Plan {
     fn start_under_way(&self) -> String {
         let Plan { name, communicator, .. } = self;
         format!("plan({name}, {communicator}, start {})", self.plan_state.started.load(Ordering::Relaxed))
+    }
+}
+
+/// Makes the communicator fail if the program's operation panics in a call of the plan.
+struct PanicReport<'p> {
+    monitor: &'p FailureMonitor,
+    worker: &'p Worker,
+}
+
+impl Drop for PanicReport<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.monitor.report_panic(self.worker, CallWord::PREPARES);
+        }
     }
 }
 

@@ -132,6 +132,13 @@ pub enum Cause {
         /// Bytes of the receive's buffer.
         room: u64,
     },
+    /// A collective call on this communicator has failed before, on any member.
+    CommunicatorFailed {
+        /// The first failure.
+        first: String,
+        /// Who or what that is due to.
+        blame: Blame,
+    },
     /// The buffer for buffered sends (FMPL: spool) has too little space for a message.
     SendBufferFull {
         /// Bytes of the message.
@@ -248,6 +255,7 @@ impl Cause {
             }
             Poisoned { cause, .. } | Failed { cause, .. } => cause.blame(),
             QueueDropped | QueueRepeats => Blame::Misuse,
+            CommunicatorFailed { blame, .. } => *blame,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } | NotSent { .. } => Blame::Peer,
             NoMemory { .. }
@@ -296,6 +304,7 @@ impl fmt::Display for Cause {
             Truncated { len, room } => {
                 write!(f, "the message has {len} bytes, but the receive's buffer only {room}")
             }
+            CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
             SendBufferFull { bytes, free, capacity } => {
                 write!(
                     f,
@@ -510,8 +519,8 @@ mod tests {
         let misaligned = Error::new(Cause::Misaligned { address: 1 << 40 | 4, align: 8 }).to_string();
         assert!(misaligned.starts_with("1:0x4 is not a multiple of 8\n  hint: "), "{misaligned}");
         let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();
-        assert!(rank(Rank(4)).starts_with("there is no rank 4: there are 4 (0 to 3)\n  hint: "));
-        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: there are 4 (0 to 3)\n"));
+        assert!(rank(Rank(4)).starts_with("there is no rank 4: the ranks are 0 to 3\n  hint: "));
+        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: the ranks are 0 to 3\n"));
     }
 
     #[test]

@@ -61,6 +61,9 @@ impl Cause {
             SendBufferFull { .. } => {
                 "make the send buffer larger, or wait until receivers have taken buffered messages; no message was lost"
             }
+            CommunicatorFailed { .. } => {
+                "see the error of that call; all later calls fail, too: go on with communicator.recreate(), on all members"
+            }
             Untaken { .. } => "receive every message before a rank leaves: end with a barrier",
             NotSent { .. } => {
                 "see the error of that rank's own call; most likely its memory was freed during the call"

@@ -88,8 +88,20 @@ pub fn refuse(environment: &Environment) -> Result<()> {
     Ok(())
 }
 
-/// Returns a warning for the first of perhaps several copies: its launcher sets its index, 0, and not their number.
-pub fn first_copy(environment: &Environment) -> Option<String> {
+/// Returns a warning for a job of one that may be one of several copies: the first one of a launcher that sets its
+/// index, 0, and not their number; or any of a launcher that speaks PMI-1, but whose connection is missing.
+pub fn one_of_copies(environment: &Environment) -> Option<String> {
+    let number = |variable: &str| environment.get(variable).and_then(|value| value.parse::<u64>().ok());
+    // With PMI_FD this copy would have joined, or been refused.
+    let copies = number(PMI_SIZE).filter(|&size| size > 1 && environment.get(PMI_FD).is_none());
+    if let Some(copies) = copies {
+        return Some(format!(
+            "this is a job of one rank, although {PMI_SIZE}={copies} may mean that a launcher started {copies} copies: \
+             {PMI_FD}, which names the connection to the process manager, is not set; to start a job of {copies} ranks \
+             use `tasuki run -n {copies} PROGRAM`, or the mpiexec of MPICH or Intel MPI; unset {PMI_SIZE} to silence \
+             this warning"
+        ));
+    }
     let mut counts = COPY_COUNTS.iter().map(|(variable, _)| *variable).chain([PMI_SIZE]);
     let has_count = counts.any(|variable| environment.get(variable).is_some());
     let (variable, launcher) =
@@ -147,11 +159,25 @@ mod tests {
 
     #[test]
     fn the_first_of_perhaps_several_copies_is_warned() {
-        let warned = |pairs: &[(&str, &str)]| first_copy(&pairs.iter().copied().collect()).is_some();
+        let warned = |pairs: &[(&str, &str)]| one_of_copies(&pairs.iter().copied().collect()).is_some();
         assert!(warned(&[("PMIX_RANK", "0")]) && warned(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]));
         assert!(!warned(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")]), "it is the only copy");
         assert!(!warned(&[("PMIX_RANK", "0"), ("PMI_SIZE", "1")]), "so is this one");
         assert!(!warned(&[]));
+    }
+
+    #[test]
+    fn a_copy_of_several_without_a_connection_is_warned() {
+        let warning = |pairs: &[(&str, &str)]| one_of_copies(&pairs.iter().copied().collect());
+        for rank in ["0", "1"] {
+            let said = warning(&[("PMI_RANK", rank), ("PMI_SIZE", "2")]).expect("a warning");
+            assert!(
+                said.contains("PMI_SIZE=2") && said.contains("PMI_FD") && said.contains("unset"),
+                "{said}"
+            );
+        }
+        assert_eq!(warning(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]), None);
+        assert_eq!(warning(&[("PMI_FD", "9"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")]), None);
     }
 
     #[test]

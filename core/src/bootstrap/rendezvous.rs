@@ -1,9 +1,9 @@
 //! The rendezvous of the ranks of a job: which processes may join, and what each rank gets once all have joined.
 //!
-//! This code uses no sockets and no clocks: the server receives the requests, and sends the answers that it returns.
+//! This code uses no sockets and no clocks: the server receives the requests, and sends the replies that it returns.
 
 use super::settings::Key;
-use super::wire::{Answer, Greeting, Request};
+use super::wire::{Greeting, Request, ServerReply};
 use crate::base::{Rank, Result};
 use crate::engine::node_state::NodeState;
 use crate::engine::park::WakeMode;
@@ -205,7 +205,7 @@ impl Rendezvous {
 
     /// Returns part `index` of the membership, with its descriptors: the node state, then the
     /// memory files by rank. `None` after the last part, or before all ranks have asked to join.
-    pub fn part(&self, index: usize) -> Option<(Answer, Vec<BorrowedFd<'_>>)> {
+    pub fn part(&self, index: usize) -> Option<(ServerReply, Vec<BorrowedFd<'_>>)> {
         if !self.complete {
             return None;
         }
@@ -219,9 +219,9 @@ impl Rendezvous {
         let part: Vec<_> = all.skip(index * DESCRIPTORS_A_MESSAGE).take(DESCRIPTORS_A_MESSAGE).collect();
         let (size, descriptors) = (self.applicants.len() as u32, part.len() as u32);
         match (index, descriptors) {
-            (0, _) => Some((Answer::Welcome { size, descriptors }, part)),
+            (0, _) => Some((ServerReply::Welcome { size, descriptors }, part)),
             (_, 0) => None,
-            _ => Some((Answer::More { descriptors }, part)),
+            _ => Some((ServerReply::More { descriptors }, part)),
         }
     }
 
@@ -288,8 +288,8 @@ mod tests {
         assert_eq!(admit(&mut rendezvous, hello(1, true)), Verdict::Waits);
         assert!(rendezvous.part(0).is_none() && rendezvous.has(Rank(1)) && !rendezvous.has(Rank(0)));
         assert_eq!(admit(&mut rendezvous, hello(0, true)), Verdict::Complete);
-        let (answer, descriptors) = rendezvous.part(0).unwrap();
-        assert_eq!((answer, descriptors.len()), (Answer::Welcome { size: 2, descriptors: 3 }, 3));
+        let (reply, descriptors) = rendezvous.part(0).unwrap();
+        assert_eq!((reply, descriptors.len()), (ServerReply::Welcome { size: 2, descriptors: 3 }, 3));
         assert!(rendezvous.part(1).is_none());
         assert_eq!(rendezvous.node_state().wake_mode(), WakeMode::Membarrier);
     }

@@ -3,7 +3,7 @@
 
 use super::Membership;
 use super::settings::{LauncherSettings, ServerAddress, Settings};
-use super::wire::{self, Answer, Greeting, Request};
+use super::wire::{self, Greeting, Request, ServerReply};
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::node_state::{NodeState, Stage};
 use crate::os::membarrier::{self, FenceScope};
@@ -99,8 +99,8 @@ pub fn send_node_state(
         .map(MemFile::as_fd)
         .collect();
     let stream = send_request(server, &request, &all, LAUNCHER)?;
-    match receive_answer(&stream, LAUNCHER)? {
-        (Answer::Welcome { .. }, _) => Ok(stream),
+    match receive_reply(&stream, LAUNCHER)? {
+        (ServerReply::Welcome { .. }, _) => Ok(stream),
         (other, _) => Err(refusal_error(other)),
     }
 }
@@ -111,8 +111,8 @@ pub fn ask(socket: &str, limit: Duration) -> Result<String> {
     let bounded = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
     bounded.map_err(|error| Error::from_io("setsockopt", &error))?;
     socket::send(&stream, &Request::Ask(Greeting::own()).encode(), &[])?;
-    match receive_answer(&stream, LAUNCHER)? {
-        (Answer::Report(text), _) => Ok(text),
+    match receive_reply(&stream, LAUNCHER)? {
+        (ServerReply::Report(text), _) => Ok(text),
         (other, _) => Err(refusal_error(other)),
     }
 }
@@ -143,14 +143,14 @@ fn connect_to_server(name: &str) -> Result<UnixStream> {
 fn receive_membership(stream: &UnixStream, size: usize, server_name: &str) -> Result<Vec<OwnedFd>> {
     let mut all = Vec::with_capacity(size + 1);
     while all.len() < size + 1 {
-        let (answer, descriptors) = receive_answer(stream, server_name)?;
-        let expected = match answer {
-            Answer::Welcome { size: all_ranks, descriptors }
+        let (reply, descriptors) = receive_reply(stream, server_name)?;
+        let expected = match reply {
+            ServerReply::Welcome { size: all_ranks, descriptors }
                 if all.is_empty() && all_ranks as usize == size =>
             {
                 descriptors
             }
-            Answer::More { descriptors } if !all.is_empty() => descriptors,
+            ServerReply::More { descriptors } if !all.is_empty() => descriptors,
             other => return Err(refusal_error(other)),
         };
         if descriptors.len() != expected as usize || descriptors.is_empty() {
@@ -162,28 +162,28 @@ fn receive_membership(stream: &UnixStream, size: usize, server_name: &str) -> Re
     if all.len() == size + 1 { Ok(all) } else { Err(broken("there are too many descriptors")) }
 }
 
-/// Receives the server's next answer, with its descriptors.
-fn receive_answer(stream: &UnixStream, server_name: &str) -> Result<(Answer, Vec<OwnedFd>)> {
+/// Receives the server's next reply, with its descriptors.
+fn receive_reply(stream: &UnixStream, server_name: &str) -> Result<(ServerReply, Vec<OwnedFd>)> {
     let gone = || Error::new(Cause::Join(format!("{server_name} closed the connection")));
     let mut length = [0; wire::LENGTH_BYTES];
     let descriptors = socket::receive(stream, &mut length)?.ok_or_else(gone)?;
-    let length = wire::length(&length, wire::ANSWER_BYTES_MAX)?.ok_or_else(gone)?;
+    let length = wire::length(&length, wire::REPLY_BYTES_MAX)?.ok_or_else(gone)?;
     let mut message = vec![0; length];
     socket::receive(stream, &mut message)?.ok_or_else(gone)?;
-    Answer::decode(&message).map(|answer| (answer, descriptors))
+    ServerReply::decode(&message).map(|reply| (reply, descriptors))
 }
 
-/// Returns the error for an answer other than the expected one.
-fn refusal_error(answer: Answer) -> Error {
-    match answer {
-        Answer::Refused(why) => Cause::Join(why).into(),
-        Answer::Dead { rank, how } => Cause::PeerDied { peer: rank, how, ago: Duration::ZERO }.into(),
+/// Returns the error for a reply other than the expected one.
+fn refusal_error(reply: ServerReply) -> Error {
+    match reply {
+        ServerReply::Refused(why) => Cause::Join(why).into(),
+        ServerReply::Dead { rank, how } => Cause::PeerDied { peer: rank, how, ago: Duration::ZERO }.into(),
         other => broken(&format!("{other:?} is not expected")),
     }
 }
 
 fn broken(what: &str) -> Error {
-    Cause::Bug(format!("an answer of the rendezvous server is wrong: {what}")).into()
+    Cause::Bug(format!("a reply of the rendezvous server is wrong: {what}")).into()
 }
 
 #[cfg(test)]
@@ -238,14 +238,14 @@ mod tests {
                 let (hello, files) = request(&stream);
                 match rendezvous.admit(hello, socket::credentials(&stream).unwrap(), files) {
                     Verdict::Refused(why) => {
-                        socket::send(&stream, &Answer::Refused(why).encode(), &[]).unwrap()
+                        socket::send(&stream, &ServerReply::Refused(why).encode(), &[]).unwrap()
                     }
                     _ => connections.push(stream),
                 }
             }
             for stream in &connections {
-                let (answer, descriptors) = rendezvous.part(0).unwrap();
-                socket::send(stream, &answer.encode(), &descriptors).unwrap();
+                let (reply, descriptors) = rendezvous.part(0).unwrap();
+                socket::send(stream, &reply.encode(), &descriptors).unwrap();
                 assert_eq!(request(stream).0, Request::Received);
             }
             (rendezvous, connections)

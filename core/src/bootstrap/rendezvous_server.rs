@@ -4,7 +4,7 @@
 use super::rendezvous::{Rendezvous, Terms, Verdict};
 use super::server_connection::{ConnectionRole, ServerConnection};
 use super::settings::{Key, ServerAddress as Address};
-use super::wire::{Answer, Greeting, Request};
+use super::wire::{Greeting, Request, ServerReply};
 use crate::base::{Error, Rank, Result};
 use crate::engine::node_state::NodeState;
 use crate::engine::park::WakeMode;
@@ -235,7 +235,7 @@ impl RendezvousServer {
             let Ok(from) = socket::credentials(&stream) else { continue };
             let Ok(mut connection) = ServerConnection::new(stream, from) else { continue };
             if let Err(why) = self.terms().check_user(from) {
-                connection.send(&Answer::Refused(why));
+                connection.send(&ServerReply::Refused(why));
                 continue;
             }
             self.connections.insert(self.next, connection);
@@ -258,7 +258,7 @@ impl RendezvousServer {
         let requests = received.requests.into_iter();
         let mut events: Vec<JoinEvent> =
             requests.filter_map(|(request, files)| self.handle_request(id, request, files)).collect();
-        let is_answered = |c: &ServerConnection| c.role == ConnectionRole::OneAnswer && !c.has_outgoing();
+        let is_answered = |c: &ServerConnection| c.role == ConnectionRole::OneReply && !c.has_outgoing();
         let answered = self.connections.get(&id).is_some_and(is_answered);
         if received.ended || (answered && events.is_empty()) {
             events.extend(self.close_connection(id));
@@ -273,13 +273,13 @@ impl RendezvousServer {
                 let from = self.connections.get(&id)?.from;
                 let checked = self.terms().check(greeting, layout, key, from);
                 let adopted = checked.and_then(|()| self.adopt_host(size as usize, from.pid, files));
-                let answer = match adopted {
-                    Ok(()) => Answer::Welcome { size, descriptors: 0 },
-                    Err(why) => Answer::Refused(why),
+                let reply = match adopted {
+                    Ok(()) => ServerReply::Welcome { size, descriptors: 0 },
+                    Err(why) => ServerReply::Refused(why),
                 };
                 let connection = self.connections.get_mut(&id)?;
                 connection.role = ConnectionRole::Host;
-                connection.send(&answer);
+                connection.send(&reply);
                 None
             }
             Request::Received => {
@@ -289,12 +289,12 @@ impl RendezvousServer {
                 None
             }
             Request::Ask(_) => {
-                self.connections.get_mut(&id)?.role = ConnectionRole::OneAnswer;
+                self.connections.get_mut(&id)?.role = ConnectionRole::OneReply;
                 Some(JoinEvent::Asks(id))
             }
             Request::OtherVersion(greeting) => {
                 let why = self.terms().mismatch(&greeting, "versions");
-                self.answer(id, &Answer::Refused(why));
+                self.reply(id, &ServerReply::Refused(why));
                 None
             }
         }
@@ -309,12 +309,12 @@ impl RendezvousServer {
     ) -> Option<JoinEvent> {
         let from = self.connections.get(&id)?.from;
         let Joining::Ranks(rendezvous) = &mut self.joining else {
-            self.answer(id, &Answer::Refused("all ranks of this job are threads of one process".into()));
+            self.reply(id, &ServerReply::Refused("all ranks of this job are threads of one process".into()));
             return None;
         };
         match rendezvous.admit(hello, from, files) {
             Verdict::Refused(why) => {
-                self.answer(id, &Answer::Refused(why));
+                self.reply(id, &ServerReply::Refused(why));
                 None
             }
             Verdict::Waits | Verdict::Complete => {
@@ -345,11 +345,11 @@ impl RendezvousServer {
         Ok(())
     }
 
-    /// Sends an answer on a connection, and closes it then.
-    pub fn answer(&mut self, id: u64, answer: &Answer) {
+    /// Sends a reply on a connection, and closes it then.
+    pub fn reply(&mut self, id: u64, reply: &ServerReply) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.role = ConnectionRole::OneAnswer;
-            connection.send(answer);
+            connection.role = ConnectionRole::OneReply;
+            connection.send(reply);
             if !connection.has_outgoing() {
                 self.close_connection(id);
             }
@@ -358,7 +358,7 @@ impl RendezvousServer {
 
     /// Refuses a request with a reason, and closes the connection.
     pub fn refuse(&mut self, id: u64, why: &str) {
-        self.answer(id, &Answer::Refused(why.to_string()));
+        self.reply(id, &ServerReply::Refused(why.to_string()));
     }
 
     fn close_connection(&mut self, id: u64) -> Option<JoinEvent> {
@@ -377,7 +377,7 @@ impl RendezvousServer {
             for connection in
                 self.connections.values_mut().filter(|v| matches!(v.role, ConnectionRole::Rank(_)))
             {
-                connection.send(&Answer::Dead { rank, how: how.to_string() });
+                connection.send(&ServerReply::Dead { rank, how: how.to_string() });
             }
         }
     }
@@ -401,12 +401,12 @@ impl RendezvousServer {
             if connection.in_flight > 0 {
                 continue;
             }
-            let Some((answer, descriptors)) = rendezvous.part(part) else {
+            let Some((reply, descriptors)) = rendezvous.part(part) else {
                 connection.part = None;
                 unfinished -= 1;
                 continue;
             };
-            match connection.send_with_descriptors(&answer, &descriptors) {
+            match connection.send_with_descriptors(&reply, &descriptors) {
                 Ok(()) => {
                     connection.part = Some(part + 1);
                     connection.in_flight = descriptors.len();
@@ -427,4 +427,30 @@ impl RendezvousServer {
 /// Returns true if the kernel accepts no more descriptors at the moment.
 fn is_full(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(TOO_MANY_IN_FLIGHT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sources that are ready, without a wait.
+    fn ready(server: &RendezvousServer) -> Vec<ServerSource> {
+        let mut set = PollSet::default();
+        server.watch(&mut set, |source| source);
+        set.wait(Some(Instant::now()))
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "opens sockets and memory files")]
+    fn a_pause_of_accepting_hides_the_listener_and_has_a_deadline() {
+        let mut server = RendezvousServer::open("tasuki-test-", Expected::Ranks(1), None, 1).unwrap();
+        let _connects = socket::connect(&server.address.socket).unwrap();
+        assert_eq!((ready(&server), server.deadline()), (vec![ServerSource::Listener], None));
+        let later = Instant::now() + Duration::from_secs(3600);
+        server.accept_again = Some(later);
+        assert_eq!(ready(&server), [], "a poll would return at once, again and again");
+        assert_eq!(server.deadline(), Some(later), "nothing else wakes the server");
+        server.accept_again = Some(Instant::now());
+        assert_eq!((ready(&server), server.deadline()), (vec![ServerSource::Listener], None));
+    }
 }

@@ -1,7 +1,7 @@
 //! One connection to the rendezvous server, nonblocking: it returns complete requests, and buffers
-//! answers that the other end does not take at once.
+//! replies that the other end does not take at once.
 
-use super::wire::{self, Answer, LENGTH_BYTES, REQUEST_BYTES_MAX, Request};
+use super::wire::{self, LENGTH_BYTES, REQUEST_BYTES_MAX, Request, ServerReply};
 use crate::base::{Rank, Result};
 use crate::os::socket::{self, Credentials};
 use std::io::{self, ErrorKind};
@@ -20,8 +20,8 @@ pub(super) enum ConnectionRole {
     Rank(Rank),
     /// A process that runs all ranks as threads, and sent their node state.
     Host,
-    /// A process that gets one answer; then the connection is closed.
-    OneAnswer,
+    /// A process that gets one reply; then the connection is closed.
+    OneReply,
 }
 
 /// A connection with its buffers.
@@ -62,7 +62,7 @@ impl ServerConnection {
         self.stream.as_fd()
     }
 
-    /// Returns true if an answer has not been sent completely.
+    /// Returns true if a reply has not been sent completely.
     pub(super) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()
     }
@@ -100,25 +100,25 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Sends an answer, now or when the other end takes it.
-    pub(super) fn send(&mut self, answer: &Answer) {
-        self.outgoing.extend_from_slice(&answer.encode());
+    /// Sends a reply, now or when the other end takes it.
+    pub(super) fn send(&mut self, reply: &ServerReply) {
+        self.outgoing.extend_from_slice(&reply.encode());
         self.write();
     }
 
-    /// Sends an answer with descriptors, if that is possible now.
+    /// Sends a reply with descriptors, if that is possible now.
     pub(super) fn send_with_descriptors(
         &mut self,
-        answer: &Answer,
+        reply: &ServerReply,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        let message = answer.encode();
+        let message = reply.encode();
         let sent = socket::send_some(&self.stream, &message, descriptors)?;
         self.outgoing.extend_from_slice(&message[sent..]);
         Ok(())
     }
 
-    /// Sends as much of the buffered answers as the other end takes. Drops them if it has closed: reading reports that.
+    /// Sends as much of the buffered replies as the other end takes. Drops them if it has closed: reading reports that.
     pub(super) fn write(&mut self) {
         while !self.outgoing.is_empty() {
             match socket::send_some(&self.stream, &self.outgoing, &[]) {

@@ -127,14 +127,14 @@ impl fmt::Debug for Key {
 
 impl Settings {
     /// Reads this process's environment. Warns on standard error of unknown variables, unless a launcher
-    /// has done so for the whole job, and of a job of one that may be the first of several copies.
+    /// has done so for the whole job, and of a job of one that may be one of several copies.
     pub fn from_environment() -> Result<Settings> {
         let environment = Environment::current();
         let settings = Settings::parse(&environment)?;
         let another_warns = matches!(&settings.start, Start::Managed(managed) if managed.rank != Rank(0));
         if environment.get(names::JOB_SOCKET).is_none() && !another_warns {
             let log = crate::base::log::Log::new("environment", settings.log);
-            let copy = foreign_launcher::first_copy(&environment);
+            let copy = foreign_launcher::one_of_copies(&environment);
             let copy = copy.filter(|_| settings.start == Start::Alone);
             for text in environment.unknown().into_iter().chain(copy) {
                 log.say(Level::Warn, format_args!("{text}"));

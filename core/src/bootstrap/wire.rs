@@ -13,8 +13,8 @@
 //!   ... the socket stays open while the rank lives ...
 //! ```
 //!
-//! A process whose ranks are threads sends its node state instead (`Host` + node state; the answer
-//! is an empty Welcome). `tasuki ps` asks for the status (`Ask`; the answer is a Report). The first
+//! A process whose ranks are threads sends its node state instead (`Host` + node state; the reply
+//! is an empty Welcome). `tasuki ps` asks for the status (`Ask`; the reply is a Report). The first
 //! request on a connection starts with a [`Greeting`], whose form never changes, so that any two
 //! versions can report their versions to each other.
 
@@ -25,8 +25,8 @@ use crate::segment::layout;
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-w");
 /// The most bytes of a request. The server does not trust its clients.
 pub const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The most bytes of an answer. A Report of 16 thousand ranks has nearly as many.
-pub const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// The most bytes of a reply. A Report of 16 thousand ranks has nearly as many.
+pub const REPLY_BYTES_MAX: usize = 16 << 20;
 /// The most bytes of a text in a request.
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of the length before each message.
@@ -90,12 +90,12 @@ pub enum Request {
     OtherVersion(Greeting),
 }
 
-/// An answer of the server.
+/// A reply of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum ServerReply {
     /// The request is refused, for this reason.
     Refused(String),
-    /// All ranks have asked to join. The node state and the first memory files come with the answer.
+    /// All ranks have asked to join. The node state and the first memory files come with the reply.
     Welcome {
         /// The number of ranks of the job.
         size: u32,
@@ -174,32 +174,32 @@ impl Request {
     }
 }
 
-impl Answer {
+impl ServerReply {
     /// Encodes the message, with its length.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Answer::Refused(why) => MessageWriter::new(REFUSED).text(why).done(),
-            Answer::Welcome { size, descriptors } => {
+            ServerReply::Refused(why) => MessageWriter::new(REFUSED).text(why).done(),
+            ServerReply::Welcome { size, descriptors } => {
                 MessageWriter::new(WELCOME).u32(*size).u32(*descriptors).done()
             }
-            Answer::More { descriptors } => MessageWriter::new(MORE).u32(*descriptors).done(),
-            Answer::Dead { rank, how } => MessageWriter::new(DEAD).u32(rank.0).text(how).done(),
-            Answer::Report(text) => MessageWriter::new(REPORT).text(text).done(),
+            ServerReply::More { descriptors } => MessageWriter::new(MORE).u32(*descriptors).done(),
+            ServerReply::Dead { rank, how } => MessageWriter::new(DEAD).u32(rank.0).text(how).done(),
+            ServerReply::Report(text) => MessageWriter::new(REPORT).text(text).done(),
         }
     }
 
     /// Decodes a message, without its length. A malformed message is an error, never a panic.
-    pub fn decode(message: &[u8]) -> Result<Answer> {
+    pub fn decode(message: &[u8]) -> Result<ServerReply> {
         let mut from = MessageReader(message);
-        let answer = match from.u8()? {
-            REFUSED => Answer::Refused(from.text(ANSWER_BYTES_MAX)?),
-            WELCOME => Answer::Welcome { size: from.u32()?, descriptors: from.u32()? },
-            MORE => Answer::More { descriptors: from.u32()? },
-            DEAD => Answer::Dead { rank: Rank(from.u32()?), how: from.text(ANSWER_BYTES_MAX)? },
-            REPORT => Answer::Report(from.text(ANSWER_BYTES_MAX)?),
+        let reply = match from.u8()? {
+            REFUSED => ServerReply::Refused(from.text(REPLY_BYTES_MAX)?),
+            WELCOME => ServerReply::Welcome { size: from.u32()?, descriptors: from.u32()? },
+            MORE => ServerReply::More { descriptors: from.u32()? },
+            DEAD => ServerReply::Dead { rank: Rank(from.u32()?), how: from.text(REPLY_BYTES_MAX)? },
+            REPORT => ServerReply::Report(from.text(REPLY_BYTES_MAX)?),
             _ => return Err(malformed("its kind is unknown")),
         };
-        from.end(answer)
+        from.end(reply)
     }
 }
 

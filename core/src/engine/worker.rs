@@ -9,6 +9,7 @@ use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
 use super::user_operators::UserOperators;
 use super::wait::WaitEvent;
+use super::wait::alarm::Alarm;
 use super::wait::helper_thread::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
@@ -36,6 +37,7 @@ pub struct Worker {
     commands: CommandQueues,
     operators: UserOperators,
     wait_probes: WaitProbes,
+    alarm: Alarm,
     spins: u32,
     has_processor: bool,
     store_policy: StorePolicy,
@@ -99,6 +101,7 @@ impl Worker {
             operations: OperationSet::new(rank),
             operators: UserOperators::default(),
             wait_probes: WaitProbes::default(),
+            alarm: Alarm::default(),
             spins: platform.spins(),
             has_processor: platform.has_processor(),
             store_policy: StorePolicy::default(),
@@ -262,6 +265,10 @@ impl Worker {
     #[inline(always)]
     pub(super) fn wait_probes(&self) -> &WaitProbes {
         &self.wait_probes
+    }
+
+    pub(super) fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     pub(super) fn operators(&self) -> &UserOperators {

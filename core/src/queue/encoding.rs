@@ -53,7 +53,7 @@ const TRIGGER: u32 = 32;
 const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
 /// Bit in word 1: the threshold grows with each round.
-pub(super) const GROWING: u64 = 1 << (CLASS + 7);
+pub(super) const THRESHOLD_GROWS: u64 = 1 << (CLASS + 7);
 const CLASS_BITS: u64 = 0x3f;
 /// Bit in word 1: a rank that raises the signal leaves the command to the queue's rank.
 pub(super) const OWNER_ONLY: u64 = 1 << (CLASS + 6);
@@ -216,7 +216,7 @@ impl EncodedCommand {
     #[inline(always)]
     pub fn triggers(&self) -> [Option<Trigger>; 2] {
         let [[first, threshold, .., last], second] = &self.words;
-        if first & GROWING != 0 {
+        if first & THRESHOLD_GROWS != 0 {
             return [None, None];
         }
         [trigger_of(*first, *threshold), trigger_of(*last, second[SECOND_THRESHOLD])]
@@ -267,7 +267,7 @@ impl EncodedCommand {
     /// Returns true if it waits for a signal after it was read.
     #[inline(always)]
     pub fn is_triggered(&self) -> bool {
-        self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & GROWING == 0
+        self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & THRESHOLD_GROWS == 0
     }
 
     /// Returns true if it calls a handler.

@@ -3,43 +3,25 @@
 #![allow(unsafe_code)]
 //! Unsafe: incoming values are read in place by a pointer, because other ranks may write that memory meanwhile.
 
+use super::extremes::{Distant, Ordered};
 use crate::os::simd::vectorized;
 use bytemuck::Pod;
 use std::fmt;
 
-/// `b` if it is better, else `a`.
-macro_rules! choose {
-    ($a:expr, $b:expr, $better:expr) => {
-        if $better { $b } else { $a }
-    };
-}
-
 /// Each operation has a loop of its own without branches, so that the compiler can vectorize it.
 macro_rules! integer {
-    ($type:ty, $how:expr, $values:expr, $size:ident) => {
+    ($type:ty, $how:expr, $values:expr) => {
         match $how {
             Combine::Sum => each::<$type>($values, |a, b| a.wrapping_add(b)),
             Combine::Product => each::<$type>($values, |a, b| a.wrapping_mul(b)),
-            Combine::Min => each::<$type>($values, |a, b| choose!(a, b, b < a)),
-            Combine::Max => each::<$type>($values, |a, b| choose!(a, b, b > a)),
-            Combine::MinAbs => each::<$type>($values, |a, b| choose!(a, b, $size!(b) < $size!(a))),
-            Combine::MaxAbs => each::<$type>($values, |a, b| choose!(a, b, $size!(b) > $size!(a))),
+            Combine::Min => each::<$type>($values, Ordered::least),
+            Combine::Max => each::<$type>($values, Ordered::greatest),
+            Combine::MinAbs => each::<$type>($values, Distant::nearest),
+            Combine::MaxAbs => each::<$type>($values, Distant::farthest),
             Combine::And => each::<$type>($values, |a, b| a & b),
             Combine::Or => each::<$type>($values, |a, b| a | b),
             Combine::Xor => each::<$type>($values, |a, b| a ^ b),
         }
-    };
-}
-
-macro_rules! magnitude {
-    ($a:expr) => {
-        $a.unsigned_abs()
-    };
-}
-
-macro_rules! itself {
-    ($a:expr) => {
-        $a
     };
 }
 
@@ -48,10 +30,10 @@ macro_rules! float {
         match $how {
             Combine::Sum => each::<$type>($values, |a, b| a + b),
             Combine::Product => each::<$type>($values, |a, b| a * b),
-            Combine::Min => each::<$type>($values, |a, b| choose!(a, b, b < a)),
-            Combine::Max => each::<$type>($values, |a, b| choose!(a, b, b > a)),
-            Combine::MinAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() < a.abs())),
-            Combine::MaxAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() > a.abs())),
+            Combine::Min => each::<$type>($values, Ordered::least),
+            Combine::Max => each::<$type>($values, Ordered::greatest),
+            Combine::MinAbs => each::<$type>($values, Distant::nearest),
+            Combine::MaxAbs => each::<$type>($values, Distant::farthest),
             Combine::And | Combine::Or | Combine::Xor => {} // `Reduction::new` refuses these
         }
     };
@@ -62,12 +44,8 @@ macro_rules! complex {
         match $how {
             Combine::Sum => each::<[$type; 2]>($values, |[a, b], [c, d]| [a + c, b + d]),
             Combine::Product => each::<[$type; 2]>($values, |[a, b], [c, d]| [a * c - b * d, a * d + b * c]),
-            Combine::MinAbs => each::<[$type; 2]>($values, |[a, b], [c, d]| {
-                choose!([a, b], [c, d], c.abs() + d.abs() < a.abs() + b.abs())
-            }),
-            Combine::MaxAbs => each::<[$type; 2]>($values, |[a, b], [c, d]| {
-                choose!([a, b], [c, d], c.abs() + d.abs() > a.abs() + b.abs())
-            }),
+            Combine::MinAbs => each::<[$type; 2]>($values, Distant::nearest),
+            Combine::MaxAbs => each::<[$type; 2]>($values, Distant::farthest),
             _ => {} // `Reduction::new` refuses these
         }
     };
@@ -86,7 +64,7 @@ struct Values<'v> {
 #[inline(always)]
 fn each<T: Pod>(values: Values<'_>, combine: impl Fn(T, T) -> T) {
     match values.incoming_first {
-        true => values.each(|user_defined, other| combine(other, user_defined)),
+        true => values.each(|ours, theirs| combine(theirs, ours)),
         false => values.each(combine),
     }
 }
@@ -95,20 +73,18 @@ impl Values<'_> {
     #[inline(always)]
     fn each<T: Pod>(self, combine: impl Fn(T, T) -> T) {
         let Values { into, from, .. } = self;
-        let one = move |user_defined: &mut [u8], at: usize| {
+        let one = move |ours: &mut [u8], at: usize| {
             // SAFETY: `from` has as many bytes as `into`, and value number `at` of `into` exists.
-            let other = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
-            user_defined.copy_from_slice(bytemuck::bytes_of(&combine(
-                bytemuck::pod_read_unaligned(user_defined),
-                other,
-            )));
+            let theirs = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
+            let result = combine(bytemuck::pod_read_unaligned(ours), theirs);
+            ours.copy_from_slice(bytemuck::bytes_of(&result));
         };
         if into.len() == size_of::<T>() {
             return one(into, 0); // takes a third of the time that the setup of the loop takes
         }
         let bytes = into.len();
         let values = into.chunks_exact_mut(size_of::<T>()).enumerate();
-        vectorized(bytes, move || values.for_each(move |(at, user_defined)| one(user_defined, at)));
+        vectorized(bytes, move || values.for_each(move |(at, ours)| one(ours, at)));
     }
 }
 
@@ -142,17 +118,22 @@ pub enum ElementType {
 }
 
 /// The operation that combines two values. Sums and products of integers wrap.
+///
+/// Min, Max, MinAbs and MaxAbs: if a value is NaN, the result is NaN, always with the same bits: positive and quiet,
+/// without a payload (of 8 bytes `0x7ff8000000000000`, of 4 bytes `0x7fc00000`). A complex number is NaN if one of its
+/// parts is, and as a result both parts are. Infinities are numbers like others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Combine {
     /// Their sum.
     Sum,
     /// Their product.
     Product,
-    /// The lesser.
+    /// The lesser. -0.0 is less than 0.0.
     Min,
-    /// The greater.
+    /// The greater. 0.0 is greater than -0.0.
     Max,
-    /// The one nearer to zero, with its sign. If both are equally near, the left operand.
+    /// The one nearer to zero, with its sign. If both are equally near, the left operand. The distance of a complex
+    /// number is the sum of the absolute values of its parts.
     MinAbs,
     /// The one farther from zero, with its sign. If both are equally far, the left operand.
     MaxAbs,
@@ -246,6 +227,19 @@ impl ElementType {
 }
 
 impl Reduction {
+    /// Returns the element type and the operation, if it is built in.
+    pub fn builtin(&self) -> Option<(ElementType, Combine)> {
+        match self.how {
+            ReductionKind::Builtin(element, how) => Some((element, how)),
+            ReductionKind::User(..) => None,
+        }
+    }
+
+    /// Returns the name of the operation of that number, as in [`Combine`].
+    pub fn name_of(number: u8) -> String {
+        COMBINES.get(usize::from(number)).map_or(String::new(), |how| format!("{how:?}"))
+    }
+
     /// A built-in reduction. `None` if the operation is not defined for the type: bitwise operations on floating-point
     /// numbers, minimum and maximum of complex numbers.
     pub fn new(element: ElementType, combine: Combine) -> Option<Reduction> {
@@ -358,14 +352,14 @@ impl Reduction {
 /// Combines the values by a built-in operation.
 fn combine_builtin(element: ElementType, how: Combine, values: Values<'_>) {
     match element {
-        ElementType::I8 => integer!(i8, how, values, magnitude),
-        ElementType::I16 => integer!(i16, how, values, magnitude),
-        ElementType::I32 => integer!(i32, how, values, magnitude),
-        ElementType::I64 => integer!(i64, how, values, magnitude),
-        ElementType::U8 => integer!(u8, how, values, itself),
-        ElementType::U16 => integer!(u16, how, values, itself),
-        ElementType::U32 => integer!(u32, how, values, itself),
-        ElementType::U64 => integer!(u64, how, values, itself),
+        ElementType::I8 => integer!(i8, how, values),
+        ElementType::I16 => integer!(i16, how, values),
+        ElementType::I32 => integer!(i32, how, values),
+        ElementType::I64 => integer!(i64, how, values),
+        ElementType::U8 => integer!(u8, how, values),
+        ElementType::U16 => integer!(u16, how, values),
+        ElementType::U32 => integer!(u32, how, values),
+        ElementType::U64 => integer!(u64, how, values),
         ElementType::F32 => float!(f32, how, values),
         ElementType::F64 => float!(f64, how, values),
         ElementType::C32 => complex!(f32, how, values),

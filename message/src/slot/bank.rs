@@ -375,7 +375,11 @@ impl SlotBank {
         let written = match <[u8; 8]>::try_from(bytes) {
             Ok(word) => self.write_data(index, value, &[u64::from_le_bytes(word)]),
             Err(_) if bytes.is_empty() => self.write_data(index, value, &[]),
-            Err(_) => self.write_packed(index, value, bytes),
+            Err(_) => match <[u8; 16]>::try_from(bytes) {
+                // A value of eight bytes with a header, as most collective calls send.
+                Ok(words) => self.write_data(index, value, &two_words(words)),
+                Err(_) => self.write_packed(index, value, bytes),
+            },
         };
         if written.is_ok() {
             state.sent.store(number, Relaxed);
@@ -406,6 +410,9 @@ impl SlotBank {
         let place = into.get_mut(..len)?;
         if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *place) {
             *word = self.data_word(index, 0).to_le_bytes();
+        } else if let Ok(words) = <&mut [u8; 16]>::try_from(&mut *place) {
+            let both = u128::from(self.data_word(index, 0)) | u128::from(self.data_word(index, 1)) << 64;
+            *words = both.to_le_bytes();
         } else {
             self.unpack(index, place);
         }
@@ -430,6 +437,12 @@ impl SlotBank {
             }
         }
     }
+}
+
+#[inline]
+fn two_words(bytes: [u8; 16]) -> [u64; 2] {
+    let both = u128::from_le_bytes(bytes);
+    [both as u64, (both >> 64) as u64]
 }
 
 /// Packs the bytes of a short message into words.

@@ -63,8 +63,8 @@ impl Schedule {
     /// fn chain(b: &mut Builder) {
     ///     let data = b.buffer("data", b.bytes());
     ///     for pair in b.ranks().windows(2) {
-    ///         let heard = b.last_write(data.on(pair[0]));
-    ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
+    ///         let written = b.last_write(data.on(pair[0]));
+    ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(written);
     ///     }
     /// }
     /// let original = Shape::new(CollectiveKind::Bcast, 5, 0, 8192).build("my chain", chain);

@@ -41,12 +41,12 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
     broadcast("chain", ranks, move |part| {
         let (me, last) = (part.rank(), part.rank() + 1 == ranks);
         let data = part.buffer("data", BYTES);
-        let heard = if me == 0 { 0 } else { segments };
+        let data_signals = if me == 0 { 0 } else { segments };
         let ready_too = slip == Slip::ReadyAddedToData && !last;
         let arrived =
-            part.signal("arrived", heard + u64::from(ready_too) + u64::from(slip == Slip::WrongSum));
-        let told = u64::from(!last && slip != Slip::NoReadiness && !ready_too) + u64::from(!last);
-        let ready = part.signal("ready", told);
+            part.signal("arrived", data_signals + u64::from(ready_too) + u64::from(slip == Slip::WrongSum));
+        let ready_signals = u64::from(!last && slip != Slip::NoReadiness && !ready_too) + u64::from(!last);
+        let ready = part.signal("ready", ready_signals);
         let is_left_out = last || slip == Slip::MissingCopy && me == 0;
         let twice = slip == Slip::WrittenTwice && me == 0;
         let sent = part.signal("sent", if is_left_out { 0 } else { segments + u64::from(twice) });
@@ -137,18 +137,18 @@ fn readiness_added_to_the_data_is_no_readiness() {
 fn join(lets_go_on: bool) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank();
-        let told = part.signal("told", if me == 0 { 2 } else { 0 });
-        let heard = part.signal("heard", if me > 0 && lets_go_on { 1 } else { 0 });
+        let arrived = part.signal("arrived", if me == 0 { 2 } else { 0 });
+        let released = part.signal("released", if me > 0 && lets_go_on { 1 } else { 0 });
         if me > 0 {
-            part.join(started()).then(told.on(0, 1));
-            part.finish(if lets_go_on { heard.reaches(1) } else { started() });
+            part.join(started()).then(arrived.on(0, 1));
+            part.finish(if lets_go_on { released.reaches(1) } else { started() });
             return;
         }
-        let step = part.join(told.reaches(2));
+        let step = part.join(arrived.reaches(2));
         if lets_go_on {
-            step.then(heard.on(1, 1)).then(heard.on(2, 1));
+            step.then(released.on(1, 1)).then(released.on(2, 1));
         }
-        part.finish(told.reaches(2));
+        part.finish(arrived.reaches(2));
     };
     Schedule::new("join", 3, part, |_| Contract::default())
 }
@@ -189,14 +189,13 @@ fn exchange(swap: Swap) -> Schedule {
         } else {
             part.swapped("stage", bytes, other)
         };
-        let [laid, told, taken] =
-            ["copy in copy out", "all to all", "taken"].map(|name| part.signal(name, 1));
+        let [copied, announced, taken] = ["copied", "announced", "taken"].map(|name| part.signal(name, 1));
         part.copy(started(), data.on(me, 0), stage.on(me, 0), bytes)
-            .then(laid.on(me, 1))
-            .then(told.on(other, 1));
+            .then(copied.on(me, 1))
+            .then(announced.on(other, 1));
         part.in_queue((swap == Swap::GoesOn).into());
-        part.copy(told.reaches(1), stage.on(other, 0), data.on(me, BYTES), bytes).then(taken.on(me, 1));
-        part.finish(laid.reaches(1));
+        part.copy(announced.reaches(1), stage.on(other, 0), data.on(me, BYTES), bytes).then(taken.on(me, 1));
+        part.finish(copied.reaches(1));
         if swap != Swap::GoesOn {
             part.finish(taken.reaches(1));
         }
@@ -357,12 +356,12 @@ fn starts_that_share_a_copy_of_a_buffer_are_compared_however_many_turns_there_ar
 fn weighed(amounts: [u64; 2], synchronizes: bool) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank();
-        let told = part.signal("told", if me == 0 { amounts[0] + amounts[1] } else { 0 });
+        let arrived = part.signal("arrived", if me == 0 { amounts[0] + amounts[1] } else { 0 });
         if me == 0 {
-            part.join(told.reaches(amounts[0] + amounts[1]));
-            part.finish(told.reaches(amounts[0] + amounts[1]));
+            part.join(arrived.reaches(amounts[0] + amounts[1]));
+            part.finish(arrived.reaches(amounts[0] + amounts[1]));
         } else {
-            part.join(started()).then(told.on(0, amounts[me - 1]));
+            part.join(started()).then(arrived.on(0, amounts[me - 1]));
             part.finish(started());
         }
     };

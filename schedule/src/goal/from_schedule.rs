@@ -207,17 +207,17 @@ impl FromSchedule {
         };
         for (effect, raised) in step.effects().enumerate() {
             let whose = raised.rank as usize;
-            let told = match [over, source].into_iter().find(|place| place.0 == whose) {
+            let arrival = match [over, source].into_iter().find(|place| place.0 == whose) {
                 Some(place) => place,
                 None => {
-                    let words = [format!("_tell{effect}"), format!("_told{effect}")];
+                    let words = [format!("_raise{effect}"), format!("_raised{effect}")];
                     let (send, recv) =
                         self.message(&name, [&words[0], &words[1]], (over.0, whose), WORD_BYTES)?;
                     self.wait(send, over);
                     recv
                 }
             };
-            if let (_, Some(operation)) = told {
+            if let (_, Some(operation)) = arrival {
                 let adder = (by, Some(step.queue.0));
                 self.add(adder, number, raised.signal.index(), raised.amount, operation)?;
             }
@@ -255,9 +255,9 @@ impl FromSchedule {
             over = sum;
         }
         let first = match order {
-            Some((told, go)) => {
+            Some((send, go)) => {
                 self.wait(read, go);
-                told
+                send
             }
             None => read,
         };

@@ -322,27 +322,31 @@ mod tests {
     fn dependencies_on_arrival_order_are_refused() {
         let schedule = |count: u64, said: u64| {
             let part = move |part: &mut RankPart| {
-                let told = part.signal("told", if part.rank() == 0 { said } else { 0 });
+                let arrived = part.signal("arrived", if part.rank() == 0 { said } else { 0 });
                 if part.rank() == 0 {
-                    part.join(told.reaches(count));
-                    part.finish(told.reaches(said));
+                    part.join(arrived.reaches(count));
+                    part.finish(arrived.reaches(said));
                 } else {
-                    part.join(started()).then(told.on(0, 1));
-                    part.join(started()).then(told.on(0, 1));
+                    part.join(started()).then(arrived.on(0, 1));
+                    part.join(started()).then(arrived.on(0, 1));
                 }
             };
-            Schedule::new("telling", 3, part, |_| Contract::default())
+            Schedule::new("signalling", 3, part, |_| Contract::default())
         };
         let said = |count, said| make(&schedule(count, said)).unwrap_err().to_string();
         // Three of four: one of each rank is among them, but which is the third is unknown.
-        assert!(said(3, 4).contains("step 0 of rank 0 waits until signal \"told\" has counted 3 of 4"));
+        assert!(said(3, 4).contains("step 0 of rank 0 waits until signal \"arrived\" has counted 3 of 4"));
         assert!(said(1, 4).contains("whichever steps add first"), "{}", said(1, 4));
-        assert!(said(5, 4).contains("signal \"told\" has counted 5, but it counts only 4"), "{}", said(5, 4));
+        assert!(
+            said(5, 4).contains("signal \"arrived\" has counted 5, but it counts only 4"),
+            "{}",
+            said(5, 4)
+        );
         assert!(said(4, 5).contains("counts 5 in a start, but the steps add 4"), "{}", said(4, 5));
         make(&schedule(4, 4)).unwrap().measure().unwrap();
         let nowhere = |part: &mut RankPart| {
-            let told = part.signal("told", 1);
-            part.join(started()).then(told.on(7, 1));
+            let arrived = part.signal("arrived", 1);
+            part.join(started()).then(arrived.on(7, 1));
         };
         let nowhere = Schedule::new("nowhere", 2, nowhere, |_| Contract::default());
         assert!(make(&nowhere).unwrap_err().to_string().contains("step 0 of rank 0 names rank 7"));

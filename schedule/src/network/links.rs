@@ -77,7 +77,7 @@ impl Links {
             link.bytes += bytes;
         }
         let hops = if bytes > 0 { self.route.len() as u64 } else { network.topology.hops(from, to) };
-        let arrives = from_time + waited + costs.flight(hops, bytes);
+        let arrives = from_time + waited + costs.transfer_time(hops, bytes);
         Passage { arrives, leaves: from_time + held + costs.occupied(hops, bytes) }
     }
 

@@ -47,7 +47,7 @@ impl Default for Parameters {
 impl Parameters {
     /// Time from a command's beginning to the arrival of its last byte, without contention: `hops` L + m G. Inside a
     /// node at least one L, as a transfer passes the engine there, too.
-    pub fn flight(&self, hops: u64, bytes: u64) -> Time {
+    pub fn transfer_time(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         self.latency * hops.max(1) + byte * bytes
     }
@@ -66,12 +66,12 @@ mod tests {
     #[test]
     fn costs_are_those_of_the_formulas() {
         let costs = Parameters::default();
-        assert_eq!(costs.flight(4, 0), Time::nanoseconds(400));
-        assert_eq!(costs.flight(2, 1000), Time::femtoseconds(200_000_000 + 104_762_000));
-        assert_eq!(costs.flight(0, 1000), costs.flight(1, 1000));
+        assert_eq!(costs.transfer_time(4, 0), Time::nanoseconds(400));
+        assert_eq!(costs.transfer_time(2, 1000), Time::femtoseconds(200_000_000 + 104_762_000));
+        assert_eq!(costs.transfer_time(0, 1000), costs.transfer_time(1, 1000));
         assert_eq!(costs.occupied(3, 1000), Time::femtoseconds(104_762_000 + 1_000_000));
         let faster = Parameters { byte_inside: Time::femtoseconds(50_000), ..costs };
-        assert_eq!(faster.flight(0, 1000), Time::nanoseconds(150));
-        assert_eq!(faster.flight(1, 1000), costs.flight(1, 1000));
+        assert_eq!(faster.transfer_time(0, 1000), Time::nanoseconds(150));
+        assert_eq!(faster.transfer_time(1, 1000), costs.transfer_time(1, 1000));
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<SimulationReport, SimulationE
         run.now = event.at;
         run.happen(event.what)?;
         if run.numbers.is_multiple_of(EVENTS_BETWEEN) {
-            run.tell();
+            run.report_progress();
         }
     }
     run.outcome()
@@ -116,7 +116,7 @@ impl EventLoop<'_> {
             self.prepared_max = self.prepared_max.max(part.steps().len() as u64);
             self.call(rank as u32);
             if (rank as u64).is_multiple_of(EVENTS_BETWEEN) {
-                self.tell();
+                self.report_progress();
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl EventLoop<'_> {
         })
     }
 
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         let (ranks, commands) = (self.schedule.ranks(), self.prepared * u64::from(self.starts));
         let progress = SimulationProgress { made: self.made, ranks, begun: self.commands, commands };
         if let Some(watch) = &mut self.watch {
@@ -345,7 +345,7 @@ impl EventLoop<'_> {
     }
 
     fn outcome(mut self) -> Result<SimulationReport, SimulationError> {
-        self.tell();
+        self.report_progress();
         let left: Vec<usize> = (0..self.ranks.len()).filter(|&rank| self.ranks[rank].is_some()).collect();
         if !left.is_empty() {
             let first = left.iter().flat_map(|&rank| self.waiting(rank)).take(NAMED).collect();

@@ -233,12 +233,12 @@ fn deadlocks_are_reported() {
         part.join(never.reaches(2)).then(never.on(0, 1));
         part.finish(never.reaches(1));
     });
-    let told = stuck.simulate(&row(3, 1)).unwrap_err();
-    let SimulationError::BlockedStep { ranks: 3, ref first, .. } = told else { panic!("{told}") };
+    let error = stuck.simulate(&row(3, 1)).unwrap_err();
+    let SimulationError::BlockedStep { ranks: 3, ref first, .. } = error else { panic!("{error}") };
     assert_eq!((first[0].at.rank, first[0].at.step, first[0].wanted), (0, Some(1), 2));
     assert!(
-        told.to_string().contains("step 1 of rank 0 in start 0 waits until signal \"never\" has counted 2"),
-        "{told}"
+        error.to_string().contains("step 1 of rank 0 in start 0 waits until signal \"never\" has counted 2"),
+        "{error}"
     );
 
     let nowhere = schedule(2, |part| {

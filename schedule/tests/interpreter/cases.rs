@@ -72,7 +72,7 @@ fn case(algorithm: &Algorithm, shape: &Shape) -> Option<Case> {
     Some(Case { name, plan: Plan::read(&text(&schedule)) })
 }
 
-fn text(schedule: &Schedule) -> String {
+pub(crate) fn text(schedule: &Schedule) -> String {
     let mut bytes = Vec::new();
     json::write(schedule, &mut bytes).expect("memory takes all");
     String::from_utf8(bytes).expect("it is text")

@@ -92,7 +92,7 @@ struct Piece {
 
 /// A step in progress.
 #[derive(Debug)]
-struct Flight {
+struct RunningStep {
     act: Act,
     from: Vec<Piece>,
     /// The memory that the step reads and the memory that it writes.
@@ -104,7 +104,7 @@ struct Flight {
 /// An effect that waits for its step to end.
 #[derive(Debug)]
 struct Pending {
-    flight: usize,
+    run: usize,
     amount: u64,
 }
 
@@ -139,8 +139,8 @@ pub(crate) struct Interpreter<'p> {
     random: Random,
     programs: Vec<Program>,
     queues: Vec<Queue>,
-    flights: BTreeMap<usize, Flight>,
-    flights_begun: usize,
+    running: BTreeMap<usize, RunningStep>,
+    runs_begun: usize,
     /// The runs of each step that are in progress, the oldest first.
     of_step: BTreeMap<(usize, usize), VecDeque<usize>>,
     /// For each queue and signal: the rank and the signal, and the effects that have not arrived.
@@ -226,8 +226,8 @@ impl<'p> Interpreter<'p> {
             random: Random::new(seed),
             programs: plan.parts.iter().map(|_| program()).collect(),
             queues,
-            flights: BTreeMap::new(),
-            flights_begun: 0,
+            running: BTreeMap::new(),
+            runs_begun: 0,
             of_step: BTreeMap::new(),
             streams,
             stream_of,
@@ -299,7 +299,7 @@ impl<'p> Interpreter<'p> {
         let all_over = self.programs.iter().all(|program| program.over == self.starts);
         let all_begun =
             self.queues.iter().all(|queue| queue.begun as u64 == queue.steps.len() as u64 * self.starts);
-        if !all_over || !all_begun || !self.flights.is_empty() {
+        if !all_over || !all_begun || !self.running.is_empty() {
             return Err(Finding::Deadlock);
         }
         for (rank, counts) in self.counts.iter().enumerate() {
@@ -413,20 +413,20 @@ impl<'p> Interpreter<'p> {
             return Ok(false);
         }
         self.queues[queue].begun += 1;
-        let flight = self.flights_begun;
-        self.flights_begun += 1;
+        let run = self.runs_begun;
+        self.runs_begun += 1;
         for effect in &step.then {
             let stream = self.stream_of[&(queue, effect.rank, effect.signal)];
-            self.streams[stream].1.push_back(Pending { flight, amount: effect.amount });
+            self.streams[stream].1.push_back(Pending { run, amount: effect.amount });
         }
         if let Some((from, to, bytes)) = step.act.moves().filter(|&(.., bytes)| bytes > 0) {
             let memories = [self.memory(from, bytes, start)?, self.memory(to, bytes, start)?];
             let pieces = self.cut(from.offset as usize, to.offset as usize, bytes as usize);
             let is_reduction_of = step.act.is_reduction().then_some(queue);
             self.queues[queue].reduces |= is_reduction_of.is_some();
-            let flown = Flight { act: step.act, from: pieces, memories, is_reduction_of, number };
-            self.flights.insert(flight, flown);
-            self.of_step.entry((rank, number)).or_default().push_back(flight);
+            let running_step = RunningStep { act: step.act, from: pieces, memories, is_reduction_of, number };
+            self.running.insert(run, running_step);
+            self.of_step.entry((rank, number)).or_default().push_back(run);
         }
         Ok(true)
     }
@@ -469,20 +469,20 @@ impl<'p> Interpreter<'p> {
     /// Lets a step in progress move some bytes: it reads them, or writes the values that it has
     /// read.
     fn act_step(&mut self, rank: usize, step: usize) -> bool {
-        let Some(flying) = self.of_step.get(&(rank, step)).filter(|flying| !flying.is_empty()) else {
+        let Some(runs) = self.of_step.get(&(rank, step)).filter(|runs| !runs.is_empty()) else {
             return false;
         };
         // A run of this step in a later start may move its bytes first.
-        let number = flying[self.random.below(flying.len())];
-        let Some(flight) = self.flights.get_mut(&number) else { return false };
-        let place = self.random.below(flight.from.len());
-        let [from, to] = flight.memories;
-        let piece = &mut flight.from[place];
+        let number = runs[self.random.below(runs.len())];
+        let Some(run) = self.running.get_mut(&number) else { return false };
+        let place = self.random.below(run.from.len());
+        let [from, to] = run.memories;
+        let piece = &mut run.from[place];
         let (source, target) = (piece.from..piece.from + piece.bytes, piece.to..piece.to + piece.bytes);
         match piece.read.take() {
             None => {
                 let mut read = self.memories[from][source].to_vec();
-                if let Act::Reduce { in_front, .. } = flight.act {
+                if let Act::Reduce { in_front, .. } = run.act {
                     for (come, &there) in read.iter_mut().zip(&self.memories[to][target]) {
                         *come = if in_front { come.before(there) } else { there.before(*come) };
                     }
@@ -491,15 +491,15 @@ impl<'p> Interpreter<'p> {
             }
             Some(read) => {
                 self.memories[to][target].copy_from_slice(&read);
-                flight.from.swap_remove(place);
+                run.from.swap_remove(place);
             }
         }
-        if flight.from.is_empty() {
-            let (number, reduced) = (number, flight.is_reduction_of);
-            debug_assert_eq!(flight.number, step);
-            self.flights.remove(&number);
-            if let Some(flying) = self.of_step.get_mut(&(rank, step)) {
-                flying.retain(|&one| one != number);
+        if run.from.is_empty() {
+            let (number, reduced) = (number, run.is_reduction_of);
+            debug_assert_eq!(run.number, step);
+            self.running.remove(&number);
+            if let Some(runs) = self.of_step.get_mut(&(rank, step)) {
+                runs.retain(|&one| one != number);
             }
             if let Some(queue) = reduced {
                 self.queues[queue].reduces = false;
@@ -511,7 +511,7 @@ impl<'p> Interpreter<'p> {
     /// Applies the next effect of a queue on one signal, if its step has ended.
     fn act_stream(&mut self, stream: usize) -> bool {
         let ((rank, signal), pending) = &mut self.streams[stream];
-        let Some(first) = pending.front().filter(|first| !self.flights.contains_key(&first.flight)) else {
+        let Some(first) = pending.front().filter(|first| !self.running.contains_key(&first.run)) else {
             return false;
         };
         self.counts[*rank][*signal] += first.amount;

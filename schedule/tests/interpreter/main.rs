@@ -8,12 +8,13 @@ mod json_plan;
 mod mutants;
 mod random;
 
-use cases::{Case, cases, proven};
+use cases::{Case, cases, proven, text};
 use interpreter::{Finding, run};
 use json_plan::Plan;
-use mutants::{MUTATIONS, is_flow_control};
+use mutants::{MUTATIONS, START, is_flow_control};
 use random::Random;
 use std::collections::BTreeMap;
+use tasuki_schedule::{CollectiveKind, Shape};
 
 /// Runs a plan up to `runs` times, until an error is found. Returns it with the number of starts
 /// and the seed.
@@ -187,5 +188,38 @@ fn a_place_is_used_again_when_it_was_taken() {
                 assert!(fault.contains(&starts), "{turns} turns, lag {lag:?}: {fault}");
             }
         }
+    }
+}
+
+/// Waits of an allreduce that other waits make superfluous, and neighbours of them that are needed. The verdict of the
+/// proof must be that of the interpreter, which runs each mutant with the seeds of many orders.
+#[test]
+fn superfluous_waits_of_an_allreduce_differ_from_those_that_are_needed() {
+    let shape = Shape::new(CollectiveKind::Allreduce, 4, 0, 64);
+    let tree = CollectiveKind::Allreduce.algorithms().find(|one| one.name == "tree").expect("it exists");
+    let plan = Plan::read(&text(&tree.schedule(&shape, 4)));
+    type Change = fn(&mut Plan);
+    let changes: [(&str, bool, Change); 6] = [
+        // The step before it in the queue has waited for the same signal.
+        ("rank 0 passes the sum on at its own start", true, |plan| plan.parts[0].steps[3].when = START),
+        // A rank begins start k + 2 when start k + 1 is over. For that it has got the sum of start k + 1, which rank 0
+        // sends after it has taken the value of start k.
+        ("rank 1 does not wait for its place", true, |plan| plan.parts[1].steps[0].when = START),
+        // In this plan the step raises nothing.
+        ("rank 1 does not tell that its place is free", true, |plan| plan.parts[1].steps[0].then.clear()),
+        ("rank 0 sends the sum at its own start", false, |plan| {
+            plan.parts[0].steps[2].when = START;
+            plan.parts[0].steps[3].when = START;
+        }),
+        ("rank 0 adds what has not come", false, |plan| plan.parts[0].steps[0].when = START),
+        ("rank 1 does not tell that its value has come", false, |plan| plan.parts[1].steps[1].then.clear()),
+    ];
+    for (number, (name, is_harmless, change)) in changes.into_iter().enumerate() {
+        let mut mutant = plan.clone();
+        change(&mut mutant);
+        let found = find(&mutant, 600, number as u64);
+        assert_eq!(found.is_none(), is_harmless, "{name}: {found:?}");
+        let verdict = proven(&mutant);
+        assert_eq!(verdict.is_ok(), is_harmless, "{name}: {verdict:?}");
     }
 }

@@ -7,7 +7,7 @@ use crate::random::Random;
 pub(crate) type Mutation = (&'static str, fn(&mut Plan, &mut Random) -> Option<()>);
 
 /// The trigger that is met when the rank has started.
-const START: When = When { signal: 0, count: 1, lag: 0 };
+pub(crate) const START: When = When { signal: 0, count: 1, lag: 0 };
 
 pub(crate) const MUTATIONS: &[Mutation] = &[
     ("one trigger that lags is the own start", |plan, random| {
@@ -285,7 +285,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         plan.count_anew();
         Some(())
     }),
-    ("a step moves twice, and tells once", |plan, random| {
+    ("a step moves twice, and signals once", |plan, random| {
         let (rank, number) = any(plan, random, |step| step.act.moves().is_some())?;
         let again = Step { then: vec![], ..plan.parts[rank].steps[number].clone() };
         plan.parts[rank].steps.insert(number, again);

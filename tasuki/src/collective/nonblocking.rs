@@ -42,7 +42,8 @@ impl<R> Future for CollectiveRequest<R> {
 
 /// The operation, in a form that any thread of the rank may call.
 fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedCombiner<T> {
-    Box::new(move |left, right| operation.combine(left, right))
+    let known = operation.known();
+    BoxedCombiner::new(move |left, right| operation.combine(left, right), known)
 }
 
 impl Communicator {

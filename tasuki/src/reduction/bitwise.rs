@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: a truth value is one byte.
 
-use crate::reduction::reduce_op::{Numbered, ReduceOp};
+use crate::reduction::reduce_op::{Numbered, ReduceOp, built_in, wide};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitXor};
@@ -100,27 +100,20 @@ impl BitXor for Bool {
 }
 
 impl Numbered for Bool {
-    const NUMBER: Option<ElementType> = Some(ElementType::U8);
+    const NUMBER: ElementType = ElementType::U8;
 }
 
-macro_rules! bits {
-    ($operation:ident: $how:path; $($type:ty)*) => {$(
-        impl ReduceOp<$type> for $operation {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::$operation)
-            }
-
-            fn in_order(&self) -> bool {
-                false
-            }
-
-            fn combine(&self, left: &mut [$type], right: &[$type]) {
-                ReduceOp::combine(&$how, left, right);
-            }
-        }
-    )*};
+built_in! {
+    And false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize Bool;
+    Or false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize Bool;
+    Xor false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize Bool;
 }
 
-bits! { And: BitAnd::bitand; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }
-bits! { Or: BitOr::bitor; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }
-bits! { Xor: BitXor::bitxor; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }
+wide! {
+    i128: And false BitAnd::bitand;
+    i128: Or false BitOr::bitor;
+    i128: Xor false BitXor::bitxor;
+    u128: And false BitAnd::bitand;
+    u128: Or false BitOr::bitor;
+    u128: Xor false BitXor::bitxor;
+}

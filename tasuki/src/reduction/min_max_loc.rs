@@ -4,6 +4,7 @@
 
 use crate::reduction::reduce_op::ReduceOp;
 use bytemuck::{Pod, Zeroable};
+use tasuki_core::queue::extremes::Ordered;
 
 /// A value and its location: a rank or an index, for instance.
 ///
@@ -27,10 +28,16 @@ pub struct ValueLoc<V, I = u64> {
 }
 
 /// The smallest value; of equal values the one with the smallest location. MPI's `MPI_MINLOC`.
+///
+/// The value is that of [`Min`](crate::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any value is NaN,
+/// the result is NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MinLoc;
 
 /// The largest value; of equal values the one with the smallest location. MPI's `MPI_MAXLOC`.
+///
+/// The value is that of [`Max`](crate::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the result is
+/// NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MaxLoc;
 
@@ -43,13 +50,13 @@ macro_rules! value_loc {
 
         impl ReduceOp<ValueLoc<$value, $at>> for MinLoc {
             fn combine(&self, left: &mut [ValueLoc<$value, $at>], right: &[ValueLoc<$value, $at>]) {
-                choose(left, right, |a, b| b.value < a.value || (b.value == a.value && b.at < a.at));
+                locate(left, right, Ordered::least);
             }
         }
 
         impl ReduceOp<ValueLoc<$value, $at>> for MaxLoc {
             fn combine(&self, left: &mut [ValueLoc<$value, $at>], right: &[ValueLoc<$value, $at>]) {
-                choose(left, right, |a, b| b.value > a.value || (b.value == a.value && b.at < a.at));
+                locate(left, right, Ordered::greatest);
             }
         }
     )*};
@@ -57,11 +64,21 @@ macro_rules! value_loc {
 
 value_loc! { f64 u64; i64 u64; u64 u64; f32 u32; i32 u32; u32 u32; }
 
-/// Replaces each left value by its right partner if that is better.
-fn choose<L: Copy>(left: &mut [L], right: &[L], is_better: impl Fn(&L, &L) -> bool) {
+/// Replaces each left value by the better of the pair. `better` also turns a NaN into the one that results, so that
+/// values with the same bits are equal.
+fn locate<V: Pod, I: Ord + Copy>(
+    left: &mut [ValueLoc<V, I>],
+    right: &[ValueLoc<V, I>],
+    better: impl Fn(V, V) -> V,
+) {
     for (left, right) in left.iter_mut().zip(right) {
-        if is_better(left, right) {
-            *left = *right;
-        }
+        let value = better(left.value, right.value);
+        let is_it = |one: V| bytemuck::bytes_of(&better(one, one)) == bytemuck::bytes_of(&value);
+        let at = match (is_it(left.value), is_it(right.value)) {
+            (true, true) => left.at.min(right.at),
+            (true, false) => left.at,
+            (false, _) => right.at,
+        };
+        *left = ValueLoc { value, at };
     }
 }

@@ -29,29 +29,27 @@ pub trait ReduceOp<T> {
     }
 }
 
-/// Types that commands may know.
+/// Types that commands know.
 pub(crate) trait Numbered {
-    /// The type's number in commands, if commands know the type.
-    const NUMBER: Option<ElementType>;
+    /// The type's number in commands.
+    const NUMBER: ElementType;
 }
 
 macro_rules! numbered {
-    ($($type:ty: $number:expr;)*) => {
+    ($($type:ty: $number:ident;)*) => {
         $(impl Numbered for $type {
-            const NUMBER: Option<ElementType> = $number;
+            const NUMBER: ElementType = ElementType::$number;
         })*
     };
 }
 
 numbered! {
-    i8: Some(ElementType::I8); i16: Some(ElementType::I16); i32: Some(ElementType::I32); i64: Some(ElementType::I64);
-    u8: Some(ElementType::U8); u16: Some(ElementType::U16); u32: Some(ElementType::U32); u64: Some(ElementType::U64);
-    f32: Some(ElementType::F32); f64: Some(ElementType::F64);
-    Complex<f32>: Some(ElementType::C32); Complex<f64>: Some(ElementType::C64);
-    isize: if size_of::<isize>() == 8 { Some(ElementType::I64) } else { None };
-    usize: if size_of::<usize>() == 8 { Some(ElementType::U64) } else { None };
-    i128: None; u128: None;
+    i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64: U64; f32: F32; f64: F64;
+    Complex<f32>: C32; Complex<f64>: C64; isize: I64; usize: U64;
 }
+
+// Tasuki runs on machines with 64-bit addresses only.
+const _: () = assert!(size_of::<usize>() == 8);
 
 /// An operation in the form that collective calls take.
 pub(crate) struct ReduceOpRef<'o, O>(pub(crate) &'o O);
@@ -90,22 +88,44 @@ impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for ReduceOpOnBytes<T, O> {
     }
 }
 
-/// The sum. Integers wrap.
+/// The sum. Integers wrap: of 8 bits, 127 + 1 is -128.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
 /// The product. Integers wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Product;
 /// The smallest value.
+///
+/// If any value is NaN, the result is NaN. -0.0 is less than 0.0. Infinities are numbers like others. The result has
+/// the same bits in every call, plan and command, whatever the order in which values are combined: the resulting NaN
+/// is always positive and quiet, without a payload (`0x7ff8000000000000`, of `f32` `0x7fc00000`). A value that is
+/// combined with no other, as in a group of one member or by the first member of a scan, stays as it is.
+///
+/// ```
+/// use tasuki::Min;
+/// tasuki::local(3, |job| {
+///     let mine = [[0.0, -0.0, 1.0][job.rank().index()], [3.0, f64::NAN, 1.0][job.rank().index()]];
+///     let least = job.world().allreduce(&mine, Min)?;
+///     assert!(least[0].is_sign_negative() && least[0] == 0.0 && least[1].is_nan());
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Min;
-/// The largest value.
+/// The largest value. 0.0 is greater than -0.0. What [`Min`] says of NaN and infinities holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Max;
 /// The value nearest to zero, with its sign; of equal distances that of the lowest member.
+///
+/// The distance of a [`Complex`] number is the sum of the absolute values of its parts. If any value is NaN, the result
+/// is NaN with the bits that [`Min`] names; a complex number is NaN if one of its parts is, and as a result both parts
+/// are. 0.0 and -0.0 are at equal distance, and so are both infinities. The distance of the least signed integer is
+/// exact: it does not wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct MinAbs;
-/// The value farthest from zero, with its sign; of equal distances that of the lowest member.
+/// The value farthest from zero, with its sign; of equal distances that of the lowest member. What [`MinAbs`] says of
+/// distances and NaN holds. Distances of complex numbers that are too large for the type are infinite, and equal.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxAbs;
 
@@ -151,108 +171,63 @@ impl<F: Mul<Output = F> + Add<Output = F> + std::ops::Sub<Output = F> + Copy> Mu
     }
 }
 
-macro_rules! operations {
-    ($($type:ty: $sum:expr, $product:expr, $size:expr;)*) => {$(
-        impl ReduceOp<$type> for Sum {
+/// Operations on types that commands know, by the same code as commands.
+macro_rules! built_in {
+    ($($operation:ident $in_order:literal: $($type:ty)*;)*) => {$($(
+        impl ReduceOp<$type> for $operation {
             fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Sum)
+                Reduction::new(<$type as Numbered>::NUMBER, Combine::$operation)
             }
 
             fn in_order(&self) -> bool {
-                false
+                $in_order
             }
 
             fn combine(&self, left: &mut [$type], right: &[$type]) {
-                ReduceOp::combine(&$sum, left, right);
+                let reduction = ReduceOp::<$type>::known(self).expect("the operation is defined for the type");
+                reduction.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
             }
         }
-        impl ReduceOp<$type> for Product {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Product)
-            }
+    )*)*};
+}
+pub(crate) use built_in;
 
+built_in! {
+    Sum false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
+    Product false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
+    Min false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
+    Max false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
+    MinAbs true: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
+    MaxAbs true: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
+}
+
+/// Operations on integers that commands do not know.
+macro_rules! wide {
+    ($($type:ty: $operation:ident $in_order:literal $combine:expr;)*) => {$(
+        impl ReduceOp<$type> for $operation {
             fn in_order(&self) -> bool {
-                false
+                $in_order
             }
 
             fn combine(&self, left: &mut [$type], right: &[$type]) {
-                ReduceOp::combine(&$product, left, right);
-            }
-        }
-        impl ReduceOp<$type> for MinAbs {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::MinAbs)
-            }
-
-            fn in_order(&self) -> bool {
-                true
-            }
-
-            fn combine(&self, left: &mut [$type], right: &[$type]) {
-                let size = $size;
-                ReduceOp::combine(&|a, b| if size(b) < size(a) { b } else { a }, left, right);
-            }
-        }
-        impl ReduceOp<$type> for MaxAbs {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::MaxAbs)
-            }
-
-            fn in_order(&self) -> bool {
-                true
-            }
-
-            fn combine(&self, left: &mut [$type], right: &[$type]) {
-                let size = $size;
-                ReduceOp::combine(&|a, b| if size(b) > size(a) { b } else { a }, left, right);
+                ReduceOp::combine(&$combine, left, right);
             }
         }
     )*};
 }
+pub(crate) use wide;
 
-macro_rules! orders {
-    ($($type:ty)*) => {$(
-        impl ReduceOp<$type> for Min {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Min)
-            }
-
-            fn in_order(&self) -> bool {
-                false
-            }
-
-            fn combine(&self, left: &mut [$type], right: &[$type]) {
-                ReduceOp::combine(&|a: $type, b: $type| if b < a { b } else { a }, left, right);
-            }
-        }
-        impl ReduceOp<$type> for Max {
-            fn known(&self) -> Option<Reduction> {
-                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Max)
-            }
-
-            fn in_order(&self) -> bool {
-                false
-            }
-
-            fn combine(&self, left: &mut [$type], right: &[$type]) {
-                ReduceOp::combine(&|a: $type, b: $type| if b > a { b } else { a }, left, right);
-            }
-        }
-    )*};
+wide! {
+    i128: Sum false i128::wrapping_add;
+    i128: Product false i128::wrapping_mul;
+    i128: Min false |a: i128, b: i128| a.min(b);
+    i128: Max false |a: i128, b: i128| a.max(b);
+    i128: MinAbs true |a: i128, b: i128| if b.unsigned_abs() < a.unsigned_abs() { b } else { a };
+    i128: MaxAbs true |a: i128, b: i128| if b.unsigned_abs() > a.unsigned_abs() { b } else { a };
+    u128: Sum false u128::wrapping_add;
+    u128: Product false u128::wrapping_mul;
+    u128: Min false |a: u128, b: u128| a.min(b);
+    u128: Max false |a: u128, b: u128| a.max(b);
+    u128: MinAbs true |a: u128, b: u128| if b < a { b } else { a };
+    u128: MaxAbs true |a: u128, b: u128| if b > a { b } else { a };
 }
-
-macro_rules! numbers {
-    (signed $($signed:ident)*; unsigned $($unsigned:ident)*; float $($float:ident)*) => {
-        operations! {
-            $($signed: $signed::wrapping_add, $signed::wrapping_mul, |v: $signed| v.unsigned_abs();)*
-            $($unsigned: $unsigned::wrapping_add, $unsigned::wrapping_mul, |v: $unsigned| v;)*
-            $($float: |a: $float, b: $float| a + b, |a: $float, b: $float| a * b, |v: $float| v.abs();)*
-            $(Complex<$float>: |a: Complex<$float>, b: Complex<$float>| a + b,
-                |a: Complex<$float>, b: Complex<$float>| a * b,
-                |v: Complex<$float>| v.re.abs() + v.im.abs();)*
-        }
-        orders! { $($signed)* $($unsigned)* $($float)* }
-    };
-}
-
-numbers! { signed i8 i16 i32 i64 i128 isize; unsigned u8 u16 u32 u64 u128 usize; float f32 f64 }

@@ -47,7 +47,7 @@ pub(super) fn threads<T: Send>(
     ranks: usize,
     reporter: Reporter,
     settings: &Settings,
-    door: Option<&ServerAddress>,
+    server: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
@@ -61,7 +61,7 @@ pub(super) fn threads<T: Send>(
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| MappedRange::create_file()).collect();
     let files = files?;
     let _launcher =
-        door.map(|door| rendezvous_client::send_node_state(door, &node_state, &files)).transpose()?;
+        server.map(|server| rendezvous_client::send_node_state(server, &node_state, &files)).transpose()?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
         let start = |rank: Rank| {

@@ -107,9 +107,10 @@ fn one_of_several(
 
 /// Prints the rank's number before the panic text of Rust or of the program's own hook.
 fn name_rank_in_panics(rank: Rank) {
-    let print = std::panic::take_hook();
+    let (print, of_rank) = (std::panic::take_hook(), std::process::id());
     std::panic::set_hook(Box::new(move |panic| {
-        let _ = writeln!(std::io::stderr().lock(), "error: rank {rank} panicked:");
+        let whose = if std::process::id() == of_rank { "" } else { "a forked child of " };
+        let _ = writeln!(std::io::stderr().lock(), "error: {whose}rank {rank} panicked:");
         print(panic);
     }));
 }

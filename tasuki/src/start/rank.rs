@@ -46,6 +46,12 @@ pub(super) fn print(error: Error) -> Error {
     error.mark_printed()
 }
 
+/// Prints an error of a process that was forked from a rank: the error names that rank, which has not failed.
+fn print_of_fork(error: Error) -> Error {
+    let _ = writeln!(std::io::stderr().lock(), "error: a forked child of {error}");
+    error.mark_printed()
+}
+
 thread_local! {
     /// The rank that runs its program in this thread.
     static RUNNING: RefCell<Option<RunningRank>> = const { RefCell::new(None) };
@@ -118,7 +124,13 @@ pub(super) fn run<T>(
         }
         Ok(Err(error)) => {
             let how = format!("its program failed: {}", error.headline());
-            let error = reporter.report(error.on_rank(rank), node_state);
+            let error = error.on_rank(rank);
+            let error = match reporter {
+                // To the job, the end of the child means nothing.
+                Reporter::Caller => error,
+                _ if worker.fork_guard().is_forked() => print_of_fork(error),
+                _ => reporter.report(error, node_state),
+            };
             worker.fail(&how, error.is_printed());
             Err(error)
         }

@@ -61,7 +61,7 @@ pub(super) fn launched<T: Send>(
     ranks: usize,
     seed: u64,
     settings: &Settings,
-    door: Option<&ServerAddress>,
+    server: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
@@ -72,7 +72,7 @@ pub(super) fn launched<T: Send>(
         rank_options,
         trace: settings.trace.clone(),
     };
-    run(&Sim::seed(seed).ranks(ranks), &simulated, door, handlers, app)
+    run(&Sim::seed(seed).ranks(ranks), &simulated, server, handlers, app)
 }
 
 /// The settings of a simulated rank.
@@ -97,17 +97,17 @@ impl Default for SimulatedSettings {
 fn run<T: Send>(
     sim: &Sim,
     simulated: &SimulatedSettings,
-    door: Option<&ServerAddress>,
+    server: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let launcher: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
-        if let Some(door) = door {
+        if let Some(server) = server {
             // The first rank that runs sends the node state to the launcher, because any rank may end the process.
             let mut launcher = launcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             if launcher.is_none() {
-                *launcher = Some(rendezvous_client::send_node_state(door, &member.node_state, &[])?);
+                *launcher = Some(rendezvous_client::send_node_state(server, &member.node_state, &[])?);
             }
         }
         let log = Log::new(format!("rank {}", member.rank), simulated.log);

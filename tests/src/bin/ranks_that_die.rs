@@ -94,7 +94,7 @@ fn main() -> ExitCode {
         Handlers::new().add("dies", |_: &HandlerCx<'_>, ()| die()).add("nothing", |_: &HandlerCx<'_>, ()| ());
     tasuki::main_with(&handlers, |job: &Job| -> Result<()> {
         work(job, &way, victim).inspect_err(|error| {
-            let _ = writeln!(std::io::stderr(), "rank {} heard: {error}", job.rank());
+            let _ = writeln!(std::io::stderr(), "rank {} got the error: {error}", job.rank());
         })
     })
 }
@@ -108,7 +108,7 @@ fn work(job: &Job, way: &str, victim: Rank) -> Result<()> {
     match way {
         "ahead" => with_a_lease_taken_ahead(job, &trap),
         "lease" => with_a_lease_that_is_wanted(job, &trap),
-        "flight" => with_a_command_under_way(job, &trap),
+        "in_flight" => with_a_command_under_way(job, &trap),
         "remote_note" => with_a_command_that_only_it_may_run(job, &trap),
         "chunk" => half_way_through_a_chunk(job, &trap),
         "handler" => in_a_handler(job),
@@ -135,10 +135,10 @@ fn with_a_lease_taken_ahead(job: &Job, trap: &Trap) -> Result<()> {
         let kept = queue.post(Command::nothing().when(never.reaches(1)))?;
         queue.post(trap.copy(PAGE).when(go.reaches(1)).then(done.on(Rank(2)).add(1)))?;
         job.barrier()?;
-        let heard = never.wait_at_least(1);
+        let outcome = never.wait_at_least(1);
         assert!(queue.cancel(kept).is_err(), "the victim died without the lease");
         assert!(queue.post(Command::nothing()).is_err(), "the job is over");
-        return heard;
+        return outcome;
     }
     job.barrier()?;
     if job.rank() == trap.victim {

@@ -16,14 +16,14 @@ fn main() -> ExitCode {
     let _watched = Watchdog::over("ranks_that_echo");
     let is_last = AtomicBool::new(false);
     let ended = tasuki::main(|job: &Job| -> Result<()> {
-        tell(job).map_err(Error::program)?;
+        write_lines(job).map_err(Error::program)?;
         is_last.store(job.rank().index() + 1 == job.size(), Ordering::Relaxed);
         job.barrier()
     });
     if ended == ExitCode::SUCCESS && is_last.into_inner() { ExitCode::from(7) } else { ended }
 }
 
-fn tell(job: &Job) -> std::io::Result<()> {
+fn write_lines(job: &Job) -> std::io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let handed = std::env::var("HANDED").unwrap_or_default();
     let mut out = std::io::stdout().lock();
@@ -32,7 +32,7 @@ fn tell(job: &Job) -> std::io::Result<()> {
     }
     if job.rank() == Rank(0) {
         for line in std::io::stdin().lock().lines() {
-            writeln!(out, "rank 0 heard {:?}", line?)?;
+            writeln!(out, "rank 0 read {:?}", line?)?;
         }
     }
     Ok(())

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     tasuki::main(|job: &Job| -> Result<()> {
         let ended = exchange(job, first);
         ended.inspect_err(|error| {
-            let _ = writeln!(std::io::stderr(), "rank {} heard: {error}", job.rank());
+            let _ = writeln!(std::io::stderr(), "rank {} got the error: {error}", job.rank());
         })
     })
 }

@@ -5,7 +5,7 @@ use tasuki::{GlobalPtr, Job, Pod, Rank, Result};
 
 /// Sends `value` to every rank, and returns the values of all ranks, by rank. Collective.
 pub(crate) fn exchange_all<T: Pod>(job: &Job, value: T) -> Result<Vec<T>> {
-    exchange_lists(job, &[value]).map(|told| told.into_iter().flatten().collect())
+    exchange_lists(job, &[value]).map(|lists| lists.into_iter().flatten().collect())
 }
 
 /// Sends a list to every rank, and returns the lists of all ranks, by rank. Collective; all lists

@@ -10,13 +10,13 @@ pub(crate) fn refused<T>(job: &Job, outcome: Result<T>, blame: Blame, texts: &[&
     let Err(error) = outcome else {
         panic!("the call succeeded, but should fail with {blame:?} and {texts:?}")
     };
-    told(job, &error, blame, texts);
+    check_error(job, &error, blame, texts);
     error
 }
 
 /// Asserts that `error` is as [`refused`] expects it.
 #[track_caller]
-pub(crate) fn told(job: &Job, error: &Error, blame: Blame, texts: &[&str]) {
+pub(crate) fn check_error(job: &Job, error: &Error, blame: Blame, texts: &[&str]) {
     let text = error.to_string();
     assert_eq!(error.blame(), blame, "{text}");
     assert_eq!(error.rank(), Some(job.rank()), "which rank? {text}");

@@ -78,18 +78,18 @@ impl Manager {
             thread::spawn(move || shared.serve(rank, &ours, manners));
             let mut command = without_variables(Path::new(program));
             command.args(arguments).stdin(Stdio::from(OwnedFd::from(theirs)));
-            run(tell(&mut command, rank, size).envs(variables.iter().copied()))
+            run(with_pmi_variables(&mut command, rank, size).envs(variables.iter().copied()))
         };
         let ranks = (0..size).map(start).collect();
         Manager { shared, ranks }
     }
 
     /// Waits until each rank has written a line to standard output.
-    pub fn hear_all(&mut self) {
+    pub fn read_lines(&mut self) {
         for rank in &mut self.ranks {
             let mut line = String::new();
-            let heard = rank.out.read_line(&mut line).expect("the output of a rank is text");
-            assert!(heard > 0, "a rank ended before it wrote a line");
+            let len = rank.out.read_line(&mut line).expect("the output of a rank is text");
+            assert!(len > 0, "a rank ended before it wrote a line");
         }
     }
 
@@ -123,7 +123,7 @@ impl Drop for Manager {
 }
 
 /// Sets the variables of PMI; the rank reaches the manager by its standard input.
-fn tell(command: &mut Command, rank: usize, size: usize) -> &mut Command {
+fn with_pmi_variables(command: &mut Command, rank: usize, size: usize) -> &mut Command {
     let [rank, size] = [rank, size].map(|number| number.to_string());
     command.env("PMI_FD", "0").env("PMI_RANK", rank).env("PMI_SIZE", size)
 }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn full_and_missing_places_are_told_before_anything_is_measured() {
+    fn unusable_output_files_are_refused_before_anything_is_measured() {
         for path in ["/dev/full", "/nowhere/a.json", "/"] {
             let error = format!("{:#}", Sink::open(Path::new(path)).unwrap_err());
             assert!(error.starts_with(path) && error.contains("cannot be written: "), "{error}");

@@ -68,8 +68,8 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     print(&format!("plate: {size} x {size} cells\n"))?;
     let screen = Rc::new(RefCell::new(Screen::new(ranks, iterations)));
     let code = run::launch(options(args, iterations, screen.clone())?)?;
-    let heard = screen.borrow_mut().close();
-    match heard {
+    let report = screen.borrow_mut().close();
+    match report {
         Some(report) => print(&report.text(&args.output)).map(|()| code),
         None if code == 0 => bail!("the ranks ended without a result"),
         None => Ok(code),

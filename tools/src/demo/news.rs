@@ -21,7 +21,7 @@ pub(super) enum News {
 impl News {
     /// Writes the message. An error is ignored: if nobody reads, the command is gone and its keeper
     /// ends this process.
-    pub(super) fn tell(&self) {
+    pub(super) fn send(&self) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
             let _ = std::io::stdout().lock().write_all(&line);

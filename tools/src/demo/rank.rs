@@ -12,7 +12,7 @@ use tasuki_examples::heat::{Picture, Plate, Solution, serial, solve};
 pub(crate) const SUBCOMMAND: &str = "__demo-rank";
 
 /// How many times progress is reported.
-const TOLD: usize = 100;
+const REPORTS: usize = 100;
 
 /// A rank of `tasuki demo`.
 #[derive(clap::Args)]
@@ -31,11 +31,11 @@ pub(crate) fn main(args: &RankArgs) -> ExitCode {
 }
 
 fn app(job: &Job, args: &RankArgs) -> tasuki::Result<()> {
-    News::Here(std::process::id()).tell();
+    News::Here(std::process::id()).send();
     let plate = Plate::new(args.size, args.size).map_err(Error::argument)?;
-    let tells = job.rank() == Rank(0);
+    let is_reporter = job.rank() == Rank(0);
     let solution = solve(job, plate, args.iterations, |done| {
-        if tells {
+        if is_reporter {
             now_and_then(done, args.iterations, News::Iterated);
         }
     })?;
@@ -46,16 +46,16 @@ fn app(job: &Job, args: &RankArgs) -> tasuki::Result<()> {
 }
 
 fn now_and_then(done: usize, of: usize, news: impl Fn(usize) -> News) {
-    if done.is_multiple_of((of / TOLD).max(1)) {
-        news(done).tell();
+    if done.is_multiple_of((of / REPORTS).max(1)) {
+        news(done).send();
     }
 }
 
 /// What rank 0 does with the solution: compares it with a serial run, draws the picture, reports.
 fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
     let field = &solution.field;
-    let told = |done| now_and_then(done, args.iterations, News::Compared);
-    let difference = field.difference(&serial(field.plate(), args.iterations, told));
+    let progress = |done| now_and_then(done, args.iterations, News::Compared);
+    let difference = field.difference(&serial(field.plate(), args.iterations, progress));
     let rows: Vec<usize> = solution.parts.iter().map(|part| part.rows as usize).collect();
     let picture = Picture::draw_field(field, &rows);
     picture.save(&args.output).map_err(|error| unwritable(args, &error))?;
@@ -67,7 +67,7 @@ fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
         gathered: solution.gathered.into(),
         rows: solution.parts.iter().map(RankRow::from).collect(),
     })
-    .tell();
+    .send();
     match difference {
         None => Ok(()),
         Some(difference) => Err(Error::new(Cause::Program(format!("the solution {difference}")))),

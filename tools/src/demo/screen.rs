@@ -43,7 +43,7 @@ impl Screen {
     /// Handles a line that a rank wrote.
     pub(super) fn take(&mut self, rank: usize, stream: Stream, line: &[u8]) {
         match (stream, News::parse(line)) {
-            (Stream::Out, Some(news)) => self.hear(rank, news),
+            (Stream::Out, Some(news)) => self.apply(rank, news),
             _ => self.pass(line),
         }
     }
@@ -66,7 +66,7 @@ impl Screen {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn hear(&mut self, rank: usize, news: News) {
+    fn apply(&mut self, rank: usize, news: News) {
         match news {
             News::Here(pid) => self.joined(rank, pid),
             News::Iterated(done) => self.show(ITERATING, done),

@@ -3,6 +3,7 @@
 use crate::algorithm_choices;
 use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, operation_names, read, segments_to_see};
 use clap::Args;
+use std::io::Write;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
@@ -20,8 +21,8 @@ pub(crate) struct Ask {
     what: String,
     #[command(flatten)]
     asked: CollectiveArgs,
-    /// Algorithm [default: show: the one that a job would run; check: all that fit; otherwise the
-    /// first one that fits]
+    /// Algorithm [default: show: the one that a job would run here; check: all that fit; otherwise the
+    /// one that plans take on a network]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Number of segments, for algorithms that cut messages [default: 4, or fewer where there are
@@ -44,18 +45,38 @@ pub(super) struct Plan {
     pub(super) remark: Option<String>,
 }
 
+impl Plan {
+    /// Says on standard error which algorithm was chosen and why, if the user has not named one.
+    pub(super) fn say_what_was_chosen(&self) {
+        let said = self.remark.iter();
+        said.for_each(|remark| drop(writeln!(std::io::stderr().lock(), "tasuki: note: {remark}")));
+    }
+}
+
 impl Ask {
-    /// The requested schedule, or the first one that fits.
+    /// The requested schedule, or the one that plans take on a network.
     pub(super) fn plan(&self) -> anyhow::Result<Plan> {
-        let mut plans = self.plans()?;
-        let others: Vec<String> =
-            plans.drain(1..).map(|plan| operation_names::typed(plan.schedule.name())).collect();
-        let mut plan = plans.remove(0);
-        if !others.is_empty() {
-            let (name, others) = (operation_names::typed(plan.schedule.name()), others.join(", "));
-            plan.remark = Some(format!("{name} is the first that fits; --algorithm takes others: {others}"));
+        if self.algorithm.is_some() || self.file().is_some() {
+            return Ok(self.plans()?.remove(0));
         }
-        Ok(plan)
+        let shape = self.shape()?;
+        let algorithm_choices::NetworkChoice { algorithm, here } = algorithm_choices::on_network(&shape)?;
+        let plan = self.plan_by(algorithm, &shape);
+        let name = operation_names::typed(algorithm.name);
+        let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
+        let remark = format!("{name} is what plans take on a network{here}; --algorithm takes others");
+        Ok(Plan { remark: Some(remark), ..plan })
+    }
+
+    fn plan_by(&self, algorithm: &Algorithm, shape: &Shape) -> Plan {
+        let segments = self.segments.unwrap_or_else(|| segments_to_see(shape));
+        let title = format!("{} by {}{}", self.what, operation_names::typed(algorithm.name), among(shape));
+        let schedule = algorithm.schedule(shape, segments);
+        let cut = match is_cut(algorithm, shape, segments) {
+            true => format!(", {segments} segments"),
+            false => String::new(),
+        };
+        Plan { schedule, title: title + &cut, asked: self.title(shape), remark: None }
     }
 
     /// The schedule that a job's plan would run here, if neither an algorithm nor a file is named.
@@ -69,9 +90,9 @@ impl Ask {
             return self.plan();
         }
         let shape = self.shape()?;
-        let mut selection = algorithm_choices::selection(shape.ranks)?;
         let is_on_nodes = shape.placement.shares_nodes(shape.ranks) || self.torus.is_some();
-        selection.has_no_helper = selection.has_no_helper && !is_on_nodes && !is_engine;
+        let mut selection = algorithm_choices::selection_here(&shape, is_on_nodes)?;
+        selection.has_no_helper &= !is_engine;
         let (mut schedule, pieces) = selection.schedule(&shape);
         let name = operation_names::typed(schedule.name());
         if let (Some(segments), None) = (self.segments, pieces) {
@@ -127,19 +148,7 @@ impl Ask {
         if chosen.is_empty() {
             return Err(misuse(format!("there is no algorithm for {}", self.title(&shape))));
         }
-        let segments = self.segments.unwrap_or_else(|| segments_to_see(&shape));
-        let plan = |algorithm: &&Algorithm| {
-            let title =
-                format!("{} by {}{}", self.what, operation_names::typed(algorithm.name), among(&shape));
-            let schedule = algorithm.schedule(&shape, segments);
-            let cut = if is_cut(algorithm, &shape, segments) {
-                format!(", {segments} segments")
-            } else {
-                String::new()
-            };
-            Plan { schedule, title: title + &cut, asked: self.title(&shape), remark: None }
-        };
-        Ok(chosen.iter().map(plan).collect())
+        Ok(chosen.iter().map(|algorithm| self.plan_by(algorithm, &shape)).collect())
     }
 
     /// The file that is named instead of an operation.

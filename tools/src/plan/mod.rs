@@ -143,6 +143,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
     let sink = Sink::open(output)?;
     let plan = ask.plan()?;
+    plan.say_what_was_chosen();
     if let Some(file) = ask.file() {
         warn_of_unproven(file, &plan.schedule);
     }
@@ -163,6 +164,7 @@ fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
 
 fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
+    plan.say_what_was_chosen();
     let Some(path) = output.filter(|path| !is_standard_output(path)) else {
         return write(&plan, format, &mut io::stdout().lock()).map_err(|error| match error {
             Error::Writing(error) => not_written(error),

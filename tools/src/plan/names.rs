@@ -35,8 +35,8 @@ pub(super) struct Names<'s> {
 impl Own {
     fn of(part: &RankPart) -> Own {
         Own {
-            buffers: told_apart(part.buffer_decls().iter().map(|room| &room.name)),
-            signals: told_apart(part.signal_decls().iter().map(|counter| &counter.name)),
+            buffers: numbered(part.buffer_decls().iter().map(|buffer| &buffer.name)),
+            signals: numbered(part.signal_decls().iter().map(|counter| &counter.name)),
         }
     }
 
@@ -190,7 +190,7 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
 }
 
 /// Adds a number to each name that occurs several times.
-fn told_apart<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> {
+fn numbered<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> {
     let mut counts = BTreeMap::new();
     names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
     let mut seen = BTreeMap::new();
@@ -219,9 +219,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart_and_short() {
+    fn names_are_unique_and_short() {
         let names: [Name; 4] = ["round".into(), "a\nb".into(), "round".into(), "x".repeat(50).into()];
-        let said = told_apart(names.iter());
+        let said = numbered(names.iter());
         assert_eq!(said[..3], ["round#0", "a?b", "round#1"]);
         assert_eq!(said[3].chars().count(), NAME_MAX);
     }

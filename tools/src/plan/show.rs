@@ -68,20 +68,20 @@ fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
 }
 
 fn buffers(part: &RankPart, names: &Names<'_>) -> Vec<String> {
-    let rooms = part.buffer_decls().iter().enumerate();
-    let one = |(number, room): (usize, &tasuki_schedule::BufferDecl)| {
+    let buffers = part.buffer_decls().iter().enumerate();
+    let one = |(number, buffer): (usize, &tasuki_schedule::BufferDecl)| {
         let name =
             tasuki_schedule::BufferId::numbered(number).map_or_else(String::new, |it| names.buffer(it));
-        match room.kind {
-            BufferKind::User => format!("{name} {} B", room.bytes),
-            BufferKind::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
+        match buffer.kind {
+            BufferKind::User => format!("{name} {} B", buffer.bytes),
+            BufferKind::Turns(turns) => format!("{name} {turns} x {} B of its own", buffer.bytes),
             BufferKind::Swapped(both) => {
                 let with = BufferKind::partner(both, part.rank() as u32);
-                format!("{name} {} B of its own, swapped with rank {with} at each start", room.bytes)
+                format!("{name} {} B of its own, swapped with rank {with} at each start", buffer.bytes)
             }
         }
     };
-    rooms.map(one).collect()
+    buffers.map(one).collect()
 }
 
 /// The signals, with the amount that each grows in a start.

@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};
 use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
-use tasuki_core::bootstrap::wire::Answer;
+use tasuki_core::bootstrap::wire::ServerReply;
 use tasuki_core::engine::node_state::{NodeState, PublishedWait, Stage};
 use tasuki_core::os::child_status::{Exit, signal_name};
 use tasuki_core::os::clock;
@@ -145,12 +145,12 @@ impl Job {
     /// A rank is dead: tells all ranks, once, and ends the job.
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
-        let told = self.server.node_state().and_then(|node_state| node_state.death());
+        let recorded = self.server.node_state().and_then(|node_state| node_state.death());
         // A process with all ranks that exited by itself after one of them failed has reported the
         // reason, unless that rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
-        let is_said = told.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
-        let (culprit, cause, verdict) = match told {
+        let is_said = recorded.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
+        let (culprit, cause, verdict) = match recorded {
             // Another rank failed first and reported it; this one only followed.
             Some(death) if own && death.rank.index() != index => {
                 let first = death.rank.index();
@@ -320,11 +320,11 @@ impl Job {
             ranks,
             deadlocks: self.deadlocks(),
         };
-        let answer = match serde_json::to_string(&snapshot) {
-            Ok(text) => Answer::Report(text),
-            Err(error) => Answer::Refused(error.to_string()),
+        let reply = match serde_json::to_string(&snapshot) {
+            Ok(text) => ServerReply::Report(text),
+            Err(error) => ServerReply::Refused(error.to_string()),
         };
-        self.server.answer(id, &answer);
+        self.server.reply(id, &reply);
     }
 
     /// The state of all ranks, and the deadlocks among them.

@@ -3,6 +3,7 @@
 //! fitting algorithms is quick, the reason also names the fastest.
 
 use super::units;
+use crate::algorithm_choices::{NetworkChoice, on_network};
 use crate::arguments::operation_names;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
@@ -59,17 +60,18 @@ impl Choice {
             return Choice::of(algorithm, needs(algorithm, wanted), wanted, "as asked for".into());
         }
         let fitting = fitting(wanted);
-        let chosen = Algorithm::choose(shape);
+        let NetworkChoice { algorithm: chosen, here } = on_network(shape)?;
+        let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
         let is_chosen = |one: &Algorithm| one.name == chosen.name;
         let of_chosen = fitting.iter().find(|(algorithm, _)| is_chosen(algorithm));
         if let Some((_, needs)) = of_chosen.filter(|(_, needs)| needs.commands <= CHOSEN_COMMANDS) {
             let quickest = quickest(wanted, &fitting).filter(|(one, _)| !is_chosen(one));
             let reason = match (fitting.len(), quickest) {
                 (1, _) => "the only one that fits".into(),
-                (_, None) => "what plans take".into(),
+                (_, None) => format!("what plans take on a network{here}"),
                 (_, Some((one, time))) => {
                     format!(
-                        "what plans take; {}, the quickest here, takes {time}",
+                        "what plans take on a network{here}; {}, the quickest of all, takes {time}",
                         operation_names::typed(one.name)
                     )
                 }
@@ -133,7 +135,7 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> St
         if let Some((other, _)) = least(&ChoiceWanted { shape: &shape, ..*wanted }) {
             return format!(
                 "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
-                 among {fewer}, --algorithm {} would do",
+                 {fewer} ranks fit with --algorithm {}",
                 name(other)
             );
         }
@@ -279,7 +281,10 @@ mod tests {
     fn what_memory_has_no_room_for_is_refused_before_it_starts() {
         let scan = choose(CollectiveKind::Scan, 1_000_000, None, GIB).unwrap_err();
         assert!(scan.contains("of memory, and 1 GiB are available"), "{scan}");
-        assert!(scan.contains("give fewer ranks: among ") && scan.contains("--algorithm doubling"), "{scan}");
+        assert!(
+            scan.contains("give fewer ranks: ") && scan.contains(" ranks fit with --algorithm doubling"),
+            "{scan}"
+        );
         assert!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), GIB / 2).is_err());
         assert_eq!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), 2 * GIB).unwrap(), "binary");
     }

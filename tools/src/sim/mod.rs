@@ -140,10 +140,10 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
     let Choice { name, reason, segments, .. } = &choice;
     let (workload, network, segments) = (&workload, &network, *segments);
-    tell(&report::SimReport { workload, network, name, reason, segments, args, simulated }, json)
+    write_report(&report::SimReport { workload, network, name, reason, segments, args, simulated }, json)
 }
 
-fn tell(report: &report::SimReport<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
+fn write_report(report: &report::SimReport<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
     if let Some(sink) = json {
         sink.replace(&report.line()?)?;
     }
@@ -172,7 +172,7 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
     memory_for(goal.simulation_bytes())?;
     let simulated = goal.simulate(&network).with_context(|| format!("{file} cannot be simulated"))?;
     let (workload, network, reason) = (&workload, &network, "as the file says");
-    tell(
+    write_report(
         &report::SimReport { workload, network, name: "goal", reason, segments: None, args, simulated },
         json,
     )

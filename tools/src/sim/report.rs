@@ -101,7 +101,8 @@ impl SimReport<'_> {
             let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
             rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
         }
-        if self.workload.bytes > 0 {
+        // Less says nothing.
+        if self.rate() >= 1.0 {
             rows.push(("bandwidth", units::rate(self.rate())));
         }
         rows.push((

@@ -42,8 +42,8 @@ pub(super) fn show(bytes: u64) -> String {
 
 /// Bytes per second as text, with three digits.
 pub(super) fn rate(rate: f64) -> String {
-    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
-    let (name, unit) = units.into_iter().find(|(_, unit)| rate >= *unit).unwrap_or(units[2]);
+    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
+    let (name, unit) = units.into_iter().find(|(_, unit)| rate >= *unit).unwrap_or(units[3]);
     let value = rate / unit;
     let digits = 2_usize.saturating_sub(value.max(1.0).log10() as usize);
     format!("{value:.digits$} {name}")
@@ -82,8 +82,8 @@ mod tests {
     #[test]
     fn rates_have_three_digits() {
         assert_eq!(
-            [rate(9.474e9), rate(123.4e6), rate(71.4e3), rate(5.0)],
-            ["9.47 GB/s", "123 MB/s", "71.4 kB/s", "0.01 kB/s"]
+            [9.474e9, 123.4e6, 71.4e3, 5.0].map(rate),
+            ["9.47 GB/s", "123 MB/s", "71.4 kB/s", "5.00 B/s"]
         );
     }
 }

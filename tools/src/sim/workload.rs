@@ -37,7 +37,8 @@ impl Workload {
             Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {shown}"),
             Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
         };
-        Workload { name: name.into(), what, ranks: shape.ranks, root: Some(shape.root), bytes }
+        let root = shape.operation.is_rooted().then_some(shape.root);
+        Workload { name: name.into(), what, ranks: shape.ranks, root, bytes }
     }
 
     /// The messages of a GOAL text.

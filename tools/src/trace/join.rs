@@ -95,7 +95,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_place_that_cannot_be_written_is_told_and_old_parts_go() {
+    fn a_place_that_cannot_be_written_is_reported_and_old_parts_go() {
         let folder = tempfile::tempdir().unwrap();
         let wrong = folder.path().join("none").join("x.json");
         let error = Trace::begin(&wrong, 2).unwrap_err().to_string();

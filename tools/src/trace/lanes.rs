@@ -191,7 +191,7 @@ mod tests {
         Span { rank: 0, lane: 0, kind, begin, end, name, failed: false, facts }
     }
 
-    fn laid_out(spans: Vec<Span>) -> Vec<(u64, u64)> {
+    fn times_of(spans: Vec<Span>) -> Vec<(u64, u64)> {
         let mut sheet = Sheet { spans, ..Sheet::default() };
         sheet.lay_out();
         sheet.spans.iter().map(|span| (span.begin, span.end)).collect()
@@ -200,14 +200,14 @@ mod tests {
     #[test]
     fn what_is_inside_stays_inside() {
         let spans = vec![span(Kind::Run, 12, 15), span(Kind::Post, 10, 20), span(Kind::Run, 15, 18)];
-        assert_eq!(laid_out(spans), [(12, 15), (10, 20), (15, 18)]);
+        assert_eq!(times_of(spans), [(12, 15), (10, 20), (15, 18)]);
     }
 
     #[test]
     fn what_has_no_length_gets_one_and_nothing_overlaps() {
         let runs = (0..9).map(|_| span(Kind::Run, 5, 5));
         let spans: Vec<Span> = runs.chain([span(Kind::Post, 5, 5), span(Kind::Wait, 5, 6)]).collect();
-        let times = laid_out(spans);
+        let times = times_of(spans);
         for (at, one) in times.iter().enumerate() {
             assert!(one.0 < one.1);
             for other in &times[at + 1..] {

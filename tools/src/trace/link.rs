@@ -3,7 +3,7 @@
 //!
 //! The arrows lead
 //! - from a post to the firing of its command, from there to the rank that ran it, and from there
-//!   to its effects. The positions of commands and the numbers of flights identify them;
+//!   to its effects. The positions of commands and their numbers in flight identify them;
 //! - from a put to the memory where its bytes arrive, and from the memory to a get;
 //! - from an effect to the wait or command that it released: the first effect that took the signal
 //!   from below the awaited value to that value or beyond.
@@ -54,7 +54,7 @@ struct Moved {
 
 /// A command that was under way.
 #[derive(Default)]
-struct Flight {
+struct CommandEvents {
     brief: Option<CommandSummary>,
     fired: Option<usize>,
     began: Option<(u32, u64)>,
@@ -69,7 +69,7 @@ struct Linker {
     sheet: Sheet,
     posts: HashMap<CommandId, usize>,
     fired: Vec<(CommandId, usize)>,
-    flights: BTreeMap<CommandId, Flight>,
+    in_flight: BTreeMap<CommandId, CommandEvents>,
     raises: BTreeMap<u64, Vec<Raise>>,
     goers: Vec<Goer>,
     moved: Vec<Moved>,
@@ -106,7 +106,7 @@ impl Linker {
         self.sheet.spans[span].facts.push((name, fact.into()));
     }
 
-    fn tell(&mut self, span: usize, queue: QueueId, brief: &CommandSummary) {
+    fn add_command_facts(&mut self, span: usize, queue: QueueId, brief: &CommandSummary) {
         self.fact(span, "command", names::long(brief));
         self.fact(span, "in", names::queue(queue));
         names::bytes(brief).into_iter().for_each(|bytes| self.fact(span, "bytes", bytes));
@@ -119,22 +119,24 @@ impl Linker {
     fn take(&mut self, rank: u32, event: &TraceEvent) {
         match event.what {
             EventKind::Posted(place, brief) => self.posted(rank, event, place, &brief),
-            EventKind::Fired(place, flight, brief) => self.take_fired(rank, event, place, flight, brief),
-            EventKind::Ran(flight) => {
-                let span = self.span(rank, event, Kind::Run, String::new());
-                self.flight(flight).ran = Some(span);
+            EventKind::Fired(place, in_flight, brief) => {
+                self.take_fired(rank, event, place, in_flight, brief)
             }
-            EventKind::Began(flight) => self.flight(flight).began = Some((rank, event.begin_ns)),
-            EventKind::Ended(flight) => self.flight(flight).ended = Some((event.end_ns, event.failed)),
-            EventKind::Shared(flight, chunk) => {
+            EventKind::Ran(id) => {
+                let span = self.span(rank, event, Kind::Run, String::new());
+                self.in_flight(id).ran = Some(span);
+            }
+            EventKind::Began(id) => self.in_flight(id).began = Some((rank, event.begin_ns)),
+            EventKind::Ended(id) => self.in_flight(id).ended = Some((event.end_ns, event.failed)),
+            EventKind::Shared(id, chunk) => {
                 let span = self.span(rank, event, Kind::Share, "part");
                 self.fact(span, "part", chunk);
-                self.flight(flight).shared.push(span);
+                self.in_flight(id).shared.push(span);
             }
-            EventKind::Retired(flight) => {
+            EventKind::Retired(id) => {
                 let span = self.span(rank, event, Kind::Effect, String::new());
-                self.flight(flight).retired = Some(span);
-                self.last.insert((event.thread, flight.queue), span);
+                self.in_flight(id).retired = Some(span);
+                self.last.insert((event.thread, id.queue), span);
             }
             EventKind::Effect(queue, signal, amount, value) => {
                 if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {
@@ -185,8 +187,8 @@ impl Linker {
         }
     }
 
-    fn flight(&mut self, place: CommandId) -> &mut Flight {
-        self.flights.entry(place).or_default()
+    fn in_flight(&mut self, place: CommandId) -> &mut CommandEvents {
+        self.in_flight.entry(place).or_default()
     }
 
     fn raise(&mut self, signal: GlobalAddress, raise: Raise) {
@@ -212,7 +214,7 @@ impl Linker {
             }
             _ => {
                 let span = self.span(rank, event, Kind::Post, format!("post {}", names::short(brief)));
-                self.tell(span, place.queue, brief);
+                self.add_command_facts(span, place.queue, brief);
                 span
             }
         };
@@ -225,17 +227,17 @@ impl Linker {
         rank: u32,
         event: &TraceEvent,
         place: CommandId,
-        flight: Option<u64>,
+        in_flight: Option<u64>,
         brief: CommandSummary,
     ) {
-        let kind = if flight.is_some() { Kind::Fire } else { Kind::Run };
+        let kind = if in_flight.is_some() { Kind::Fire } else { Kind::Run };
         let span = self.span(rank, event, kind, names::short(&brief));
-        self.tell(span, place.queue, &brief);
+        self.add_command_facts(span, place.queue, &brief);
         self.last.insert((event.thread, place.queue), span);
         self.fired.push((place, span));
-        if let Some(number) = flight {
-            let flight = self.flight(CommandId { number, ..place });
-            (flight.brief, flight.fired) = (Some(brief), Some(span));
+        if let Some(number) = in_flight {
+            let in_flight = self.in_flight(CommandId { number, ..place });
+            (in_flight.brief, in_flight.fired) = (Some(brief), Some(span));
         }
         if let Some(trigger) = brief.command().and_then(|command| command.trigger)
             && !event.failed
@@ -257,8 +259,8 @@ impl Linker {
             }
         }
         let mut under_way = Vec::new();
-        for (place, flight) in std::mem::take(&mut self.flights) {
-            self.fly(place, flight, &mut under_way);
+        for (place, in_flight) in std::mem::take(&mut self.in_flight) {
+            self.link_command(place, in_flight, &mut under_way);
         }
         let mut accesses = Vec::new();
         for moved in std::mem::take(&mut self.moved) {
@@ -272,10 +274,10 @@ impl Linker {
     }
 
     /// Adds what the events tell about a command that was under way.
-    fn fly(&mut self, place: CommandId, flight: Flight, under_way: &mut Vec<usize>) {
-        let name = flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
-        let mut run = flight.ran;
-        if let (Some((rank, begin_ns)), Some((end_ns, failed))) = (flight.began, flight.ended)
+    fn link_command(&mut self, place: CommandId, in_flight: CommandEvents, under_way: &mut Vec<usize>) {
+        let name = in_flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
+        let mut run = in_flight.ran;
+        if let (Some((rank, begin_ns)), Some((end_ns, failed))) = (in_flight.began, in_flight.ended)
             && begin_ns <= end_ns
         {
             let what = EventKind::Ran(place);
@@ -283,11 +285,11 @@ impl Linker {
             run = Some(self.span(rank, &event, Kind::Run, String::new()));
             under_way.extend(run);
         }
-        match (run, flight.fired) {
+        match (run, in_flight.fired) {
             (Some(run), fired) => {
                 self.sheet.spans[run].name.clone_from(&name);
-                if let Some(brief) = &flight.brief {
-                    self.tell(run, place.queue, brief);
+                if let Some(brief) = &in_flight.brief {
+                    self.add_command_facts(run, place.queue, brief);
                 }
                 fired.into_iter().for_each(|fired| self.arrow("fire", fired, run, false));
             }
@@ -302,13 +304,13 @@ impl Linker {
         // One arrow to the first part of each thread that helps. An arrow to each part would hide
         // the parts.
         let mut helping = HashSet::new();
-        for part in flight.shared {
+        for part in in_flight.shared {
             let Span { rank, lane, .. } = self.sheet.spans[part];
             if helping.insert((rank, lane)) {
                 self.arrow("share", run, part, false);
             }
         }
-        if let Some(retired) = flight.retired {
+        if let Some(retired) = in_flight.retired {
             self.sheet.spans[retired].name = "effects".into();
             self.fact(retired, "of", name);
             self.arrow("end", run, retired, true);

@@ -110,12 +110,12 @@ fn build(cargo: &str, profile: &Path, what: &[&str]) {
 pub(crate) struct Running {
     child: Option<Child>,
     mark: String,
-    out: Heard,
-    err: Heard,
+    out: CapturedStream,
+    err: CapturedStream,
 }
 
 /// What one of its streams has said so far.
-struct Heard {
+struct CapturedStream {
     text: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
@@ -190,8 +190,9 @@ impl Running {
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         command.env(MARK, &mark).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command");
-        let out = child.stdout.take().map_or_else(|| Heard::new(std::io::empty()), Heard::new);
-        let err = Heard::new(child.stderr.take().expect("piped"));
+        let out =
+            child.stdout.take().map_or_else(|| CapturedStream::new(std::io::empty()), CapturedStream::new);
+        let err = CapturedStream::new(child.stderr.take().expect("piped"));
         Running { child: Some(child), mark, out, err }
     }
 
@@ -316,8 +317,8 @@ impl Drop for Running {
     }
 }
 
-impl Heard {
-    fn new(mut from: impl Read + Send + 'static) -> Heard {
+impl CapturedStream {
+    fn new(mut from: impl Read + Send + 'static) -> CapturedStream {
         let text = Arc::new(Mutex::new(Vec::new()));
         let to = text.clone();
         let reader = thread::spawn(move || {
@@ -326,7 +327,7 @@ impl Heard {
                 to.lock().expect("nobody panics with it").extend_from_slice(&bytes[..count]);
             }
         });
-        Heard { text, reader: Some(reader) }
+        CapturedStream { text, reader: Some(reader) }
     }
 
     fn now(&self) -> String {

@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_says_how_to_go_on() {
-        let told = |command: &str, arguments: &[&str]| {
+        let error_of = |command: &str, arguments: &[&str]| {
             let error = run_shown(Command::new(command).args(arguments), "do this").unwrap_err();
             format!("{error:#}")
         };
-        assert!(told("false", &[]).ends_with("do this"));
-        assert!(told("no-such-program-at-all", &["x"]).contains("do this"));
+        assert!(error_of("false", &[]).ends_with("do this"));
+        assert!(error_of("no-such-program-at-all", &["x"]).contains("do this"));
     }
 }

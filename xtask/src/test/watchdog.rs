@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_ends_tells_how() {
+    fn a_command_that_ends_returns_its_exit_code() {
         let child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         assert_eq!(wait(child, Duration::from_secs(60)).unwrap().code(), Some(3));
     }

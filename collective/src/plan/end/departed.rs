@@ -11,9 +11,10 @@
 //! The cost is one raise for each existing plan when a member leaves.
 
 use crate::communicator::Communicator;
+use crate::failure::monitor::FailureMonitor;
 use crate::plan::setup::layout::PlanAddress;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{Fabric, SignalCell, SignalLine};
@@ -24,6 +25,7 @@ use tasuki_schedule::selection::MEMBERS_MAX;
 /// What one member publishes about its starts of a plan, and reads about those of others.
 #[derive(Debug)]
 pub(crate) struct DepartedMembers {
+    monitor: Weak<FailureMonitor>,
     /// Number of starts that it has made.
     made: Arc<AtomicU64>,
     fabric: Arc<dyn Fabric>,
@@ -88,7 +90,14 @@ impl DepartedMembers {
                 all.push(signals(member, SignalCell::Direct(line.cell()))?);
             }
         }
-        Ok(DepartedMembers { made, next: place(communicator.after(me, 1))?, signals: all.into(), fabric })
+        let monitor = Arc::downgrade(communicator.monitor());
+        Ok(DepartedMembers {
+            monitor,
+            made,
+            next: place(communicator.after(me, 1))?,
+            signals: all.into(),
+            fabric,
+        })
     }
 
     /// Publishes that this member leaves after `starts` starts.
@@ -103,7 +112,14 @@ impl DepartedMembers {
 }
 
 impl WaitProbe for DepartedMembers {
+    fn failure(&self) -> Option<Cause> {
+        self.monitor.upgrade()?.read_notice()
+    }
+
     fn probe_error(&self) -> Option<Cause> {
+        if let Some(cause) = self.monitor.upgrade().and_then(|monitor| monitor.check().err()) {
+            return Some(cause);
+        }
         let made = self.made.load(Ordering::Relaxed);
         let is_short =
             |signals: &&DepartureSignal| signals.starts(&*self.fabric).is_some_and(|starts| starts < made);

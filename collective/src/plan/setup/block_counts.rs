@@ -62,32 +62,31 @@ impl Communicator {
         root: Option<Rank>,
     ) -> Result<Arc<[u64]>> {
         let call = || self.call_on(&format!("{}_v_init({})", collective.name(), size(own)));
-        let _guard = self.begin(None, &call)?;
-        let root_of = root.map_or(EVERYBODY, |root| root.0.into());
-        let all = known.map_or(0, |known| number(&known));
-        let word = MemberCounts { own, all, collective: number(&collective), root: root_of };
-        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
-        let blocks: Vec<u64> = words.iter().map(|word| word.own).collect();
-        let refuse = |cause| self.worker().fault(cause, call);
-        if let Some(known) = known {
-            if known.len() != self.size() {
-                let text = format!("{} counts, of a group of {} members", known.len(), self.size());
-                return Err(refuse(Cause::Argument(text)));
+        self.begin(None, &call)?.run_agreed(|| {
+            let root_of = root.map_or(EVERYBODY, |root| root.0.into());
+            let all = known.map_or(0, |known| number(&known));
+            let word = MemberCounts { own, all, collective: number(&collective), root: root_of };
+            let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
+            let blocks: Vec<u64> = words.iter().map(|word| word.own).collect();
+            let refuse = |cause| self.worker().fault(cause, call);
+            if let Some(known) = known {
+                if known.len() != self.size() {
+                    let text = format!("{} counts, of a group of {} members", known.len(), self.size());
+                    return Ok(Err(refuse(Cause::Argument(text))));
+                }
+                let two = || known.iter().copied().zip(blocks.iter().copied());
+                if let Some(other) = two().position(|(known, told)| known != told) {
+                    let (known, told) = (known[other], blocks[other]);
+                    let cause =
+                        Cause::Disagree { what: "bytes", least: known.min(told), most: known.max(told) };
+                    return Ok(Err(refuse(cause).note(format!("of the block of member {other}"))));
+                }
             }
-            let two = || known.iter().copied().zip(blocks.iter().copied());
-            if let Some(other) = two().position(|(known, told)| known != told) {
-                let (known, told) = (known[other], blocks[other]);
-                let cause = Cause::Disagree { what: "bytes", least: known.min(told), most: known.max(told) };
-                return Err(refuse(cause).note(format!("of the block of member {other}")));
-            }
-        }
-        match fault(&words, &blocks) {
-            Some(text) => Err(refuse(Cause::Argument(text))),
-            None => {
-                root.map_or(Ok(()), |root| self.check_root(root, &call))?;
-                Ok(blocks.into())
-            }
-        }
+            Ok(match fault(&words, &blocks) {
+                Some(text) => Err(refuse(Cause::Argument(text))),
+                None => root.map_or(Ok(()), |root| self.check_root(root, &call)).map(|()| blocks.into()),
+            })
+        })
     }
 }
 

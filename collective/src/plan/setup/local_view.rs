@@ -135,13 +135,15 @@ impl Communicator {
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
-        let guard = self.begin(None, &call)?;
-        self.check_all(self.check_bytes(with, (gives, gets), &call), &call)?;
-        let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };
-        let mut view = LocalView::new(&own, is_dense);
-        let agreed = self.exchange_lengths(&own, &mut view, &call)?;
-        self.check_all(agreed, &call)?;
-        drop(guard);
+        let view = self.begin(None, &call)?.run_agreed(|| {
+            if let Err(error) = self.check_all(self.check_bytes(with, (gives, gets), &call), &call)? {
+                return Ok(Err(error));
+            }
+            let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };
+            let mut view = LocalView::new(&own, is_dense);
+            let agreed = self.exchange_lengths(&own, &mut view, &call)?;
+            Ok(self.check_all(agreed, &call)?.map(|()| view))
+        })?;
         self.plan(&view.schedule(name, self.rank().index(), self.size()), PlanCombining::Nothing, prepare)
     }
 

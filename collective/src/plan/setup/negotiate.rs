@@ -1,9 +1,9 @@
 //! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, tells all
 //! others where it lies, and compiles its steps. Either all members get the plan, or none.
 
+use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
-use crate::mismatch::call_log::KEPT;
 use crate::plan::compile::commands::{self, PlanCompiler, StartThreshold};
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
@@ -20,7 +20,6 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
 use tasuki_core::queue::reduction::Reduction;
-use tasuki_message::SHORT_MAX;
 use tasuki_schedule::shape::DATA;
 use tasuki_schedule::{RankPart, START, Schedule};
 
@@ -41,19 +40,17 @@ pub(crate) enum PlanKind {
 #[repr(C)]
 struct MemberSetup {
     base: PlanAddress,
-    /// 0 if this member found no room for its part.
-    found_room: u64,
     /// The fingerprint of the schedule.
     fingerprint: u64,
     /// The word of the plans that this member no longer needs.
     done: u64,
     /// The first of the signals by which members leave together.
     plan_shutdown: u32,
-    /// The first signal of its call log.
-    call_log: u32,
+    /// 0 if this member found no room for its part.
+    found_room: u32,
 }
 
-const _: () = assert!(size_of::<MemberSetup>() <= SHORT_MAX);
+const _: () = assert!(size_of::<MemberSetup>() <= ONE_LINE_MAX);
 
 /// A plan that all members have.
 pub(crate) struct PreparedPlan {
@@ -87,24 +84,10 @@ impl Communicator {
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
         let done = self.lock_plans().word();
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;
-        let call_log = self.name_call_log().map_err(fault)?;
-        let word = MemberSetup {
-            base,
-            found_room: draft.is_ok().into(),
-            fingerprint,
-            done,
-            plan_shutdown,
-            call_log,
-        };
+        let word = MemberSetup { base, found_room: draft.is_ok().into(), fingerprint, done, plan_shutdown };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
         self.register_shutdown(&words)?;
-        if self.mismatch_check.get().is_none() {
-            let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
-            let firsts =
-                words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.call_log)));
-            self.open_call_log(&firsts.collect::<Vec<_>>()).map_err(fault)?;
-        }
         let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint) {
             Ok(()) => Ok(draft.finish(self, (schedule, part), &words, kind)),
             Err(cause) => {
@@ -140,17 +123,6 @@ impl Communicator {
         let made = self.worker().registry().untouched_signals(Dissemination::count(self.size()));
         let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.plan_shutdown.get_or_init(|| first))
-    }
-
-    /// Returns the first signal of this member's call log. The signals are allocated with the first plan unless they
-    /// exist.
-    fn name_call_log(&self) -> Result<u32, Cause> {
-        if let Some(&first) = self.call_log.get() {
-            return Ok(first);
-        }
-        let made = self.worker().registry().untouched_signals(KEPT);
-        let first = made.map_err(|error| error.cause().clone())?;
-        Ok(*self.call_log.get_or_init(|| first))
     }
 
     /// Registers the shutdown: from the first plan on, members leave together.

@@ -23,19 +23,19 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-fn answers() -> Vec<Answer> {
+fn replies() -> Vec<ServerReply> {
     vec![
-        Answer::Refused("no".into()),
-        Answer::Welcome { size: 5, descriptors: 6 },
-        Answer::More { descriptors: 200 },
-        Answer::Dead { rank: Rank(2), how: "signal 9".into() },
-        Answer::Report("{}".into()),
+        ServerReply::Refused("no".into()),
+        ServerReply::Welcome { size: 5, descriptors: 6 },
+        ServerReply::More { descriptors: 200 },
+        ServerReply::Dead { rank: Rank(2), how: "signal 9".into() },
+        ServerReply::Report("{}".into()),
     ]
 }
 
 /// Returns the message without its length, which must be correct.
 fn body(bytes: &[u8]) -> &[u8] {
-    let length = length(bytes, ANSWER_BYTES_MAX).unwrap().unwrap();
+    let length = length(bytes, REPLY_BYTES_MAX).unwrap().unwrap();
     assert_eq!(bytes.len(), LENGTH_BYTES + length);
     &bytes[LENGTH_BYTES..]
 }
@@ -45,8 +45,8 @@ fn messages_are_decoded_as_encoded() {
     for request in requests() {
         assert_eq!(Request::decode(body(&request.encode())).unwrap(), request);
     }
-    for answer in answers() {
-        assert_eq!(Answer::decode(body(&answer.encode())).unwrap(), answer);
+    for reply in replies() {
+        assert_eq!(ServerReply::decode(body(&reply.encode())).unwrap(), reply);
     }
 }
 
@@ -73,15 +73,17 @@ fn messages_that_are_too_short_or_too_long_are_errors() {
     let all = requests()
         .iter()
         .map(Request::encode)
-        .chain(answers().iter().map(Answer::encode))
+        .chain(replies().iter().map(ServerReply::encode))
         .collect::<Vec<_>>();
     for message in all {
         let message = body(&message);
         for end in 0..message.len() {
-            assert!(Request::decode(&message[..end]).is_err() && Answer::decode(&message[..end]).is_err());
+            assert!(
+                Request::decode(&message[..end]).is_err() && ServerReply::decode(&message[..end]).is_err()
+            );
         }
         let longer = [message, &[0]].concat();
-        assert!(Request::decode(&longer).is_err() && Answer::decode(&longer).is_err());
+        assert!(Request::decode(&longer).is_err() && ServerReply::decode(&longer).is_err());
     }
 }
 
@@ -91,7 +93,7 @@ fn lengths_are_bounded() {
     assert_eq!(length(&[10, 0, 0, 0], 10).unwrap(), Some(10));
     assert!(length(&[11, 0, 0, 0], 10).is_err());
     assert!(length(&[0, 0, 0, 0], 10).is_err());
-    assert!(length(&[255; 4], ANSWER_BYTES_MAX).is_err());
+    assert!(length(&[255; 4], REPLY_BYTES_MAX).is_err());
 }
 
 /// A small random generator. The bytes need not be of good quality, but equal in each run.
@@ -110,7 +112,7 @@ impl Noise {
 fn random_bytes_cause_no_panic() {
     let mut noise = Noise(42);
     let whole: Vec<Vec<u8>> =
-        requests().iter().map(Request::encode).chain(answers().iter().map(Answer::encode)).collect();
+        requests().iter().map(Request::encode).chain(replies().iter().map(ServerReply::encode)).collect();
     for round in 0..200_000 {
         let mut bytes = whole[round % whole.len()].clone();
         for _ in 0..noise.next() % 4 + 1 {
@@ -120,8 +122,8 @@ fn random_bytes_cause_no_panic() {
         bytes.truncate(noise.next() as usize % (bytes.len() + 1));
         let _ = length(&bytes, REQUEST_BYTES_MAX);
         let message = bytes.get(LENGTH_BYTES..).unwrap_or_default();
-        let _ = (Request::decode(message), Answer::decode(message));
+        let _ = (Request::decode(message), ServerReply::decode(message));
         let pure: Vec<u8> = (0..noise.next() % 64).map(|_| noise.next() as u8).collect();
-        let _ = (Request::decode(&pure), Answer::decode(&pure));
+        let _ = (Request::decode(&pure), ServerReply::decode(&pure));
     }
 }

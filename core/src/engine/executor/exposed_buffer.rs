@@ -169,10 +169,10 @@ impl<'m> Exposure<'m> {
         worker: &'m Worker,
         target: ExposureTarget,
         variant: u64,
-        lent: &CallBuffers<'_>,
+        call_buffers: &CallBuffers<'_>,
     ) -> Exposure<'m> {
         let exposure = Exposure { worker, target, is_over: false };
-        exposure.word().expose(lent.buffers[0].part(0, 0) as u64, variant);
+        exposure.word().expose(call_buffers.buffers[0].part(0, 0) as u64, variant);
         exposure
     }
 

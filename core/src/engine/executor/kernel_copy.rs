@@ -39,11 +39,16 @@ impl KernelCopy {
 
     /// Runs the copy, in a call that uses `variant`. Fails if the copy could not be done.
     #[inline(never)]
-    pub(super) fn run(&self, worker: &Worker, variant: u64, lent: &CallBuffers<'_>) -> Result<(), Cause> {
+    pub(super) fn run(
+        &self,
+        worker: &Worker,
+        variant: u64,
+        call_buffers: &CallBuffers<'_>,
+    ) -> Result<(), Cause> {
         let &KernelCopy { peer_buffer, here: (buffer, at), len, is_into } = self;
         match is_into {
-            false => peer_buffer.copy_from(worker, variant, lent.own_mut(buffer, at, len)),
-            true => peer_buffer.copy_into(worker, variant, lent.own(buffer, at, len)),
+            false => peer_buffer.copy_from(worker, variant, call_buffers.own_mut(buffer, at, len)),
+            true => peer_buffer.copy_into(worker, variant, call_buffers.own(buffer, at, len)),
         }
     }
 }

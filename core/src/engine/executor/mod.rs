@@ -354,11 +354,12 @@ impl Worker {
     pub fn execute(
         &self,
         execution: &mut Execution,
-        lent: &CallBuffers<'_>,
+        call_buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let exposure = execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), lent));
-        while !self.run_until_blocked(execution, lent) {
+        let exposure =
+            execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), call_buffers));
+        while !self.run_until_blocked(execution, call_buffers) {
             self.wait_or_fail(execution, call)?;
         }
         exposure.into_iter().for_each(Exposure::end);
@@ -378,7 +379,7 @@ impl Worker {
     /// Runs the remaining steps of one call up to one that must wait or that fails. Returns true if all have run; the
     /// next steps then belong to the next call.
     #[inline]
-    pub fn run_until_blocked(&self, execution: &mut Execution, lent: &CallBuffers<'_>) -> bool {
+    pub fn run_until_blocked(&self, execution: &mut Execution, call_buffers: &CallBuffers<'_>) -> bool {
         let (begin, pass) = (execution.next, execution.pass);
         for (at, step) in (begin..).zip(&execution.steps[begin..execution.end]) {
             if let Some(wait) = &step.wait
@@ -388,12 +389,12 @@ impl Worker {
                 return false;
             }
             if let ResolvedAction::KernelCopy(kernel_copy) = &step.action {
-                if let Err(cause) = kernel_copy.run(self, execution.variant(), lent) {
+                if let Err(cause) = kernel_copy.run(self, execution.variant(), call_buffers) {
                     (execution.next, execution.failure) = (at, Some(cause));
                     return false;
                 }
             } else {
-                self.run_step_action(&step.action, lent);
+                self.run_step_action(&step.action, call_buffers);
             }
             if let Some(flag) = &step.flag {
                 flag.word().set(flag.number.in_pass(pass));
@@ -421,8 +422,13 @@ impl Worker {
     /// Returns the address that a step reads. If the step reads many bytes that another rank has written, and
     /// processors are far from each other (this rank then uses non-temporal stores), prefetches them.
     #[inline(always)]
-    fn prefetch_source(&self, from: ResolvedOperand, lent: &CallBuffers<'_>, len: usize) -> *const u8 {
-        let place = lent.place(from, len);
+    fn prefetch_source(
+        &self,
+        from: ResolvedOperand,
+        call_buffers: &CallBuffers<'_>,
+        len: usize,
+    ) -> *const u8 {
+        let place = call_buffers.place(from, len);
         if len >= store_policy::SHORT
             && matches!(from, ResolvedOperand::Mapped(_))
             && self.store_policy().is_non_temporal()
@@ -434,11 +440,11 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn run_step_action(&self, action: &ResolvedAction, lent: &CallBuffers<'_>) {
+    fn run_step_action(&self, action: &ResolvedAction, call_buffers: &CallBuffers<'_>) {
         match *action {
             ResolvedAction::Nothing | ResolvedAction::KernelCopy(_) => {} // the caller runs kernel copies
             ResolvedAction::Copy(from, to, len, has_raise) => {
-                let from = self.prefetch_source(from, lent, len);
+                let from = self.prefetch_source(from, call_buffers, len);
                 // SAFETY: each range is either job memory, resolved for `len` bytes and still mapped, or a range that
                 // `part` or `part_mut` has checked to be inside a buffer lent by the caller. The job memory lies
                 // outside of these buffers.
@@ -449,15 +455,15 @@ impl Worker {
                         }
                         ResolvedOperand::Mapped(to) => copy::copy(from, to.as_ptr(), len),
                         ResolvedOperand::CallBuffers(buffer, at) => {
-                            copy::copy(from, lent.buffers[buffer].part_mut(at, len as u64), len);
+                            copy::copy(from, call_buffers.buffers[buffer].part_mut(at, len as u64), len);
                         }
                     }
                 }
                 copy::fence_after_copy(len);
             }
             ResolvedAction::Combine(from, (buffer, at), len, in_front) => {
-                let from = self.prefetch_source(from, lent, len);
-                lent.combine(from, lent.own_mut(buffer, at, len), in_front);
+                let from = self.prefetch_source(from, call_buffers, len);
+                call_buffers.combine(from, call_buffers.own_mut(buffer, at, len), in_front);
             }
         }
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_and_stops_what_names_it_for_ever() {
+    fn a_failure_is_reported_once_and_blocks_its_successors_for_ever() {
         let mut failures = Failures::default();
         failures.record(5, failure(5), false);
         let stopped = |failures: &Failures| {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn untold_failures_are_all_kept_told_ones_up_to_a_bound() {
+    fn all_unreported_failures_are_kept_and_reported_ones_up_to_a_bound() {
         let mut failures = Failures::default();
         let many = 3 * REPORTED_MAX as u64;
         (0..many).for_each(|number| failures.record(number, failure(number), false));

@@ -202,7 +202,9 @@ impl EventKind {
         };
         match *self {
             EventKind::Posted(place, _) => put(place.queue, place.number, NONE),
-            EventKind::Fired(place, flight, _) => put(place.queue, place.number, flight.unwrap_or(NONE)),
+            EventKind::Fired(place, in_flight, _) => {
+                put(place.queue, place.number, in_flight.unwrap_or(NONE))
+            }
             EventKind::Ran(place)
             | EventKind::Began(place)
             | EventKind::Ended(place)

@@ -1,5 +1,6 @@
 //! The one function that waits, for all kinds of conditions.
 
+pub(super) mod alarm;
 pub(super) mod helper_thread;
 #[cfg(not(loom))]
 pub(super) mod node_platform;
@@ -128,7 +129,7 @@ impl Worker {
         });
         let mut published = PublishedWaitGuard { worker: self, by_us: false };
         let poller = QueuePoller::new(self);
-        let mut last_useful_ns = start;
+        let (mut last_useful_ns, mut alarm_at_ns) = (start, start + PUBLISH_AFTER_NS);
         loop {
             self.progress();
             if self.commands().are_used() && self.poll_on(&|| self.met(condition)) {
@@ -145,12 +146,24 @@ impl Worker {
                 return Err(self.fault(cause, call));
             }
             let now = self.platform().now_ns();
+            let is_alarm_due = now >= alarm_at_ns;
+            if is_alarm_due {
+                alarm_at_ns = now + PUBLISH_AFTER_NS;
+            }
+            if self.handle_alarm(is_alarm_due)
+                && can_be_abandoned(condition)
+                && let Some(cause) = self.probe_failure()
+            {
+                return Err(self.fault(cause, call));
+            }
             if now >= until_ns {
                 return Err(self.fault(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
                 published.publish(condition, limit, call, start);
-                if let Some(cause) = self.probe_error() {
+                if can_be_abandoned(condition)
+                    && let Some(cause) = self.probe_error()
+                {
                     return Err(self.fault(cause, call));
                 }
             }
@@ -317,6 +330,7 @@ impl Worker {
         self.fabric().has_work()
             || self.agent_has_work()
             || self.node_state().is_over()
+            || self.has_unhandled_alarm()
             || self.queues_look_ready(true)
     }
 }
@@ -350,6 +364,17 @@ impl Drop for PublishedWaitGuard<'_> {
         if self.by_us {
             self.worker.rank_state().end_wait();
             self.worker.publishing_wait().store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Returns true if a probe may end a wait for `condition`. Not a wait for operations of this rank: each ends by itself,
+/// and until then the fabric may use a buffer that the waiting call has borrowed.
+fn can_be_abandoned(condition: &Condition) -> bool {
+    match condition {
+        Condition::Signal(..) | Condition::Event(_) | Condition::Never | Condition::AllReached(_) => true,
+        Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Settled => {
+            false
         }
     }
 }

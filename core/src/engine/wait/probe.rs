@@ -16,6 +16,12 @@ pub trait WaitProbe: Send + Sync + Debug {
     /// Returns why the call cannot succeed.
     fn probe_error(&self) -> Option<Cause>;
 
+    /// Returns why the call has failed, if another rank has reported that by raising this rank's
+    /// [alarm](super::alarm). Called as soon as the alarm was raised.
+    fn failure(&self) -> Option<Cause> {
+        None
+    }
+
     /// Returns true if the probe must be called as soon as a wait is long, though nothing happens:
     /// it then informs others, which may be asleep, or it has been informed before. Constant.
     fn is_urgent(&self) -> bool {
@@ -42,7 +48,7 @@ pub fn set_wait_probe(number: u32) {
 }
 
 /// Selects a probe for this thread until the result is dropped; then the previous one is selected again.
-pub(in crate::engine) fn scoped_wait_probe(number: u32) -> impl Drop {
+pub fn scoped_wait_probe(number: u32) -> impl Drop {
     struct RestoreOnDrop(u32);
     impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
@@ -99,6 +105,11 @@ impl Worker {
     /// Returns the error of the probe that this thread has selected.
     pub(in crate::engine) fn probe_error(&self) -> Option<Cause> {
         self.probe_error_of(CURRENT_PROBE.get())
+    }
+
+    /// Returns the failure that was reported to the probe that this thread has selected.
+    pub(in crate::engine) fn probe_failure(&self) -> Option<Cause> {
+        self.wait_probes().get(CURRENT_PROBE.get())?.failure()
     }
 
     /// Returns the error of the probe of that number.

@@ -17,16 +17,16 @@ impl SimState {
         }
         operation.pieces.clear();
         let task = operation.task;
-        let told = operation.token.is_none();
+        let was_reported = operation.token.is_none();
         let flushes = std::mem::take(&mut operation.flushes);
-        let late_failure = if told { outcome.as_ref().err().cloned() } else { None };
+        let late_failure = if was_reported { outcome.as_ref().err().cloned() } else { None };
         let mark = if outcome.is_ok() { RunEvent::Visible } else { RunEvent::Fail };
         self.trace.record(self.now, mark, [u64::from(id.issuer.0), id.number, u64::from(task.peer().0)]);
         self.count_arrival(id.issuer);
         for flush in flushes {
             self.flush_step(flush, late_failure.clone());
         }
-        if told {
+        if was_reported {
             self.remove_operation(id);
         } else {
             let back = if task.is_get() && outcome.is_ok() { 1 } else { self.delay(task.peer(), id.issuer) };
@@ -73,9 +73,9 @@ impl SimState {
     /// Removes an operation that has ended completely.
     fn remove_operation(&mut self, id: InFlightId) {
         let Some(operation) = self.in_flight.remove(&id) else { return };
-        let is_told =
+        let counts_until_removal =
             matches!(operation.task, Task::SignalLine { .. } | Task::Slot { .. } | Task::Command(_));
-        if is_told || operation.part_of.is_some() {
+        if counts_until_removal || operation.part_of.is_some() {
             self.rank_mut(id.issuer).outstanding -= 1;
             self.notify(id.issuer);
         }

@@ -56,8 +56,12 @@ impl SimState {
             }
         }
         if !silent {
-            let told = self.now + self.sim.faults.detection_ns;
-            self.schedule(told, rank, crate::scheduler::event_queue::EventKind::DeathReported { rank });
+            let reported_at = self.now + self.sim.faults.detection_ns;
+            self.schedule(
+                reported_at,
+                rank,
+                crate::scheduler::event_queue::EventKind::DeathReported { rank },
+            );
         }
     }
 

@@ -3,6 +3,8 @@
 pub mod cached_schedules;
 pub mod chunked_plans;
 pub mod collectives;
+pub mod extremes;
+pub mod failed_communicators;
 pub mod inline_plans;
 pub mod neighbourhood_collectives;
 pub mod nonblocking_collectives;

@@ -110,7 +110,7 @@ pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
 
 /// B3: a command in the queue of a third rank copies between two ranks that make no call meanwhile.
 pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
-    let (data, told, done) = (job.alloc::<u8>(50_000)?, job.alloc::<u64>(1)?, job.signal()?);
+    let (data, flag, done) = (job.alloc::<u8>(50_000)?, job.alloc::<u64>(1)?, job.signal()?);
     let me = job.rank();
     let queue = job.queue(4)?;
     for round in 1..=effort(job, 30, 3) as u64 {
@@ -122,9 +122,9 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
             let copy = Command::copy(data.on(Rank(2)), data.on(Rank(0)), 50_000);
             queue.post(copy.then(done.on(me).add(1)))?;
             done.wait_at_least(round)?;
-            [0, 2].iter().try_for_each(|&rank| job.put(told.on(Rank(rank)), &[round]))?;
+            [0, 2].iter().try_for_each(|&rank| job.put(flag.on(Rank(rank)), &[round]))?;
         } else if me.0 < 3 {
-            while told.get(0)? < round {
+            while flag.get(0)? < round {
                 stay_away(job);
             }
         }

@@ -44,18 +44,18 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
 
 /// A dropped queue poisons the signals of commands that have not fired. A later post to the queue
 /// is an error.
-pub fn dropped_queues_tell(job: &Job) -> Result<()> {
-    let (word, go, told) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
+pub fn dropped_queues_poison_their_signals(job: &Job) -> Result<()> {
+    let (word, go, poisoned) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
     let queue = job.queue(4)?;
     let names: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
     let idle = Idle::new(job)?;
     for _ in 0..6 {
-        post(&queue, &idle, &count(&word, me).when(go.reaches(1)).then(told.on(to).add(1)))?;
+        post(&queue, &idle, &count(&word, me).when(go.reaches(1)).then(poisoned.on(to).add(1)))?;
     }
     job.barrier()?;
     drop(queue);
-    let failed = told.wait_at_least(1).expect_err("the signal is poisoned");
+    let failed = poisoned.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(failed.to_string().contains("the queue was dropped before the command had fired"), "{failed}");
     job.barrier()?;
     let refused = job.post(names[to.index()], Command::nothing()).expect_err("the queue was dropped");
@@ -72,12 +72,12 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (word, go) = (job.alloc::<u64>(1)?, job.signal()?);
     let (from, into) = (job.alloc::<u64>(4096)?, job.alloc::<u64>(4096)?);
-    let (told, never) = (job.signal()?, job.signal()?);
+    let (done, never) = (job.signal()?, job.signal()?);
     for round in 1..=20 {
         from.fill(round)?;
         job.barrier()?;
         let queue = job.queue(64)?;
-        let copy = || Command::copy(from.pointer(), into.on(to), 4096).then(told.on(to).add(1));
+        let copy = || Command::copy(from.pointer(), into.on(to), 4096).then(done.on(to).add(1));
         queue.post_many(&[copy(), copy().by_source(), copy().by_destination()])?;
         queue.post(count(&word, me).when(go.reaches(1 << 40)).then(never.on(to).add(1)))?;
         queue.post(count(&word, me).when(go.reaches(round)))?;
@@ -85,7 +85,7 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
         go.wait_at_least(round)?;
         drop(queue);
         assert_eq!(job.load(word.pointer())?, round, "a command whose trigger was met did not run");
-        told.wait_at_least(3 * round)?;
+        done.wait_at_least(3 * round)?;
         assert!(into.to_vec()?.iter().all(|&value| value == round));
         is_poisoned(&never);
         job.barrier()?;
@@ -96,7 +96,7 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
 /// When a queue is dropped, ranks that wait for its commands get an error. That also holds for a
 /// repeating queue, and for a queue that is dropped by a panic which the program catches, whatever
 /// is under way in it.
-pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
+pub fn dropped_queues_poison_their_signals_in_any_case(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (credit, step) = (job.signal()?, job.signal()?);
     let session = job.session_queue(8, &credit)?;
@@ -114,18 +114,18 @@ pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
     const LONG: usize = 100_000;
     let (long, never) = (job.alloc::<u64>(2 * LONG)?, job.signal()?);
     for _ in 0..10 {
-        let told = job.signal()?;
+        let poisoned = job.signal()?;
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let queue = job.queue(8).expect("there is room");
             let copy = Command::copy(long.pointer(), long.on(to).at(LONG), LONG);
-            let waiting = Command::nothing().when(never.reaches(1)).then(told.on(me).add(1));
+            let waiting = Command::nothing().when(never.reaches(1)).then(poisoned.on(me).add(1));
             for command in [&copy, &copy, &waiting] {
                 queue.post(command).expect("there is room");
             }
             resume_unwind(Box::new("on purpose"));
         }));
         assert!(panicked.is_err());
-        let failed = told.wait_at_least(1).expect_err("the command never fires");
+        let failed = poisoned.wait_at_least(1).expect_err("the command never fires");
         assert!(failed.to_string().contains(&format!("by a panic on rank {me}")), "{failed}");
         job.barrier()?;
     }
@@ -245,10 +245,10 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     let (me, to, idle) = (job.rank(), next(job), Idle::new(job)?);
     let queue = job.queue(8)?;
     for repeats in [false, true] {
-        let (credit, ran, told, late) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
+        let (credit, ran, poisoned, late) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
         let session = job.session_queue(8, &credit)?;
         session.post(count(&word, me).then(ran.on(me).add(1)))?;
-        session.post(count(&word, me).then(told.on(to).add(1)))?;
+        session.post(count(&word, me).then(poisoned.on(to).add(1)))?;
         if repeats {
             session.repeat()?;
         }
@@ -256,7 +256,7 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
         ran.wait_at_least(1)?;
         job.barrier()?;
         queue.post(failing(job, credit.on(me))?)?;
-        is_poisoned(&told);
+        is_poisoned(&poisoned);
         job.barrier()?;
         if !repeats {
             session.post(count(&word, me).then(late.on(me).add(1)))?;
@@ -270,13 +270,13 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     }
     assert_eq!(job.load(word.pointer())?, 2, "one command for each credit ran");
     for bad_first in [false, true] {
-        let (good, bad, told) = (job.signal()?, job.signal()?, job.signal()?);
+        let (good, bad, poisoned) = (job.signal()?, job.signal()?, job.signal()?);
         let [one, other] = if bad_first { [&bad, &good] } else { [&good, &bad] };
         let both = count(&word, me).when(one.reaches(1)).when(other.reaches(1));
-        queue.post(both.then(told.on(to).add(1)))?;
+        queue.post(both.then(poisoned.on(to).add(1)))?;
         queue.post(failing(job, bad.on(me))?)?;
         job.raise(good.on(me), 1)?;
-        is_poisoned(&told);
+        is_poisoned(&poisoned);
     }
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, 2);

@@ -1,7 +1,7 @@
 //! I: fuzzy barriers: when they end, in which order, and which ranks are needed for that.
 
 use crate::exchange::effort;
-use crate::expected_error::told;
+use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::{Array, Blame, Communicator, FuzzyBarrier, Job, Rank, Result};
@@ -111,7 +111,7 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
             assert!(!barriers[0].is_done()?);
             if job.size() > 2 && many == 128 {
                 let error = world.fuzzy_barrier().expect_err("there is no room");
-                told(job, &error, Blame::System, &["fuzzy barriers under way is full (capacity 128)"]);
+                check_error(job, &error, Blame::System, &["fuzzy barriers under way is full (capacity 128)"]);
             }
             job.raise(go.on(late), 1)?;
         }

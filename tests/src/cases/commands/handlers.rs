@@ -1,7 +1,7 @@
 //! D19: handlers that other ranks call.
 
 use crate::exchange::{effort, next};
-use crate::expected_error::told;
+use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
@@ -229,7 +229,7 @@ pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
 
 /// Handlers that fail, and calls that cannot be made: the caller gets an error, and the ranks
 /// continue.
-pub fn d19_failures_are_told(job: &Job) -> Result<()> {
+pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
     let (done, to) = (job.signal()?, next(job));
     let says = |outcome: Result<()>, text: &str| {
         let error = outcome.expect_err(text).to_string();
@@ -255,7 +255,7 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
         &format!("{to}: handler \"panics\" failed"),
         "hint: see the output of that rank",
     ];
-    told(job, &failed, Blame::Program, &texts);
+    check_error(job, &failed, Blame::Program, &texts);
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
@@ -264,7 +264,7 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
         &format!("rank {to}: handler \"panics\" failed"),
         "hint: see the output of that rank",
     ];
-    told(job, &poisoned, Blame::Program, &texts);
+    check_error(job, &poisoned, Blame::Program, &texts);
     job.barrier()
 }
 

@@ -375,7 +375,7 @@ pub fn d2_flags_count_up(job: &Job) -> Result<()> {
 
 /// D17: a transfer that fails under way ends the waits for its flags with an error, and makes every
 /// further call of its rank fail.
-pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
+pub fn d17_failed_transfers_end_waits_with_an_error(job: &Job) -> Result<()> {
     let (me, to, from) = (job.rank(), next(job), previous(job));
     let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(3)?, job.transfers()?);
     let gone = job.alloc_local::<u64>(4)?;
@@ -383,18 +383,18 @@ pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
     drop(gone);
     job.barrier()?;
     transfers.copy_destination(5, from, data.pointer(), 4, flags.at(1).on(me), 1)?;
-    let told = |outcome: Result<()>, call: &str| {
+    let check_failure = |outcome: Result<()>, call: &str| {
         let failed = outcome.expect_err(call);
         assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
         assert!(failed.to_string().contains(call), "{call:?} is not in: {failed}");
     };
-    told(flags.at(1).wait(1), "wait for flag 1");
-    told(transfers.sync().wait(), "sync()");
-    told(transfers.copy(data.pointer(), data.on(to), 1), "copy: ");
-    told(transfers.write_one(flags.at(2).on(to), 1), "write_one: ");
-    told(transfers.set_counter(flags.at(2).on(me), 1), "set_counter: ");
+    check_failure(flags.at(1).wait(1), "wait for flag 1");
+    check_failure(transfers.sync().wait(), "sync()");
+    check_failure(transfers.copy(data.pointer(), data.on(to), 1), "copy: ");
+    check_failure(transfers.write_one(flags.at(2).on(to), 1), "write_one: ");
+    check_failure(transfers.set_counter(flags.at(2).on(me), 1), "set_counter: ");
     let again = transfers.copy_source(6, to, data.pointer(), 4, flags.at(0).on(me), 1);
-    told(again, "copy_source(key 6");
+    check_failure(again, "copy_source(key 6");
     assert!(transfers.sync().is_done().is_err());
     job.barrier()
 }

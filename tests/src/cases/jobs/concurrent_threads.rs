@@ -2,7 +2,7 @@
 
 use crate::cases::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, exchange_all, last, next};
-use crate::expected_error::told;
+use crate::expected_error::check_error;
 use crate::pattern;
 use crate::random::Random;
 use std::collections::BTreeSet;
@@ -135,7 +135,7 @@ pub fn g18_one_collective_call_at_a_time(job: &Job) -> Result<()> {
             let meet = |_| match job.barrier() {
                 Ok(()) => Ok(1),
                 Err(refused) => {
-                    told(job, &refused, Blame::Misuse, &["another thread of this rank"]);
+                    check_error(job, &refused, Blame::Misuse, &["another thread of this rank"]);
                     // The other ranks come only now, so the accepted call could not end before the
                     // refusal.
                     job.ranks().skip(1).try_for_each(|rank| job.raise(start.on(rank), 1)).map(|()| 0)

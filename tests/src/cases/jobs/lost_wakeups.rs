@@ -3,7 +3,7 @@
 
 use crate::cases::command_queues::count;
 use crate::exchange::{effort, exchange_all, is_simulated, next};
-use crate::expected_error::{misused, told};
+use crate::expected_error::{check_error, misused};
 use crate::pattern;
 use crate::random::Random;
 use crate::wait_until::{Idle, stay_away};
@@ -116,7 +116,7 @@ pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
 
 /// D13: as many commands are under way as there can be, all for a rank that makes no call, and one
 /// more could fire. The waiting rank keeps its time-outs, and gets the failure of another command.
-pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
+pub fn d13_waits_with_the_most_commands_in_flight(job: &Job) -> Result<()> {
     let (data, over) = (job.alloc::<u8>(64)?, job.alloc::<u64>(1)?);
     let (go, done, never, failed) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
     let (me, busy) = (job.rank(), Rank(1));
@@ -165,7 +165,7 @@ pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     // the owner of the queue gets the bytes itself.
     let refused =
         if is_in_reach(job) { copies.find_map(Result::err) } else { copies.next().and_then(Result::err) };
-    refused.iter().for_each(|error| told(job, error, Blame::Peer, &["rank 1 has left the job"]));
+    refused.iter().for_each(|error| check_error(job, error, Blame::Peer, &["rank 1 has left the job"]));
     Ok(())
 }
 
@@ -186,13 +186,13 @@ pub fn d13_what_never_fits(job: &Job) -> Result<()> {
 /// the helper delivers that rank's buffered sends while the rank computes.
 pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     let world = job.world();
-    let (told, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
+    let (flag, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
     let (gone, sender, receiver) = (Rank(0), Rank(1), Rank(2));
     job.barrier()?;
     if job.rank() == receiver {
-        job.put(told.on(gone), &[1_u64])?;
+        job.put(flag.on(gone), &[1_u64])?;
     }
-    while job.rank() == gone && told.get(0)? == 0 {
+    while job.rank() == gone && flag.get(0)? == 0 {
         stay_away(job); // until the receiver stops waiting
     }
     let is_theirs = job.rank() == sender || job.rank() == receiver;
@@ -205,17 +205,17 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
         (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?;
         job.set_send_buffer(200_000, Some(Duration::ZERO))?;
         world.send(&sent, receiver, Slot(1))?; // buffered, because no receive is posted yet
-        job.put(told.on(receiver), &[1_u64])?;
-        while told.get(0)? == 0 {
+        job.put(flag.on(receiver), &[1_u64])?;
+        while flag.get(0)? == 0 {
             stay_away(job);
         }
         return job.set_send_buffer(0, None);
     }
-    while told.get(0)? == 0 {
+    while flag.get(0)? == 0 {
         stay_away(job); // so the sender is the only rank that waits
     }
     let mut got = vec![0; sent.len()];
     world.recv(&mut got, sender, Slot(1))?;
     pattern::check(&got, 1, "delivered by the second helper");
-    job.put(told.on(sender), &[1_u64])
+    job.put(flag.on(sender), &[1_u64])
 }

@@ -103,7 +103,7 @@ pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
 /// Each rank in turn makes the others wait.
 pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64])?;
-    let words = crate::exchange::exchange_all(job, words.pointer()).map(|told| (words, told))?;
+    let words = crate::exchange::exchange_all(job, words.pointer()).map(|addresses| (words, addresses))?;
     let line = job.payload_signal()?;
     let (next, previous) = (crate::exchange::next(job), crate::exchange::previous(job));
     let (mut writer, mut reader) = (line.writer(next)?, line.reader(Some(previous)));

@@ -77,9 +77,9 @@ pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
     let local = job.alloc_local::<u8>(LEN)?;
     let own = job.register(vec![0_u8; LEN])?;
     let places = [shared.pointer(), local.pointer(), own.pointer()];
-    let told = crate::exchange::exchange_lists(job, &places)?;
+    let lists = crate::exchange::exchange_lists(job, &places)?;
     for peer in [next(job), job.rank()] {
-        for place in &told[peer.index()] {
+        for place in &lists[peer.index()] {
             for (offset, len) in [(0, 1), (LEN - 1, 1), (0, LEN)] {
                 job.put(place.at(offset), &vec![7; len])?;
                 job.get(place.at(offset), &mut vec![7; len])?;

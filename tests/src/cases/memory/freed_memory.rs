@@ -20,8 +20,8 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     let local = job.alloc_local::<u64>(4)?;
     let own = job.register(vec![1_u64; 4])?;
     let live = job.alloc::<u64>(4)?;
-    let told = exchange_lists(job, &[shared.pointer(), local.pointer(), own.pointer()])?;
-    for place in told.iter().flatten() {
+    let lists = exchange_lists(job, &[shared.pointer(), local.pointer(), own.pointer()])?;
+    for place in lists.iter().flatten() {
         job.get_value(*place)?;
     }
     job.barrier()?;
@@ -30,7 +30,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     job.barrier()?;
     let good = live.pointer();
     for peer in [next(job), job.rank()] {
-        for &stale in &told[peer.index()] {
+        for &stale in &lists[peer.index()] {
             let texts = ["was freed", "hint: synchronize"];
             let mut kept = [3_u64];
             misused(job, job.put(stale, &[9]), &texts);
@@ -73,7 +73,7 @@ pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| {
         for round in 0..effort(job, 300, 30) {
             let old = job.alloc_local::<u64>(Hammered::WORDS)?;
-            peers.tell(job, old.pointer())?;
+            peers.publish_address(job, old.pointer())?;
             job.compute(Duration::from_micros(30));
             peers.let_each_write(job, round)?;
             drop(old);
@@ -163,7 +163,7 @@ impl<'job> Hammered<'job> {
         for round in 0..effort(job, 200, 30) {
             values.fill(0);
             let old = job.register(values)?;
-            self.tell(job, old.pointer())?;
+            self.publish_address(job, old.pointer())?;
             // Mostly too short for a put that the owner must carry out, but sometimes long enough
             // on any machine.
             meanwhile(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
@@ -186,7 +186,7 @@ impl<'job> Hammered<'job> {
         self.stop(job)
     }
 
-    fn tell(&self, job: &Job, place: GlobalPtr<u64>) -> Result<()> {
+    fn publish_address(&self, job: &Job, place: GlobalPtr<u64>) -> Result<()> {
         for peer in job.ranks().filter(|&rank| rank != Hammered::OWNER) {
             job.store(self.address.on(peer), place.address().bits())?;
         }
@@ -209,7 +209,7 @@ impl<'job> Hammered<'job> {
     }
 
     fn stop(&self, job: &Job) -> Result<()> {
-        self.tell(job, GlobalPtr::new(tasuki::GlobalAddress::from_bits(Hammered::STOP)))
+        self.publish_address(job, GlobalPtr::new(tasuki::GlobalAddress::from_bits(Hammered::STOP)))
     }
 
     fn hammer(&self, job: &Job) -> Result<()> {

@@ -19,7 +19,7 @@ fn distances(ranks: u64) -> u64 {
 
 /// Pages of the memory file of a rank that has waited, without job memory.
 fn fixed_pages(ranks: u64, signals: u64) -> u64 {
-    12 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
+    13 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
 }
 
 /// Bytes of the private tables of a rank that has accessed `peers` others.

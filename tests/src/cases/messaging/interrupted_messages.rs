@@ -10,7 +10,7 @@ use tasuki::{Blame, Cause, Communicator, Job, Rank, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
 /// an error, and the slot remains usable.
-pub fn g15_freed_memory_is_told_on_both_sides(job: &Job) -> Result<()> {
+pub fn g15_freed_memory_is_reported_on_both_sides(job: &Job) -> Result<()> {
     const LEN: usize = 100_000;
     let world = job.world();
     for (round, is_source) in [false, true, false].into_iter().enumerate() {
@@ -87,7 +87,7 @@ pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
 
 /// G6: buffered sends to a rank that has left are given up with an error, and their room can be
 /// used again.
-pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
+pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
     if job.rank() == 1 {
         return Ok(());
     }
@@ -161,7 +161,7 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
 }
 
 /// G6: the room of buffered sends comes back, and no message overtakes them.
-pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
+pub fn g6_space_for_buffered_sends_comes_back(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..3_u8 {
         if job.rank() == 0 {
@@ -186,12 +186,12 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
 }
 
 /// G6: the helper of a rank that computes delivers its buffered sends, short and long ones.
-pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
+pub fn g6_a_helper_makes_progress_with_buffered_sends(job: &Job) -> Result<()> {
     let helped = std::env::var("TASUKI_HELPER").is_ok_and(|helper| helper == "rank" || helper == "node");
     if !is_simulated(job) && !helped {
         return Ok(());
     }
-    let (world, told) = (job.world(), job.alloc::<u64>(1)?);
+    let (world, flag) = (job.world(), job.alloc::<u64>(1)?);
     let _queue = job.queue(1)?; // the simulator has a helper once there is a queue
     let lengths = [8, 40, 100, 5_000, 100_000];
     for round in 1..=effort(job, 20, 2) as u64 {
@@ -201,7 +201,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
                 world.send(&pattern::bytes(round, len), Rank(1), Slot(slot))?;
             }
             job.barrier()?;
-            while told.get(0)? < round {
+            while flag.get(0)? < round {
                 stay_away(job);
             }
         } else {
@@ -211,7 +211,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
                 world.recv(&mut got, Rank(0), Slot(slot))?;
                 pattern::check(&got, round, "delivered by a helper");
             }
-            job.put(told.on(Rank(0)), &[round])?;
+            job.put(flag.on(Rank(0)), &[round])?;
         }
         job.barrier()?;
     }
@@ -219,7 +219,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
 }
 
 /// G12: collective calls whose partners are late, on a rank that buffers every send at once.
-pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
+pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
     let world = job.world();
     job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
     for round in 0..effort(job, 20, 4) as u64 {
@@ -258,7 +258,7 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
 
 /// G5: an awaited send is buffered like any other. A message that does not fit into the buffer is
 /// returned with an error.
-pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
+pub fn g5_awaited_sends_are_buffered(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
     job.set_send_buffer(10_000, Some(Duration::from_millis(2)))?;
     for len in [8, 48, 49, 5000] {

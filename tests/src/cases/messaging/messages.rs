@@ -85,7 +85,7 @@ pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
 }
 
 /// G15: a message longer than its receive is an error on both sides, and nothing is written.
-pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
+pub fn g15_too_large_is_reported_on_both_sides(job: &Job) -> Result<()> {
     let world = job.world();
     for (len, room) in [(2, 1), (48, 47), (49, 48), (100, 50), (100_000, 10), (100_000, 99_999)] {
         let truncated = Cause::Truncated { len, room };
@@ -164,7 +164,7 @@ pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
 
 /// G3: a message whose receive comes in time is not buffered. Without a time limit no message ever
 /// is.
-pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
+pub fn g3_sends_in_time_are_not_buffered(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(1 << 20, Some(Duration::from_secs(3600)))?;
@@ -195,7 +195,7 @@ pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
 
 /// G5: three sends are buffered, then one receive is posted: one message is delivered, two remain.
 /// G1: a message behind a buffered one on its slot follows it in order.
-pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
+pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
     if job.rank() == 0 {
         job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
@@ -233,7 +233,7 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
 }
 
 /// G6: a full send buffer is an error; nothing is sent, and nothing is lost.
-pub fn g6_a_full_spool(job: &Job) -> Result<()> {
+pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(150, Some(Duration::ZERO))?;
@@ -263,7 +263,7 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
 }
 
 /// G4: a send of job memory is buffered like any other, with the bytes that it had then.
-pub fn g4_job_memory_is_spooled(job: &Job) -> Result<()> {
+pub fn g4_sends_of_job_memory_are_buffered(job: &Job) -> Result<()> {
     let (world, table) = (job.world(), job.alloc::<u64>(1000)?);
     if job.rank() == 0 {
         job.set_send_buffer(10_000, Some(Duration::ZERO))?;

@@ -202,7 +202,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
 }
 
 /// A bank cannot be closed while a buffered send of it is under way.
-pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
+pub fn p20_close_before_buffered_sends_end_is_refused(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(100_000, Some(Duration::ZERO))?;

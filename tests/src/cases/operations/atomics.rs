@@ -58,17 +58,17 @@ fn each_form<W: Tested>(
     after: W,
 ) -> Result<()> {
     let word = word.cast::<W>();
-    let told = job.alloc_local::<W>(2)?;
+    let result = job.alloc_local::<W>(2)?;
     let put = || job.store(word, before);
     put()?;
     assert!(job.load(word)? == before, "store and load {before:?}");
     let fetched = job.atomic(word, change)?;
     assert!(fetched == before && job.load(word)? == after, "{change:?} on {before:?} fetched {fetched:?}");
     put()?;
-    told.fill(W::of(0x5555_5555_5555_5555))?;
-    job.complete(job.iatomic(word, change, told.pointer(), After::Nothing)?)?;
-    let stored = told.get(0)?;
-    assert!(told.get(1)? == W::of(0x5555_5555_5555_5555), "{change:?} stored more than its word");
+    result.fill(W::of(0x5555_5555_5555_5555))?;
+    job.complete(job.iatomic(word, change, result.pointer(), After::Nothing)?)?;
+    let stored = result.get(0)?;
+    assert!(result.get(1)? == W::of(0x5555_5555_5555_5555), "{change:?} stored more than its word");
     assert!(stored == before && job.load(word)? == after, "{change:?} on {before:?} stored {stored:?}");
     put()?;
     job.complete(job.iatomic(word, change, GlobalPtr::NULL, After::Nothing)?)?;

@@ -2,7 +2,7 @@
 
 use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::next;
-use crate::expected_error::told;
+use crate::expected_error::check_error;
 use tasuki::{After, Array, Blame, Cause, GlobalPtr, Handle, Job, Result};
 
 /// An address behind the end of a registration; only the start of an operation detects that.
@@ -12,7 +12,7 @@ fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
 
 /// Asserts that `error` is the failure of a copy to `nowhere`.
 fn is_out_of_range(job: &Job, error: &tasuki::Error) {
-    told(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
+    check_error(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
 }
 
 /// Successors of a failed operation do not start. Each fails with the failure that was the cause.
@@ -31,7 +31,7 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
         assert_eq!(free.wait()?, [8], "an operation not ordered after the failure is carried out");
         for error in [got.wait().err(), put.wait().err()] {
             let error = error.expect("a successor of a failed operation succeeded");
-            told(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
+            check_error(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
         }
         is_out_of_range(job, &job.complete(copied).expect_err("complete returns the failure"));
@@ -165,7 +165,7 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");
-        told(job, &error, Blame::Misuse, &["atomic add", "are not inside one registration"]);
+        check_error(job, &error, Blame::Misuse, &["atomic add", "are not inside one registration"]);
         assert_eq!(memory.get(1)?, 77);
         Ok(())
     })?;

@@ -65,14 +65,14 @@ pub fn d2_store_after_copy(job: &Job) -> Result<()> {
             round += 1;
             outbox.set(job, source, &pattern::bytes(round, len))?;
             let sent = job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?;
-            let told = job.istore(flag.on(to), round, After::Exact(sent))?;
+            let flag_store = job.istore(flag.on(to), round, After::Exact(sent))?;
             idle.until(|| {
-                job.is_pending(told);
+                job.is_pending(flag_store);
                 job.load(flag.pointer()).map(|value| value == round)
             })?;
             let what = format!("{source:?} memory of rank {from} to {target:?} memory");
             pattern::check(&inbox.image(target)?, round, &what);
-            job.complete(told)?;
+            job.complete(flag_store)?;
             job.barrier()?;
         }
     }
@@ -175,7 +175,7 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
 
 /// If a payload signal is written again before it was read, the reader gets an error instead of
 /// mixed values.
-pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
+pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
     let line = job.payload_signal()?;
     let mut writer = line.writer(next(job))?;
     for value in 1..=3_u64 {

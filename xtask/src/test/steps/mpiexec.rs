@@ -127,11 +127,11 @@ fn hands_on(shell: &Shell, launcher: &Launcher, program: &Path) -> Result<()> {
     command.arg(program).args(["two words", "'quoted'"]).env("HANDED", "a variable");
     let run = shell.run_within(LIMIT, File::open(&input)?.into(), &mut command)?;
     let words = r#"["two words", "'quoted'"] "a variable""#;
-    let told = (0..RANKS)
+    let lines_written = (0..RANKS)
         .flat_map(|rank| (0..LINES).map(move |line| format!("rank {rank} of {RANKS}, line {line}: {words}")));
-    let heard = fed.lines().map(|line| format!("rank 0 heard {line:?}"));
+    let lines_read = fed.lines().map(|line| format!("rank 0 read {line:?}"));
     let said: BTreeSet<&str> = run.output.lines().collect();
-    for line in told.chain(heard) {
+    for line in lines_written.chain(lines_read) {
         ensure!(said.contains(line.as_str()), "no line {line:?}");
     }
     ensure!(run.code == Some(7), "the code is {:?}, not 7 as the last rank's", run.code);

@@ -1,6 +1,7 @@
 //! Words that were names here and told a reader nothing. The field has words for all of them
 //! (docs/glossary.md).
 
+use crate::tidy::tokens;
 use crate::tree::{File, Finding, Tree};
 
 /// Each retired word, in lower case, with what to say instead.
@@ -13,6 +14,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("errand", "remote note"),
     ("exhibit", "exposed buffer"),
     ("farewell", "shutdown"),
+    ("grip", "hold of the owner lock"),
     ("habit", "schedule cache, or cached schedule"),
     ("husk", "closed slot bank"),
     ("inlet", "stdin"),
@@ -20,30 +22,71 @@ const RETIRED: &[(&str, &str)] = &[
     ("pace", "step, or step specification"),
     ("porter", "coordinator"),
     ("quarantine", "deferred free"),
+    ("riddle", "the question by name"),
     ("roster", "local queues"),
     ("seat", "rank state"),
     ("sentry", "monitor"),
     ("shelf", "work queue"),
+    ("spool", "buffered send, or send buffer"),
+    ("spooled", "buffered"),
     ("stray", "late match"),
     ("visitor", "connection"),
     ("walker", "executor"),
 ];
+/// Each word that is plain English in prose but says nothing as a name, with what to say instead.
+/// Only identifiers of Rust code may not contain it.
+const RETIRED_IN_NAMES: &[(&str, &str)] = &[
+    ("door", "server"),
+    ("flights", "in flight"),
+    ("hear", "read, or receive"),
+    ("heard", "received, or the value's content"),
+    ("laid", "copied, or placed"),
+    ("lent", "borrowed, or call buffers"),
+    ("tell", "report, or send"),
+    ("told", "reported, or the value's content"),
+    ("untold", "unreported"),
+];
+/// Places whose names may still contain such words, each with the reason.
+const KEEPS_NAMES: &[(&str, &str)] = &[
+    ("collective/src/", "the mismatch errors of collectives are being rewritten"),
+    ("core/src/engine/wait/", "the mismatch errors of collectives are being rewritten"),
+    ("tests/src/cases/collective/", "the mismatch errors of collectives are being rewritten"),
+    ("tests/tests/mismatched_arguments.rs", "the mismatch errors of collectives are being rewritten"),
+    ("tests/src/table.rs", "it names a case of tests/src/cases/collective/"),
+];
+/// What a line contains that explains a word of the paper FMPL by ours.
+const QUOTES_FMPL: &str = "FMPL: ";
 /// The change log keeps old words; this file must name what it looks for.
 const EXEMPT: &[&str] = &["CHANGELOG.md", "xtask/src/tidy/text/retired_words.rs"];
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str())).flat_map(check_file).collect()
+    let files = || tree.files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str()));
+    files().flat_map(check_file).chain(files().flat_map(check_identifiers)).collect()
 }
 
 fn check_file(file: &File) -> Vec<Finding> {
     let lines = file.lines().chain([(1, file.path.as_str())]);
-    let found = lines.flat_map(|(line, text)| words(text).map(move |word| (line, word)));
-    let retired = found.filter_map(|(line, word)| {
-        let singular = word.strip_suffix('s').unwrap_or(&word);
-        let (old, new) = RETIRED.iter().find(|(old, _)| *old == word || *old == singular)?;
-        Some(file.finding(line, format!("`{old}` is retired: say {new}")))
+    let own = lines.filter(|(_, text)| !text.contains(QUOTES_FMPL));
+    let found = own.flat_map(|(line, text)| words(text).map(move |word| (line, word)));
+    found.filter_map(|(line, word)| finding(file, line, &word, RETIRED)).collect()
+}
+
+/// Finds words in identifiers, including those inside macros, but not in comments and strings.
+fn check_identifiers(file: &File) -> Vec<Finding> {
+    let keeps = KEEPS_NAMES.iter().any(|(place, _)| file.path.starts_with(place));
+    let Some(rust) = file.rust.as_ref().filter(|_| !keeps) else { return Vec::new() };
+    let identifiers = tokens::identifiers(&rust.tokens);
+    let found = identifiers.iter().flat_map(|identifier| {
+        let line = tokens::line_of(identifier);
+        words(&identifier.to_string()).map(move |word| (line, word)).collect::<Vec<_>>()
     });
-    retired.collect()
+    found.filter_map(|(line, word)| finding(file, line, &word, RETIRED_IN_NAMES)).collect()
+}
+
+fn finding(file: &File, line: usize, word: &str, retired: &[(&str, &str)]) -> Option<Finding> {
+    let singular = word.strip_suffix('s').unwrap_or(word);
+    let (old, new) = retired.iter().find(|(old, _)| *old == word || *old == singular)?;
+    Some(file.finding(line, format!("`{old}` is retired: say {new}")))
 }
 
 /// The words of a line in lower case. Identifiers are split, both `with_bars` and `InCamelCase`.
@@ -72,10 +115,24 @@ mod tests {
 
     #[test]
     fn retired_words_are_found_in_names_prose_and_paths() {
-        let text = "struct BatonGrip;\nfn all_deeds() {}\n// Of a husk.\nconst A: &str = \"a berth\";\n";
+        let text = "struct BatonTaker;\nfn all_deeds() {}\n// Of a husk.\nconst A: &str = \"a berth\";\n";
         assert_eq!(lines("core/src/a.rs", text), [1, 2, 3, 4]);
         assert_eq!(lines("docs/a.md", "A rank's seat.\n"), [1]);
         assert_eq!(lines("collective/src/habit.rs", ""), [1]);
+    }
+
+    #[test]
+    fn words_of_prose_are_found_in_names_only() {
+        let text =
+            "// Rank 0 is told.\nfn told() {}\nstruct Heard;\nconst A: &str = \"heard\";\nf!(told_apart);\n";
+        assert_eq!(lines("core/src/a.rs", text), [2, 3, 5]);
+        assert_eq!(lines("bench/src/a.rs", text), crate::tree::NO_LINES);
+    }
+
+    #[test]
+    fn the_spool_is_a_word_of_the_paper_only() {
+        let text = "/// Buffered sends (FMPL: spool).\nfn spooled() {}\n/// The spool.\nstruct Grip;\n";
+        assert_eq!(lines("core/src/a.rs", text), [2, 3, 4]);
     }
 
     #[test]

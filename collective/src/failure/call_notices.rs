@@ -1,35 +1,35 @@
 //! Finds members in different calls where members cannot read each other's words: a member that waits long notifies
 //! the member after it.
 //!
-//! The collectives of the network do not find a member that is in another call or has left, and a member that waits
-//! for messages does not find those that wait for the network. So each member counts its calls, as for the
-//! [call_log](crate::mismatch::call_log). When it has waited long, it writes its present call and the calls before it
-//! into a line of the next member. A member that leaves, or has failed in a call of the network, writes that. A
-//! member whose wait reads of a different call than its own, or of a member that will never come to its call, ends
-//! with an error.
+//! The headers of messages find members in different calls only if one receives from the other: an allgather among
+//! allreduces can wait for members that wait for it. The collectives of the network do not even find a member that has
+//! left. So each member counts its calls, as for the [call_log](crate::failure::call_log). When it has waited long, it
+//! writes its present call and the calls before it into a line of the next member. A member that leaves after calls of
+//! the network, or has failed in one, writes that. A member whose wait reads of a different call than its own, or of a
+//! member that will never come to its call, ends with an error.
 //!
 //! It passes on what it has read, and so does each waiting member that reads of a member that has left or failed. So
 //! the notice reaches all members that wait in calls of the communicator, one after the other. A member that waits
 //! elsewhere passes it on when it waits in its next call.
 //!
 //! Each member has two lines: one for the notices of the member before it, one for notices that the member before
-//! passes on. The cost is one line written in a long wait, and nothing in other waits.
+//! passes on. They are the signals that hold the words of the call log where members read those. The cost is one line
+//! written in a long wait, and nothing in other waits.
 
-use crate::cached::schedule_cache::CallKind;
-use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};
-use crate::mismatch::notice_line::NoticeLine;
+use crate::failure::monitor::{CALLS, MonitoredMember};
+use crate::failure::notice_line::NoticeLine;
+use crate::failure::signature::{CallSignature, mismatch};
 use bytemuck::{Pod, Zeroable};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{WaitProbe, Worker, set_wait_probe};
+use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Fabric, SignalCell};
-use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_message::FinalizeHook;
 
-/// Number of lines of each member.
-pub(crate) const LINES: u32 = 2;
+/// Number of lines of each member: the first ones of its signals.
+const LINES: u32 = 2;
 /// Number of calls in a notice.
 const KEPT: usize = 4;
 /// Bit: the member has left and takes part in no later call.
@@ -37,7 +37,7 @@ const LEFT: u64 = 1 << 63;
 /// Bit: the member has failed in its last call and takes part in no later call of the network.
 const FAILED: u64 = 1 << 62;
 /// The other bits: the number of calls that the member has made.
-const CALLS: u64 = FAILED - 1;
+const COUNT: u64 = FAILED - 1;
 /// `from` holds the number of barriers above the member's number, in multiples of this.
 const BARRIER: u64 = 1 << 24;
 /// The bits of `from` that hold the member's number.
@@ -55,7 +55,7 @@ struct CallNotice {
     from: u64,
 }
 
-const _: () = assert!(size_of::<CallNotice>() <= LINE_PAYLOAD);
+const _: () = assert!(size_of::<CallNotice>() <= LINE_PAYLOAD && LINES <= CALLS);
 
 /// The notices that one member sends and receives.
 #[derive(Debug)]
@@ -66,14 +66,14 @@ pub(crate) struct CallNotices {
     own: NoticeLine,
     pass_on_line: NoticeLine,
     incoming: [SignalCell; LINES as usize],
-    /// The initial counters of those lines.
-    initial: [u64; LINES as usize],
     status: AtomicU64,
     calls: [AtomicU64; KEPT],
     /// Number of barriers of the network that it has entered.
     barriers: AtomicU64,
     /// The status that was last written to the next member.
     published: AtomicU64,
+    /// True while a thread writes lines: each has one writer at a time.
+    is_publishing: AtomicBool,
     /// The notice to pass on, when there is room for it.
     to_pass_on: Mutex<Option<CallNotice>>,
     /// The notice that was passed on last.
@@ -101,14 +101,15 @@ impl CallNotice {
 
     /// Returns the reason why the present call of the member at `ours` cannot complete, if this notice shows one.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
-        let (made, number) = (self.status & CALLS, ours.number);
+        let (made, number) = (self.status & COUNT, ours.number);
         let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
         let mut both = oldest..=made.min(number);
         if let Some(at) = both.find(|&at| self.calls[place(at)] != ours.calls[place(at)]) {
-            return Some(mismatch(self.member(), self.calls[place(at)], ours.calls[place(at)]));
+            let call = |calls: &[u64]| CallSignature::in_word(calls[place(at)]);
+            return Some(mismatch(self.member(), call(&self.calls), call(&ours.calls)));
         }
         if self.status & FAILED != 0 && number >= made {
-            let (member, call) = (self.member(), CallName(self.calls[place(made)]));
+            let (member, call) = (self.member(), CallSignature::in_word(self.calls[place(made)]));
             let text = format!("member {member} has failed in {call}, and takes no more part");
             return Some(Cause::Argument(text));
         }
@@ -127,44 +128,41 @@ impl CallNotice {
 }
 
 impl CallNotices {
-    /// Makes the notices of `member`. The member before it writes its `lines`. It writes the lines of the next
-    /// member, which are at the addresses in `next` with the present counters.
+    /// Makes the notices of member `me`. The lines of all members must never have been written.
     pub(crate) fn new(
-        worker: &Worker,
-        (member, ranks): (usize, Box<[Rank]>),
-        lines: [u32; LINES as usize],
-        next: [(GlobalAddress, u64); LINES as usize],
+        fabric: &Arc<dyn Fabric>,
+        me: usize,
+        members: &[MonitoredMember],
     ) -> Result<CallNotices, Cause> {
-        let fabric = worker.shared_fabric().clone();
-        let [own, pass_on_line] = next.map(|(signal, initial)| NoticeLine::new(signal, initial));
+        let next = &members[(me + 1) % members.len()];
+        let [own, pass_on_line] = [0, 1].map(|line| NoticeLine::new(next.signal(line), 0));
+        let incoming = [0, 1].map(|line| fabric.own_signal(members[me].first + line));
+        let [own_notices, passed_on] = incoming;
         Ok(CallNotices {
-            ranks,
-            member: member as u64,
+            ranks: members.iter().map(|member| member.rank).collect(),
+            member: me as u64,
             own,
             pass_on_line,
-            incoming: [fabric.own_signal(lines[0])?, fabric.own_signal(lines[1])?],
-            initial: lines.map(|line| worker.count_of_own(line)),
+            incoming: [own_notices?, passed_on?],
             status: AtomicU64::new(0),
             calls: Default::default(),
             barriers: AtomicU64::new(0),
             published: AtomicU64::new(0),
+            is_publishing: AtomicBool::new(false),
             to_pass_on: Mutex::default(),
             last: Mutex::default(),
-            fabric,
+            fabric: fabric.clone(),
         })
     }
 
     /// Records the next call, which this thread is entering.
     #[inline]
-    pub(crate) fn note(&self, kind: Option<&CallKind>, wait_probe: u32) -> LoggedCall {
+    pub(crate) fn note(&self, call: CallSignature) {
         let status = self.status.load(Ordering::Relaxed);
         if status & FAILED == 0 {
-            let call = kind.map_or(CallKind::OTHER, CallKind::notice_word);
-            self.calls[place(status + 1)].store(call, Ordering::Relaxed);
+            self.calls[place(status + 1)].store(call.bits(), Ordering::Relaxed);
             self.status.store(status + 1, Ordering::Relaxed);
         }
-        set_wait_probe(wait_probe);
-        LoggedCall
     }
 
     /// Returns the number of barriers of the network that this member has entered.
@@ -179,13 +177,8 @@ impl CallNotices {
 
     fn position(&self) -> CallPosition {
         let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
-        let number = self.status.load(Ordering::Relaxed) & CALLS;
+        let number = self.status.load(Ordering::Relaxed) & COUNT;
         CallPosition { number, calls, barriers: self.barriers() }
-    }
-
-    /// Returns true if this member has failed in a call of the network.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.status.load(Ordering::Relaxed) & FAILED != 0
     }
 
     /// Records and publishes that this member has failed in its present call.
@@ -194,8 +187,18 @@ impl CallNotices {
         self.publish();
     }
 
-    /// Writes what is new to the next member. Returns false if there was no room.
+    /// Writes what is new to the next member. Returns false if there was no room, or another thread is writing.
     fn publish(&self) -> bool {
+        // Not a lock, which a thread would hold while the fabric runs.
+        if self.is_publishing.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let is_written = self.write_lines();
+        self.is_publishing.store(false, Ordering::Release);
+        is_written
+    }
+
+    fn write_lines(&self) -> bool {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
             let CallPosition { calls, barriers, .. } = self.position();
@@ -232,16 +235,12 @@ impl CallNotices {
     /// Returns the notice in a line, if one was ever written there.
     fn read(&self, line: usize) -> Option<CallNotice> {
         let count = self.incoming[line].read(&*self.fabric);
-        if count == self.initial[line] {
-            None
-        } else {
-            self.incoming[line].read_payload(&*self.fabric, count)
-        }
+        if count == 0 { None } else { self.incoming[line].read_payload(&*self.fabric, count) }
     }
-}
 
-impl WaitProbe for CallNotices {
-    fn probe_error(&self) -> Option<Cause> {
+    /// Writes what is new to the next member, and returns an error if a member is in another call than this one, or
+    /// will never come to it.
+    pub(crate) fn find_mismatch(&self) -> Option<Cause> {
         self.publish();
         let ours = self.position();
         let rank = |member: usize| self.ranks.get(member).copied().unwrap_or_default();
@@ -254,10 +253,6 @@ impl WaitProbe for CallNotices {
             self.pass_on(*notice);
         }
         found.map(|(_, cause)| cause)
-    }
-
-    fn is_urgent(&self) -> bool {
-        true
     }
 }
 
@@ -283,10 +278,11 @@ impl FinalizeHook for CallNotices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cached::schedule_cache::CallKind;
     use tasuki_schedule::shape::CollectiveKind;
 
     fn call(collective: CollectiveKind, bytes: usize) -> u64 {
-        CallKind::of::<u8>(collective, Rank(0), bytes).notice_word()
+        CallSignature::of(&CallKind::of::<u8>(collective, Rank(0), bytes)).bits()
     }
 
     #[test]
@@ -319,12 +315,5 @@ mod tests {
         );
         assert_eq!(ask(5 | FAILED, 4, barrier, 5), None);
         assert!([5, 6].iter().all(|&at| ask(5 | FAILED | LEFT, at, bcast, 5).is_some()));
-    }
-
-    #[test]
-    fn roots_of_many_members_are_told_apart() {
-        let of = |root| CallKind::of::<u8>(CollectiveKind::Bcast, Rank(root), 8).notice_word();
-        assert_ne!(of(1), of(33));
-        assert_eq!(CallKind::name_of(of(33)), Some("bcast"));
     }
 }

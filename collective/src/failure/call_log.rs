@@ -1,0 +1,125 @@
+//! Records the last calls of each member, so that a member that waits long can check that all are in the same call.
+//!
+//! Messages find members that disagree about a call, unless all wait for each other. Compiled steps do not: a member
+//! that came with another length, or to another call, would wait for ever, and so would its partners. So each member
+//! records its calls in words of its own memory that others can read: the number of the call on the communicator, and
+//! its kind. A member that has waited long compares the words.
+//!
+//! If two members both take themselves for the root, neither waits: each sends what nobody receives. So with two
+//! members, a member also compares now and then without having waited.
+//!
+//! Each word is written by its member and read by others at any time, independently of other words. The words order
+//! no other memory accesses.
+
+use crate::failure::monitor::CALLS;
+use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::Cause;
+use tasuki_core::fabric::DirectCell;
+
+/// Number of its own calls that a member keeps. A member that has found a mismatch makes no more calls. Members that
+/// waited for nothing in that call are some calls further when they have to wait for it, but at most by the messages
+/// that can be sent ahead.
+const OWN: usize = 32;
+
+/// Two members that are this many calls apart do not wait for each other at all: fewer can be sent ahead.
+const APART_MIN: u16 = 16;
+
+/// The words of all members, as one member reads them.
+#[derive(Debug)]
+pub(crate) struct CallLog {
+    me: usize,
+    /// The words of each member.
+    words: Box<[[DirectCell; CALLS as usize]]>,
+    /// Number of calls so far.
+    calls: AtomicU64,
+    /// This member's last calls, in the encoding of the shared words.
+    own: [AtomicU64; OWN],
+}
+
+impl CallLog {
+    /// Makes the call log of member `me` from the words of all members.
+    pub(crate) fn new(me: usize, words: Vec<[DirectCell; CALLS as usize]>) -> CallLog {
+        words[me].iter().for_each(|word| word.counter().store(0, Ordering::Relaxed));
+        let own = std::array::from_fn(|_| AtomicU64::new(0));
+        CallLog { me, words: words.into(), calls: AtomicU64::new(0), own }
+    }
+
+    /// Records the next call, which this thread is entering.
+    #[inline]
+    pub(crate) fn note(&self, call: CallSignature) {
+        let number = self.calls.load(Ordering::Relaxed) + 1;
+        self.calls.store(number, Ordering::Relaxed);
+        self.put(number, call);
+    }
+
+    #[inline]
+    fn put(&self, number: u64, call: CallSignature) {
+        let word = number << SIGNATURE_BITS | call.bits();
+        self.own[number as usize % OWN].store(word, Ordering::Relaxed);
+        let own = &self.words[self.me][(number % u64::from(CALLS)) as usize];
+        own.counter().store(word, Ordering::Relaxed);
+    }
+
+    fn words_of(&self, member: usize) -> [u64; CALLS as usize] {
+        self.words[member].each_ref().map(|word| word.counter().load(Ordering::Relaxed))
+    }
+
+    /// Returns an error if a recorded call of `member` differs from this member's call of that number.
+    fn find_mismatch_with(&self, member: usize) -> Option<Cause> {
+        let own = |number: usize| self.own[number % OWN].load(Ordering::Relaxed);
+        let (theirs, ours) = find_mismatch(&self.words_of(member), own)?;
+        Some(mismatch(member, CallSignature::in_word(theirs), CallSignature::in_word(ours)))
+    }
+
+    /// Returns an error if the calls of the two members differ, or are too far apart.
+    #[cold]
+    pub(crate) fn mismatch_of_two(&self) -> Option<Cause> {
+        let (number, other) = (self.calls.load(Ordering::Relaxed), 1 - self.me);
+        let ahead = |word: &u64| ((word >> 48) as u16).wrapping_sub(number as u16) as i16;
+        let latest = self.words_of(other).into_iter().max_by_key(ahead)?;
+        if ahead(&latest).unsigned_abs() >= APART_MIN {
+            let ours = self.own[number as usize % OWN].load(Ordering::Relaxed);
+            return Some(mismatch(other, CallSignature::in_word(latest), CallSignature::in_word(ours)));
+        }
+        self.find_mismatch_with(other)
+    }
+
+    /// Returns an error if a recorded call of any member differs from this member's call of that number.
+    pub(crate) fn find_mismatch(&self) -> Option<Cause> {
+        (0..self.words.len()).find_map(|member| self.find_mismatch_with(member))
+    }
+}
+
+/// Returns the first call in `theirs` that differs from our call of the same number, and ours.
+fn find_mismatch(theirs: &[u64], own: impl Fn(usize) -> u64) -> Option<(u64, u64)> {
+    let pairs = theirs.iter().map(|&theirs| (theirs, own((theirs >> 48) as usize)));
+    let is_other = |theirs: u64, ours: u64| theirs != 0 && theirs >> 48 == ours >> 48 && theirs != ours;
+    pairs.into_iter().find(|&(theirs, ours)| is_other(theirs, ours)) // 0: no call is recorded there
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_the_same_number_are_compared() {
+        let noted = |number: u64, call: u64| number << 48 | call;
+        // Our calls are 40 to 71, each at its number modulo the length.
+        let own = |at: usize| {
+            (40..72).map(|number| noted(number, 7)).find(|word| (word >> 48) as usize % OWN == at % OWN)
+        };
+        let own = |at: usize| own(at).expect("one of each rest");
+        let theirs =
+            |first: u64, call: u64| [0, 1, 2, 3].map(|at| noted(first + at, if at == 1 { call } else { 7 }));
+        for first in [40, 55, 68] {
+            assert_eq!(find_mismatch(&theirs(first, 7), own), None);
+            assert_eq!(
+                find_mismatch(&theirs(first, 8), own),
+                Some((noted(first + 1, 8), noted(first + 1, 7)))
+            );
+        }
+        assert_eq!(find_mismatch(&theirs(36, 8), own), None, "long ago");
+        assert_eq!(find_mismatch(&theirs(72, 8), own), None, "still to come");
+    }
+}

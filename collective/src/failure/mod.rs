@@ -1,0 +1,30 @@
+//! Failures of a communicator: one facility that notices them, and tells all members.
+//!
+//! After a collective call has failed on one member, the members no longer agree which call comes next: messages and
+//! signals of the failed call may still be under way, and a later call would take them for its own. So a communicator
+//! fails as a whole and for good. Every call on it that is under way or comes later returns an error that names the
+//! first failure, on all members. The program goes on with
+//! [`recreate`](crate::communicator::Communicator::recreate).
+//!
+//! A call fails on a member if one of its steps does:
+//!
+//! - Members are in different calls. Each member records its last calls in words that the others can read
+//!   ([`call_log`]); where they cannot, it passes notices on around a ring ([`call_notices`]). A member that has
+//!   waited for a millisecond compares. Messages of a call carry its length, and find a difference themselves.
+//! - A member has left the job: the wait for it ends, since its stage is published on the node; for plans, whose
+//!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
+//! - A member has died. This ends the whole job.
+//! - An operation of the program panics.
+//!
+//! The member that fails calls [`FailureMonitor::report`]. It writes a record of its failure, raises the *notice* of
+//! each other member, a signal of the communicator, and then raises the [alarm](tasuki_core::engine::AlarmHandler) of
+//! each member's rank. A thread that enters a call reads its own notice. A thread that waits in a call reads it when
+//! the alarm was raised. Nonblocking calls that are under way are ended by the thread that handles the alarm. Records
+//! hold the time of the failure; the earliest one is the first failure. Where members cannot read each other's records,
+//! the error says only that another member has failed.
+
+pub(crate) mod call_log;
+pub(crate) mod call_notices;
+pub(crate) mod monitor;
+pub(crate) mod notice_line;
+pub(crate) mod signature;

@@ -1,0 +1,480 @@
+//! Tells the members of a communicator of its first failure, and ends their calls.
+
+use crate::current_call::{CallWord, CurrentCall};
+use crate::failure::call_log::CallLog;
+use crate::failure::call_notices::CallNotices;
+use crate::failure::signature::CallSignature;
+use crate::nonblocking::task::Task;
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tasuki_core::base::{Blame, Cause, Rank};
+use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker};
+use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::{LINE_PAYLOAD, signal_offset};
+use tasuki_schedule::selection::MEMBERS_MAX;
+
+/// The signals of a member, from its first one on: the words of the call log, its record, and its notice.
+pub(crate) const SIGNALS: u32 = CALLS + 2;
+/// Number of calls in the log that others can read.
+pub(crate) const CALLS: u32 = 4;
+const RECORD: u32 = CALLS;
+const NOTICE: u32 = CALLS + 1;
+/// The counter of a record that was written.
+const WRITTEN: u64 = 1;
+
+/// Why a call has failed on a member, as far as other members are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FailureReason {
+    /// Members disagree about the bytes of a block: the smallest and the largest number.
+    Bytes(u64, u64),
+    /// Members made different calls, or calls with different arguments.
+    Calls,
+    /// The program's own operation panicked or failed.
+    Program,
+    /// That rank has left the job.
+    Left(Rank),
+    /// Something else has gone wrong at another rank.
+    Peer,
+    /// The system has refused something.
+    System,
+}
+
+impl FailureReason {
+    fn of(cause: &Cause) -> FailureReason {
+        match *cause {
+            Cause::Disagree { what: "bytes", least, most } => FailureReason::Bytes(least, most),
+            Cause::PeerLeft { peer } => FailureReason::Left(peer),
+            _ => FailureReason::of_blame(cause.blame()),
+        }
+    }
+
+    fn of_blame(blame: Blame) -> FailureReason {
+        match blame {
+            Blame::Misuse => FailureReason::Calls,
+            Blame::Program => FailureReason::Program,
+            Blame::Peer => FailureReason::Peer,
+            Blame::System | Blame::Bug => FailureReason::System,
+        }
+    }
+
+    fn blame(self) -> Blame {
+        match self {
+            FailureReason::Bytes(..) | FailureReason::Calls => Blame::Misuse,
+            FailureReason::Program => Blame::Program,
+            FailureReason::Left(_) | FailureReason::Peer => Blame::Peer,
+            FailureReason::System => Blame::System,
+        }
+    }
+
+    /// Returns the reason in words, the first one its number.
+    fn words(self) -> [u64; 3] {
+        match self {
+            FailureReason::Bytes(least, most) => [1, least, most],
+            FailureReason::Calls => [2, 0, 0],
+            FailureReason::Program => [3, 0, 0],
+            FailureReason::Left(rank) => [4, rank.0.into(), 0],
+            FailureReason::Peer => [5, 0, 0],
+            FailureReason::System => [6, 0, 0],
+        }
+    }
+
+    fn from_words([number, one, two]: [u64; 3]) -> FailureReason {
+        match number {
+            1 => FailureReason::Bytes(one, two),
+            2 => FailureReason::Calls,
+            3 => FailureReason::Program,
+            4 => FailureReason::Left(Rank(one as u32)),
+            5 => FailureReason::Peer,
+            _ => FailureReason::System,
+        }
+    }
+
+    /// Returns the amount by which a notice is raised: a count of failures for each blame, 16 bits each.
+    fn raise(self) -> u64 {
+        let at = BLAMES.iter().position(|&blame| blame == self.blame()).unwrap_or(0);
+        1 << (16 * at)
+    }
+
+    /// Returns the reason that the count of a notice shows, without details.
+    fn in_notice(count: u64) -> FailureReason {
+        let is_raised = |at: &usize| count >> (16 * at) & 0xffff != 0;
+        FailureReason::of_blame((0..BLAMES.len()).find(is_raised).map_or(Blame::Peer, |at| BLAMES[at]))
+    }
+}
+
+/// The blames of failures, the most telling one first.
+const BLAMES: [Blame; 4] = [Blame::Misuse, Blame::Program, Blame::Peer, Blame::System];
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FailureReason::Bytes(least, most) => {
+                write!(f, "the ranks disagree about bytes: the smallest is {least}, the largest {most}")
+            }
+            FailureReason::Calls => {
+                f.write_str("its members made different calls, or disagree about arguments")
+            }
+            FailureReason::Program => f.write_str("the program's own operation panicked or failed"),
+            FailureReason::Left(rank) => write!(f, "rank {rank} has left the job"),
+            FailureReason::Peer => f.write_str("a member has left the job, died, or did not come in time"),
+            FailureReason::System => f.write_str("the system refused something"),
+        }
+    }
+}
+
+/// What a member writes about its failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct FailureRecord {
+    when_ns: u64,
+    /// The [`CallWord`] of the failed call.
+    call: u64,
+    reason: [u64; 3],
+}
+
+const _: () = assert!(size_of::<FailureRecord>() <= LINE_PAYLOAD);
+
+/// A member of the communicator: its rank and the first of its signals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MonitoredMember {
+    pub(crate) rank: Rank,
+    pub(crate) first: u32,
+}
+
+impl MonitoredMember {
+    pub(crate) fn signal(&self, number: u32) -> GlobalAddress {
+        GlobalAddress::new(self.rank, signal_offset(self.first + number))
+    }
+}
+
+/// A communicator's failure, as one member knows it.
+#[derive(Debug)]
+pub(crate) struct FailureMonitor {
+    fabric: Arc<dyn Fabric>,
+    me: usize,
+    members: Box<[MonitoredMember]>,
+    /// The number of each rank's alarm.
+    alarm: u32,
+    current_call: Arc<CurrentCall>,
+    notice: (SignalCell, u64),
+    /// True if this member has failed itself, or has read that another one has.
+    has_failed: AtomicBool,
+    /// The first failure, once it was looked for.
+    first_failure: OnceLock<(String, FailureReason)>,
+    /// Whether the ranks of the job read each other's words.
+    reads_words: bool,
+    /// Opened by the first call.
+    records: OnceLock<CallRecords>,
+    /// Nonblocking calls that may be under way.
+    tasks: Mutex<Vec<Weak<Task>>>,
+    /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
+    /// requests keep after their communicator is dropped.
+    probe: u32,
+    worker: Weak<Worker>,
+}
+
+/// Where members look for those in other calls.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "each call writes to the log, at no further address")]
+enum CallRecords {
+    /// They read each other's words.
+    Log(CallLog),
+    /// They cannot, and pass on notices.
+    Notices(Arc<CallNotices>),
+    /// They are too many to read the words of all.
+    None,
+}
+
+/// The probe of a monitor, which does not keep the monitor.
+#[derive(Debug)]
+struct MonitorProbe {
+    monitor: Weak<FailureMonitor>,
+    reads_words: bool,
+}
+
+/// The monitors of a rank, for its alarm.
+#[derive(Debug, Default)]
+pub(crate) struct RankMonitors(Mutex<Vec<Weak<FailureMonitor>>>);
+
+impl FailureMonitor {
+    /// Makes the monitor of member `me`, and registers it with its rank.
+    pub(crate) fn new(
+        worker: &Arc<Worker>,
+        me: usize,
+        members: Box<[MonitoredMember]>,
+        alarm: u32,
+        current_call: Arc<CurrentCall>,
+        of_rank: &RankMonitors,
+    ) -> Result<Arc<FailureMonitor>, Cause> {
+        let fabric = worker.shared_fabric().clone();
+        let cell = fabric.own_signal(members[me].first + NOTICE)?;
+        let notice = (cell, cell.read(&*fabric));
+        let reads_words = worker.reaches_words();
+        let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
+            fabric,
+            me,
+            members,
+            alarm,
+            current_call,
+            notice,
+            has_failed: AtomicBool::new(false),
+            first_failure: OnceLock::new(),
+            reads_words,
+            records: OnceLock::new(),
+            tasks: Mutex::default(),
+            probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
+            worker: Arc::downgrade(worker),
+        });
+        let mut all = of_rank.lock();
+        all.retain(|monitor| monitor.strong_count() > 0);
+        all.push(Arc::downgrade(&monitor));
+        drop(all);
+        Ok(monitor)
+    }
+
+    /// Returns the failure of the communicator, if there was one.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Cause> {
+        let is_noticed = match &self.notice {
+            (SignalCell::Direct(cell), initial) => cell.counter().load(Ordering::Acquire) != *initial, // SYNC signal-raise
+            (SignalCell::Via(_), _) => false, // `read_notice` sets the flag
+        };
+        if is_noticed || self.has_failed.load(Ordering::Relaxed) { Err(self.failure()) } else { Ok(()) }
+    }
+
+    /// Reads the notice, also where that takes a call of the fabric. Returns the failure, if there was one.
+    pub(crate) fn read_notice(&self) -> Option<Cause> {
+        let (cell, initial) = &self.notice;
+        if cell.read(&*self.fabric) != *initial {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        self.check().err()
+    }
+
+    #[cold]
+    fn failure(&self) -> Cause {
+        let (first, reason) = self.first_failure.get_or_init(|| self.find_first_failure());
+        Cause::CommunicatorFailed { first: first.clone(), blame: reason.blame() }
+    }
+
+    /// Reads the records of all members.
+    fn find_first_failure(&self) -> (String, FailureReason) {
+        let name = self.current_call.communicator_name();
+        let all = (0..self.members.len()).filter_map(|member| Some((self.record_of(member)?, member)));
+        let Some((record, member)) = all.min_by_key(|(record, member)| (record.when_ns, *member)) else {
+            let (cell, initial) = &self.notice;
+            let reason = FailureReason::in_notice(cell.read(&*self.fabric).wrapping_sub(*initial));
+            return (format!("a call on {name} has failed on another member: {reason}"), reason);
+        };
+        let call = self.text_of(CallWord::from_bits(record.call));
+        let (rank, reason) = (self.members[member].rank, FailureReason::from_words(record.reason));
+        (format!("{call} failed on rank {rank}: {reason}"), reason)
+    }
+
+    fn record_of(&self, member: usize) -> Option<FailureRecord> {
+        let cell = self.cell(member, RECORD)?;
+        let is_written = cell.counter().load(Ordering::Acquire) == WRITTEN; // SYNC signal-raise
+        let payload = cell.payload(WRITTEN, size_of::<FailureRecord>() / 8).filter(|_| is_written)?;
+        Some(payload.to())
+    }
+
+    /// Returns a signal of a member, if this member reaches it by loads.
+    fn cell(&self, member: usize, number: u32) -> Option<DirectCell> {
+        let place = &self.members[member];
+        if member == self.me {
+            let SignalCell::Direct(cell) = self.fabric.own_signal(place.first + number).ok()? else {
+                return None;
+            };
+            return Some(cell);
+        }
+        let SignalLine::Direct(line) = self.fabric.line(place.signal(number)).ok()? else { return None };
+        Some(line.cell())
+    }
+
+    fn text_of(&self, call: CallWord) -> String {
+        let name = self.current_call.communicator_name();
+        call.text(name).unwrap_or_else(|| format!("a call on {name}"))
+    }
+
+    /// Tells all members that `call` has failed on this member for that cause. Only the first report of a member
+    /// counts, and only if the communicator has not failed before.
+    #[cold]
+    pub(crate) fn report(&self, worker: &Worker, call: CallWord, cause: &Cause) {
+        self.report_reason(worker, call, FailureReason::of(cause));
+    }
+
+    /// Tells all members that the program's operation has panicked in `call`.
+    #[cold]
+    pub(crate) fn report_panic(&self, worker: &Worker, call: CallWord) {
+        self.report_reason(worker, call, FailureReason::Program);
+    }
+
+    fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
+        // A rank that was killed or is leaving cannot tell anybody; the others learn that it is gone.
+        if worker.check().is_err() || worker.fabric().is_cut_off().is_some() || self.check().is_err() {
+            return;
+        }
+        let record = FailureRecord { when_ns: worker.now_ns(), call: call.bits(), reason: reason.words() };
+        if let Ok(SignalLine::Direct(line)) = self.fabric.line(self.members[self.me].signal(RECORD)) {
+            line.write(LinePayload::of(&record), WRITTEN);
+        } else {
+            let call = self.text_of(call);
+            let _ = self.first_failure.set((format!("{call} failed on this rank: {reason}"), reason));
+        }
+        self.has_failed.store(true, Ordering::Relaxed);
+        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me);
+        for (_, member) in others {
+            // Fails if that member has left, which needs no notice.
+            let _ = worker.raise(member.signal(NOTICE), reason.raise());
+            let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
+        }
+        self.end_tasks();
+    }
+
+    /// Registers a nonblocking call, which ends when the communicator fails.
+    pub(crate) fn add_task(&self, task: &Arc<Task>) {
+        let mut tasks = self.lock_tasks();
+        if tasks.len() == tasks.capacity() {
+            tasks.retain(|task| task.upgrade().is_some_and(|task| !task.is_over()));
+        }
+        tasks.push(Arc::downgrade(task));
+    }
+
+    /// Ends the nonblocking calls that are under way.
+    fn end_tasks(&self) {
+        let tasks = std::mem::take(&mut *self.lock_tasks());
+        tasks.iter().filter_map(Weak::upgrade).for_each(|task| task.abandon());
+    }
+
+    /// Returns the number by which waits ask this monitor.
+    #[inline]
+    pub(crate) fn probe(&self) -> u32 {
+        self.probe
+    }
+
+    /// Records the next call, which this thread is entering.
+    #[inline]
+    pub(crate) fn note(&self, call: CallSignature) {
+        match self.records() {
+            CallRecords::Log(log) => log.note(call),
+            CallRecords::Notices(notices) => notices.note(call),
+            CallRecords::None => {}
+        }
+    }
+
+    /// Returns the log of calls, if members read each other's words.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&CallLog> {
+        if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
+    }
+
+    /// Returns the notices of calls, if members do not read each other's words.
+    pub(crate) fn call_notices(&self) -> Option<&Arc<CallNotices>> {
+        if let CallRecords::Notices(notices) = self.records() { Some(notices) } else { None }
+    }
+
+    #[inline]
+    fn records(&self) -> &CallRecords {
+        match self.records.get() {
+            Some(records) => records,
+            None => self.open_records(),
+        }
+    }
+
+    #[cold]
+    fn open_records(&self) -> &CallRecords {
+        let log = || {
+            let is_among_few = self.members.len() <= MEMBERS_MAX;
+            let cells = is_among_few.then(|| self.log_cells()).flatten()?;
+            Some(CallRecords::Log(CallLog::new(self.me, cells)))
+        };
+        let notices = || {
+            let notices = CallNotices::new(&self.fabric, self.me, &self.members).ok()?;
+            Some(CallRecords::Notices(Arc::new(notices)))
+        };
+        let open = || if self.reads_words { log() } else { notices() };
+        self.records.get_or_init(|| open().unwrap_or(CallRecords::None))
+    }
+
+    /// Returns the words of all members; None if this member does not reach them.
+    fn log_cells(&self) -> Option<Vec<[DirectCell; CALLS as usize]>> {
+        let cells = |member: usize| {
+            let cell = |number| self.cell(member, number);
+            Some([cell(0)?, cell(1)?, cell(2)?, cell(3)?])
+        };
+        (0..self.members.len()).map(cells).collect()
+    }
+
+    fn lock_tasks(&self) -> MutexGuard<'_, Vec<Weak<Task>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for FailureMonitor {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.upgrade() {
+            worker.remove_wait_probe(self.probe);
+        }
+    }
+}
+
+impl WaitProbe for MonitorProbe {
+    fn probe_error(&self) -> Option<Cause> {
+        let monitor = self.monitor.upgrade()?;
+        let find_mismatch = || match monitor.records.get()? {
+            CallRecords::Log(log) => log.find_mismatch(),
+            CallRecords::Notices(notices) => notices.find_mismatch(),
+            CallRecords::None => None,
+        };
+        monitor.check().err().or_else(find_mismatch)
+    }
+
+    fn failure(&self) -> Option<Cause> {
+        self.monitor.upgrade()?.read_notice()
+    }
+
+    fn is_urgent(&self) -> bool {
+        !self.reads_words // it must inform others
+    }
+}
+
+impl RankMonitors {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<FailureMonitor>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AlarmHandler for RankMonitors {
+    fn alarm_raised(&self) {
+        let all: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        for monitor in all.iter().filter(|monitor| monitor.read_notice().is_some()) {
+            monitor.end_tasks();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_come_through_records_and_notices() {
+        let all = [
+            FailureReason::Bytes(8, 16),
+            FailureReason::Calls,
+            FailureReason::Program,
+            FailureReason::Left(Rank(7)),
+            FailureReason::Peer,
+            FailureReason::System,
+        ];
+        for reason in all {
+            assert_eq!(FailureReason::from_words(reason.words()), reason);
+            assert_eq!(FailureReason::in_notice(3 * reason.raise()).blame(), reason.blame());
+        }
+        let both = FailureReason::Peer.raise() + FailureReason::Calls.raise();
+        assert_eq!(FailureReason::in_notice(both), FailureReason::Calls, "the most telling one");
+    }
+}

@@ -1,0 +1,213 @@
+//! The signature of a collective call: what must be equal on all members, in 48 bits. Members compare signatures to
+//! find out that they are in different calls.
+
+use crate::cached::schedule_cache::CallKind;
+use crate::current_call::{VECTOR_CALLS, VectorCall};
+use std::any::TypeId;
+use std::fmt;
+use tasuki_core::base::Cause;
+use tasuki_core::queue::reduction::Reduction;
+use tasuki_schedule::operation_names::OPERATIONS;
+
+/// Operation, whether it is nonblocking, root, element type, reduction, and bytes of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CallSignature(u64);
+
+/// Bits of a signature.
+pub(crate) const SIGNATURE_BITS: u32 = 48;
+
+const OPERATION_AT: u32 = 43;
+const NONBLOCKING: u64 = 1 << 42;
+const ROOT_AT: u32 = 32;
+const ROOT_MASK: u64 = (1 << 10) - 1;
+const ELEMENT_AT: u32 = 27;
+const REDUCTION_AT: u32 = 23;
+const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
+/// Fewer bytes than this are in the signature; of more bytes it has a hash, and this bit.
+const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
+/// The operation of a call that is none: one that prepares something.
+const NO_OPERATION: u64 = 31;
+/// The reduction of an operator of the program.
+const USER_DEFINED: u8 = 15;
+
+impl CallSignature {
+    /// The signature of a call that is no operation.
+    pub(crate) const OTHER: CallSignature = CallSignature(NO_OPERATION << OPERATION_AT);
+
+    #[inline]
+    fn new(operation: u64, root: usize, element: u8, reduction: u8, bytes: u64) -> CallSignature {
+        let root = (root as u64 ^ root as u64 >> 10) & ROOT_MASK;
+        let amount = if bytes < MANY_BYTES { bytes } else { hash_of(bytes) | MANY_BYTES };
+        let how = u64::from(element) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
+        CallSignature(operation << OPERATION_AT | root << ROOT_AT | how | amount)
+    }
+
+    #[inline]
+    pub(crate) fn of(kind: &CallKind) -> CallSignature {
+        let CallKind { collective, root, bytes, element, reduction, .. } = *kind;
+        CallSignature::new(collective as u64 + 1, root, element, reduction, bytes as u64)
+    }
+
+    /// A call whose blocks differ in length. The lengths are compared by messages of their own.
+    pub(crate) fn of_vector_call<T: 'static>(call: VectorCall, root: usize) -> CallSignature {
+        CallSignature::new(call as u64, root, element_code::<T>(), 0, 0)
+    }
+
+    pub(crate) fn nonblocking(self) -> CallSignature {
+        CallSignature(self.0 | NONBLOCKING)
+    }
+
+    /// Takes the signature from the low bits of a word.
+    pub(crate) fn in_word(word: u64) -> CallSignature {
+        CallSignature(word & ((1 << SIGNATURE_BITS) - 1))
+    }
+
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the bytes, if two signatures differ in nothing else and both hold them.
+    fn bytes_that_differ(self, other: CallSignature) -> Option<(u64, u64)> {
+        let (ours, theirs) = (self.0 & AMOUNT_MASK, other.0 & AMOUNT_MASK);
+        let is_all = self.0 & !AMOUNT_MASK == other.0 & !AMOUNT_MASK && ours != theirs;
+        (is_all && (ours | theirs) & MANY_BYTES == 0).then_some((ours, theirs))
+    }
+}
+
+#[inline]
+fn hash_of(bytes: u64) -> u64 {
+    bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REDUCTION_AT + 1)
+}
+
+/// Returns a number for a type of numbers; 0 for other types. A constant in compiled code.
+#[inline]
+pub(crate) fn element_code<T: 'static>() -> u8 {
+    let of = TypeId::of::<T>();
+    let codes: [TypeId; 14] = [
+        TypeId::of::<i8>(),
+        TypeId::of::<i16>(),
+        TypeId::of::<i32>(),
+        TypeId::of::<i64>(),
+        TypeId::of::<i128>(),
+        TypeId::of::<isize>(),
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<u128>(),
+        TypeId::of::<usize>(),
+        TypeId::of::<f32>(),
+        TypeId::of::<f64>(),
+    ];
+    codes.iter().position(|&code| code == of).map_or(0, |at| at as u8 + 1)
+}
+
+const ELEMENTS: [&str; 14] =
+    ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64"];
+
+/// Returns a number for a reduction: 0 for none.
+#[inline]
+pub(crate) fn reduction_code(known: Option<Reduction>) -> u8 {
+    known.and_then(|known| known.builtin()).map_or(USER_DEFINED, |(_, how)| how as u8 + 1)
+}
+
+impl fmt::Display for CallSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = self.0 >> OPERATION_AT;
+        let i = if self.0 & NONBLOCKING != 0 { "i" } else { "" };
+        let element = (self.0 >> ELEMENT_AT & 31).checked_sub(1).and_then(|at| ELEMENTS.get(at as usize));
+        let of = element.map_or(String::new(), |element| format!(" of {element}"));
+        if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
+            return write!(f, "{i}{name}(blocks{of})");
+        }
+        let collective = OPERATIONS.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
+        let Some((name, collective)) = collective else {
+            return f.write_str("a call that prepares something");
+        };
+        let amount = self.0 & AMOUNT_MASK;
+        let bytes =
+            if amount & MANY_BYTES != 0 { "4 MiB or more".into() } else { crate::current_call::size(amount) };
+        let root = if collective.is_rooted() {
+            format!(", root {}", self.0 >> ROOT_AT & ROOT_MASK)
+        } else {
+            String::new()
+        };
+        let by = match (self.0 >> REDUCTION_AT) as u8 & USER_DEFINED {
+            0 => String::new(),
+            USER_DEFINED => ", an operation of the program".into(),
+            code => format!(", {}", Reduction::name_of(code - 1)),
+        };
+        write!(f, "{i}{name}({bytes}{of}{by}{root})")
+    }
+}
+
+/// Returns the error that a member is in a different call than this one.
+pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature) -> Cause {
+    if let Some((one, other)) = ours.bytes_that_differ(theirs) {
+        return Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+    }
+    if theirs == ours {
+        let text = format!("member {member} has made other calls before this one, {ours}, than this member");
+        return Cause::Argument(format!("{text}: members make the same calls in the same order"));
+    }
+    Cause::Argument(format!(
+        "member {member} is in another call, {theirs}, while this one is in {ours}: members make the same calls in \
+         the same order"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_core::base::Rank;
+    use tasuki_core::queue::reduction::{Combine, ElementType};
+    use tasuki_schedule::shape::CollectiveKind;
+
+    fn of<T: 'static>(collective: CollectiveKind, root: u32, values: usize) -> CallSignature {
+        CallSignature::of(&CallKind::of::<T>(collective, Rank(root), values))
+    }
+
+    #[test]
+    fn whatever_must_be_equal_tells_calls_apart() {
+        use CollectiveKind::{Allgather, Allreduce, Bcast, Scan};
+        let by = |how| Reduction::new(ElementType::F64, how);
+        let reduced = |how| CallSignature::of(&CallKind::of::<f64>(Allreduce, Rank(0), 5).combined(by(how)));
+        let all = [
+            of::<u8>(Allreduce, 0, 8),
+            of::<u64>(Allreduce, 0, 1),
+            of::<f64>(Allreduce, 0, 1),
+            of::<u8>(Allgather, 0, 8),
+            of::<u8>(Scan, 0, 8),
+            of::<u8>(Bcast, 0, 8),
+            of::<u8>(Bcast, 33, 8),
+            of::<u8>(Bcast, 1, 8),
+            of::<u8>(Bcast, 1, 9),
+            of::<u8>(Bcast, 1, 5 << 20),
+            of::<u8>(Bcast, 1, 6 << 20),
+            of::<u8>(Bcast, 1, 9).nonblocking(),
+            reduced(Combine::Sum),
+            reduced(Combine::Max),
+            CallSignature::OTHER,
+            CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 0),
+            CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 1),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(one.bits() < 1 << SIGNATURE_BITS);
+            assert_eq!(all.iter().position(|other| other == one), Some(at), "{one}");
+            assert_eq!(CallSignature::in_word(7 << SIGNATURE_BITS | one.bits()), *one);
+        }
+    }
+
+    #[test]
+    fn a_mismatch_names_both_calls() {
+        let short = of::<u8>(CollectiveKind::Bcast, 3, 8);
+        let long = of::<u8>(CollectiveKind::Bcast, 3, 9);
+        assert_eq!(mismatch(1, short, long), Cause::Disagree { what: "bytes", least: 8, most: 9 });
+        let sum = Reduction::new(ElementType::F64, Combine::Sum);
+        let summed = CallKind::of::<f64>(CollectiveKind::Allreduce, Rank(0), 1).combined(sum);
+        let text = mismatch(1, short, CallSignature::of(&summed)).to_string();
+        assert!(text.contains("bcast(8 bytes of u8, root 3)"), "{text}");
+        assert!(text.contains("allreduce(8 bytes of f64, Sum)"), "{text}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The alarm of a rank: a signal by which another rank tells it that something has failed.
+//!
+//! A wait ends when its condition is met. If another rank finds that the condition will never be met, it raises the
+//! alarm of the waiting rank. The rank's threads wake up, one of them calls the [`AlarmHandler`], and each asks the
+//! [`WaitProbe`](super::probe::WaitProbe) that it has selected whether its own wait has failed. A rank whose alarm was
+//! never raised pays one load in each round of a long wait.
+
+use crate::engine::worker::Worker;
+use crate::fabric::SignalCell;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What a rank does when its alarm was raised.
+pub trait AlarmHandler: Send + Sync + Debug {
+    /// Called by a waiting thread after a raise, once or more often. Must not wait.
+    fn alarm_raised(&self);
+}
+
+/// The alarm of a rank, once it is set.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Alarm(OnceLock<SetAlarm>);
+
+#[derive(Debug)]
+struct SetAlarm {
+    cell: SignalCell,
+    initial: u64,
+    /// The count that the handler was called for last.
+    handled: AtomicU64,
+    handler: Arc<dyn AlarmHandler>,
+}
+
+impl Worker {
+    /// Makes the own signal at `cell` the alarm of this rank. Called at most once, before anybody raises the signal.
+    pub fn set_alarm(&self, cell: SignalCell, handler: Arc<dyn AlarmHandler>) {
+        let initial = cell.read(self.fabric());
+        let alarm = SetAlarm { cell, initial, handled: AtomicU64::new(initial), handler };
+        let is_first = self.alarm().0.set(alarm).is_ok();
+        debug_assert!(is_first, "a rank has one alarm");
+    }
+
+    /// Calls the handler if the alarm was raised since the last call. Returns true if it was ever raised. A signal
+    /// that takes a call of the fabric is read only if that `is_due`.
+    pub(in crate::engine) fn handle_alarm(&self, is_due: bool) -> bool {
+        let Some(alarm) = self.alarm().0.get() else { return false };
+        if matches!(alarm.cell, SignalCell::Via(_)) && !is_due {
+            return false;
+        }
+        let count = alarm.cell.read(self.fabric());
+        let is_new = alarm.handled.load(Ordering::Relaxed) != count;
+        if is_new && alarm.handled.swap(count, Ordering::Relaxed) != count {
+            alarm.handler.alarm_raised();
+        }
+        count != alarm.initial
+    }
+
+    /// Returns true if the alarm was raised and no thread has handled it.
+    pub(in crate::engine) fn has_unhandled_alarm(&self) -> bool {
+        let is_unhandled = |alarm: &SetAlarm| match &alarm.cell {
+            SignalCell::Direct(cell) => {
+                cell.counter().load(Ordering::Acquire) != alarm.handled.load(Ordering::Relaxed) // SYNC signal-raise
+            }
+            SignalCell::Via(_) => false, // the raise itself wakes a rank that such a fabric serves
+        };
+        self.alarm().0.get().is_some_and(is_unhandled)
+    }
+}

@@ -1,0 +1,79 @@
+//! J: a call that fails on one member makes the communicator fail on all; a recreated one goes on.
+
+use crate::expected_error::refused;
+use std::time::Duration;
+use tasuki::{Blame, Cause, Communicator, Job, Max, Rank, Result, Sum};
+
+/// A call that one member makes unlike the others.
+fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
+    let count = if is_odd { 2 } else { 1 };
+    match which {
+        0 => part.allreduce(&vec![1_u64; count], Sum).map(drop),
+        1 => part.allgather(&vec![1_u64; count]).map(drop),
+        2 => part.scan(&vec![1_u64; count], Sum).map(drop),
+        3 => part.reduce(&vec![1_u64; count], Sum, Rank(0)).map(drop),
+        4 if is_odd => part.allreduce(&[1_u64], Max).map(drop),
+        4 => part.allreduce(&[1_u64], Sum).map(drop),
+        5 if is_odd => part.allreduce(&[1_i64], Sum).map(drop),
+        5 => part.allreduce(&[1_u64], Sum).map(drop),
+        6 if is_odd => part.allgather(&[1_u64]).map(drop),
+        6 => part.allreduce(&[1_u64], Sum).map(drop),
+        7 if is_odd => part.iallreduce(vec![1_u64], Max)?.wait().map(drop),
+        _ => part.iallreduce(vec![1_u64], Sum)?.wait().map(drop),
+    }
+}
+
+/// After a call in which one member differs, at the first call of the communicator or after cached ones, every later
+/// call fails on all members with the first failure, and none returns a value. A recreated communicator is right.
+pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
+    let (me, size) = (job.rank(), job.size() as u64);
+    for (which, before) in (0..8).flat_map(|which| [0, 5].map(|before| (which, before))) {
+        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        for call in 0..before {
+            assert_eq!(part.allreduce(&[call], Sum)?, [call * size]);
+        }
+        job.barrier()?; // a failure also ends calls that were right and are still under way
+        let first = different(&part, which, me == 1);
+        job.barrier()?; // by now every member that the call kept waiting has an error
+        let texts = [first.is_err().to_string()];
+        refused(job, part.barrier(), Blame::Misuse, &["barrier"]); // may find the difference itself
+        let later = [
+            part.barrier(),
+            part.allreduce(&[1_u64], Sum).map(drop),
+            part.iallreduce(vec![1_u64], Sum).and_then(|request| request.wait()).map(drop),
+            part.split(Some(0), 0).map(drop),
+        ];
+        for outcome in later {
+            let error = refused(job, outcome, Blame::Misuse, &["has failed"]);
+            assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{which} {texts:?}: {error}");
+        }
+        let again = part.recreate()?;
+        assert_eq!((again.rank(), again.size()), (part.rank(), part.size()));
+        for call in 0..6 {
+            assert_eq!(again.allreduce(&[call], Sum)?, [call * size], "{which}");
+        }
+        assert!(part.recreate().is_err(), "a communicator is recreated once");
+    }
+    job.barrier()
+}
+
+/// A plan outlives its communicator. The failure of another communicator, made later, does not reach it.
+pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
+    let me = job.rank();
+    let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    let mut plan = part.allreduce_init::<u64>(1, Sum)?;
+    drop(part);
+    let other = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    assert!(different(&other, 0, me == 1).is_err());
+    job.barrier()?;
+    for start in 0..3 {
+        plan.write(0, &[start])?;
+        if me == 1 {
+            job.compute(Duration::from_millis(3)); // the others wait for long
+        }
+        plan.start()?;
+        plan.wait()?;
+        assert_eq!(plan.to_vec()?, [start * job.size() as u64]);
+    }
+    job.barrier()
+}

@@ -1,195 +1,649 @@
-//! The cases, as they are typed and listed.
+//! The table of cases: who plays each, what is set up, what it is divided by, which other libraries play it, its usual
+//! ranks and sizes, and its bars. One harness (`harness/run.rs`) measures all of them.
 
-use crate::cases::overlap::collective_overlap;
-use crate::cases::overlap::copy_overlap;
-use crate::cases::queue_contention;
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use crate::cases::{
+    Figures, Setup, blocks, collectives, commands, fuzzy_barrier, messages, nothing, overlap, words,
+};
+use crate::result::key::Key;
+use crate::result::row::Metric;
+use crate::result::target::Demand::{AtLeast, AtMost, Below, UpTo};
+use crate::result::target::With::{Beside, Itself, Limit as TheLimit, Message, Mpi, Others, Ucx};
+use crate::result::target::{Bar, Demand, With};
+use crate::sizes::{K, M};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-
-/// What can be measured. The text of each is what `--list` shows.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[value(rename_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Case {
-    /// What bare loops reach: hand-over, remote load and add, memcpy by one and by two
-    Limit,
-    /// 8 bytes and their signal in one cache line, one way
-    PutNear,
-    /// 8 bytes, the signal on another page, one way
-    Put,
-    /// A message of 8 bytes whose receive is posted, one way
-    Message,
-    /// The same with 600 more receives outstanding; and the time from posting to posting
-    Posted,
-    /// The same as message while 6 more ranks wait on the same two processors
-    Oversubscribed,
-    /// Messages of 8 bytes a second: 64 receives posted, 64 sends, one answer
-    Rate,
-    /// Get 8 bytes that their owner wrote last
-    Get,
-    /// Fetch-add on a word that its owner wrote last
-    Atomic,
-    /// Commands posted to a queue that another rank drains, one by one and 50 in a call
-    Post,
-    /// 64 copies of 8 bytes to and fro between two ranks, each letting the next one go
-    Chain,
-    /// A handler of the other rank is given 8 bytes, and answers 8
-    Handler,
-    /// Put with signal of large blocks, one in flight
-    BandwidthPut,
-    /// Messages of large blocks from job memory to job memory, one in flight
-    BandwidthJob,
-    /// Messages of large blocks in memory that the program merely owns, one in flight
-    BandwidthOwn,
-    /// The same in windows of 64 with an answer each
-    BandwidthStream,
-    /// Commands that copy large blocks of job memory while both ranks wait, one in flight
-    SharedCopy,
-    /// Barriers back to back (--ranks)
-    Barrier,
-    /// Broadcasts back to back, the root another rank in each (--ranks, --sizes)
-    Bcast,
-    /// Sums at a root, likewise (--ranks, --sizes)
-    Reduce,
-    /// Sums everywhere (--ranks, --sizes)
-    Allreduce,
-    /// A block of each rank at a root, another one in each (--ranks, --sizes)
-    Gather,
-    /// A block of each rank everywhere (--ranks, --sizes)
-    Allgather,
-    /// A block of each rank for each other (--ranks, --sizes)
-    Alltoall,
-    /// A block for each rank from a root, another one in each (--ranks, --sizes)
-    Scatter,
-    /// A block of the sum at each rank (--ranks, --sizes)
-    ReduceScatter,
-    /// Plans of collectives, started and waited for, beside calls (--ranks, --sizes)
-    Persistent,
-    /// Plans by a list of one rank, beside lists of all ranks (--ranks, --sizes)
-    SingleDriver,
-    /// Start a fuzzy barrier that all others have started, and find it over (--ranks)
-    Fuzzy,
-    /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
-    FuzzyHidden,
-    /// Commands a second that 16 ranks post to one queue of 1,024 places
-    QueueContention,
-    /// Copies of 1 MiB from a rank that works and makes no call, by the other one
-    OverlapCopy,
-    /// The same from that rank to one that sleeps, by a third one
-    Thirdparty,
-    /// Processor time of plans of two ranks that work on one processor, with a helper
-    OverlapColl,
-    /// Start 64 ranks that meet and leave, exec to exit (--ranks)
-    Startup,
-    /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
-    Idle,
-    /// From SIGKILL of a rank, or the launcher, until the last process is gone (--ranks)
-    Death,
-    /// Bytes that a rank takes, against the documented formula (--ranks)
-    Memory,
-}
 
 /// Who plays a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// Bare loops only.
-    Limit,
-    /// Two ranks that move words.
-    Words,
-    /// Two ranks that move blocks of several sizes.
+pub(crate) enum Played {
+    /// Two ranks that move words. Cases with the same text are measured in turn.
+    Two(&'static str),
+    /// Two ranks that have handlers: a rank with handlers looks for calls whenever it waits.
+    Handlers,
+    /// Two ranks that move blocks of several sizes, in four states of the buffers.
     Blocks,
     /// Ranks that call all together, again and again.
     Collective,
-    /// Ranks of which each has a part of its own, in a job of their own.
+    /// Ranks of which each has a part of its own.
     Roles,
-    /// Jobs that are started, watched and ended.
-    Whole,
+    /// Jobs that the bench starts for it; two other ranks measure the hand-over.
+    Jobs,
+    /// Jobs whose ranks report their memory: no clock.
+    Memory,
+}
+
+/// A bare loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Limit {
+    HandOver,
+    RemoteLoad,
+    RemoteAdd,
+    /// A copy by one processor.
+    Memcpy,
+    /// The same by both.
+    Pair,
+}
+
+/// An operation of a case, its usual sizes, and its sizes in a long run. One that has one size has no other.
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    pub(crate) sizes: &'static [u64],
+    pub(crate) long_sizes: &'static [u64],
+}
+
+const fn operation(name: &'static str, sizes: &'static [u64], long_sizes: &'static [u64]) -> Operation {
+    Operation { name, sizes, long_sizes }
+}
+
+/// A bar, and which variants, bytes and ranks it is for.
+type BarRow = (With, Demand, fn(&str, u64, usize) -> bool);
+/// The bar is for all.
+const ALWAYS: fn(&str, u64, usize) -> bool = |_, _, _| true;
+
+/// The options of `tasuki run`, for these processors and that many ranks.
+type JobOptions = fn(&[usize], usize) -> Vec<String>;
+
+/// A row of the table.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// What `--list` shows.
+    pub(crate) text: &'static str,
+    pub(crate) played: Played,
+    pub(crate) metric: Metric,
+    /// Makes its figures on each rank.
+    pub(crate) set_up: for<'j> fn(&Setup<'j>) -> Figures<'j>,
+    /// What it is divided by.
+    pub(crate) limit: Option<Limit>,
+    /// Variants that other libraries play (`*`: all), with the names that their programs have for them.
+    pub(crate) peers: &'static [(&'static str, &'static str)],
+    pub(crate) ranks: &'static [usize],
+    pub(crate) long_ranks: &'static [usize],
+    pub(crate) operations: &'static [Operation],
+    /// If it is a job of its own: how that is started.
+    pub(crate) job: Option<JobOptions>,
+    /// How long it usually takes with one number of ranks and all sizes.
+    pub(crate) seconds: f64,
+    pub(crate) bars: &'static [BarRow],
+}
+
+const WORD: &[u64] = &[8];
+const SHORT: &[u64] = &[8, 8 * K];
+const SUMS: &[u64] = &[8, 8 * K, M];
+const BROADCASTS: &[u64] = &[8, 8 * K, M, 8 * M];
+const BLOCKS: &[u64] = &[64 * K, M, 16 * M];
+const LONG_BLOCKS: &[u64] = &[64 * K, 256 * K, M, 4 * M, 16 * M, 64 * M];
+const MEMCPY: Option<Limit> = Some(Limit::Memcpy);
+const HAND_OVER: Option<Limit> = Some(Limit::HandOver);
+
+/// What most cases of words have.
+const BASE: Case = Case {
+    name: "",
+    text: "",
+    played: Played::Two("words"),
+    metric: Metric::LatencyNs,
+    set_up: nothing,
+    limit: None,
+    peers: &[],
+    ranks: &[2],
+    long_ranks: &[2],
+    operations: &[operation("", WORD, WORD)],
+    job: None,
+    seconds: 1.0,
+    bars: &[],
+};
+const BLOCK: Case = Case {
+    played: Played::Blocks,
+    metric: Metric::BandwidthBytesPerS,
+    limit: MEMCPY,
+    operations: &[operation("", BLOCKS, LONG_BLOCKS)],
+    seconds: 6.0,
+    ..BASE
+};
+const COLLECTIVE: Case = Case {
+    played: Played::Collective,
+    metric: Metric::TimeNs,
+    set_up: collectives::call,
+    ranks: &[2, 4],
+    long_ranks: &[2, 4, 8],
+    ..BASE
+};
+const JOBS: Case = Case {
+    played: Played::Jobs,
+    metric: Metric::TimeNs,
+    ranks: &[4],
+    long_ranks: &[4],
+    operations: &[operation("", &[0], &[0])],
+    ..BASE
+};
+const OVERLAP: Case = Case {
+    played: Played::Roles,
+    metric: Metric::TimeNs,
+    set_up: overlap::copies,
+    operations: &[operation("", &[M], &[M])],
+    seconds: 5.0,
+    bars: &[
+        (Beside, AtMost(1.02), |variant, _, _| variant == "work_beside"),
+        (Beside, AtLeast(0.9), |variant, _, _| variant == "copy_beside"),
+    ],
+    ..BASE
+};
+
+/// All cases, in the order in which they are measured.
+pub(crate) static CASES: [Case; 40] = [
+    Case {
+        name: "limit",
+        text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
+        operations: &[operation("", BLOCKS, LONG_BLOCKS)],
+        ..BASE
+    },
+    Case {
+        name: "put_near",
+        text: "8 bytes and their signal in one cache line, one way",
+        set_up: words::put_near,
+        limit: HAND_OVER,
+        bars: &[(TheLimit, AtMost(1.15), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "put",
+        text: "8 bytes, the signal on another page, one way",
+        set_up: words::put,
+        limit: HAND_OVER,
+        bars: &[(TheLimit, AtMost(1.6), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "message",
+        text: "A message of 8 bytes whose receive is posted, one way",
+        played: Played::Two("messages"),
+        set_up: messages::message,
+        limit: HAND_OVER,
+        peers: &[("", "message")],
+        bars: &[(TheLimit, AtMost(1.35), ALWAYS), (Mpi, AtMost(0.7), ALWAYS), (Ucx, AtMost(0.75), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "posted",
+        text: "The same with 600 more receives outstanding; and the time from posting to posting",
+        played: Played::Two("messages"),
+        set_up: messages::posted,
+        limit: HAND_OVER,
+        peers: &[("", "posted"), ("post_gap", "post_gap")],
+        bars: &[
+            (Message, AtMost(1.1), |variant, _, _| variant.is_empty()),
+            (TheLimit, AtMost(1.0), |variant, _, _| variant == "post_gap"),
+        ],
+        ..BASE
+    },
+    Case {
+        name: "oversubscribed",
+        text: "The same as message while 6 more ranks wait on the same two processors",
+        played: Played::Two("messages"),
+        set_up: messages::oversubscribed,
+        ranks: &[8],
+        long_ranks: &[8],
+        job: Some(spread),
+        bars: &[(Message, AtMost(1.3), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "rate",
+        text: "Messages of 8 bytes a second: 64 receives posted, 64 sends, one answer",
+        played: Played::Two("rate"),
+        metric: Metric::RatePerS,
+        set_up: messages::rate,
+        peers: &[("", "rate")],
+        bars: &[(Others, AtLeast(1.2), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "outstanding",
+        text: "A message of 400 bytes with 64, 1,024 and 16,384 in flight, completed in 3 orders",
+        played: Played::Two("outstanding"),
+        metric: Metric::TimeNs,
+        set_up: messages::outstanding,
+        operations: &[operation("", &[400], &[400])],
+        seconds: 5.0,
+        bars: &[
+            (Itself, UpTo(2e3), ALWAYS),
+            (Beside, AtMost(2.0), |variant, _, _| variant.starts_with("16384")),
+        ],
+        ..BASE
+    },
+    Case {
+        name: "get",
+        text: "Get 8 bytes that their owner wrote last",
+        set_up: words::get,
+        limit: Some(Limit::RemoteLoad),
+        bars: &[(TheLimit, AtMost(1.25), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "atomic",
+        text: "Fetch-add on a word that its owner wrote last",
+        set_up: words::atomic,
+        limit: Some(Limit::RemoteAdd),
+        bars: &[(TheLimit, AtMost(1.25), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "post",
+        text: "Commands posted to a queue that another rank drains, one by one and 50 in a call",
+        played: Played::Two("commands"),
+        metric: Metric::TimeNs,
+        set_up: commands::post,
+        limit: HAND_OVER,
+        bars: &[
+            (TheLimit, AtMost(0.5), |variant, _, _| variant == "by_50"),
+            (TheLimit, AtMost(0.8), |variant, _, _| variant != "by_50"),
+        ],
+        ..BASE
+    },
+    Case {
+        name: "chain",
+        text: "64 copies of 8 bytes to and fro between two ranks, each letting the next one go",
+        played: Played::Two("commands"),
+        metric: Metric::TimeNs,
+        set_up: commands::chain,
+        limit: HAND_OVER,
+        bars: &[(TheLimit, AtMost(2.5), |variant, _, _| variant == "by_source")],
+        ..BASE
+    },
+    Case {
+        name: "handler",
+        text: "A handler of the other rank is given 8 bytes, and answers 8",
+        played: Played::Handlers,
+        metric: Metric::TimeNs,
+        set_up: commands::handler,
+        limit: HAND_OVER,
+        peers: &[("", "handler")],
+        bars: &[(TheLimit, AtMost(3.5), ALWAYS), (Ucx, AtMost(1.0), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "bandwidth_put",
+        text: "Put with signal of large blocks, one in flight",
+        set_up: blocks::bandwidth_put,
+        bars: &[(TheLimit, AtLeast(0.9), |_, bytes, _| (64 * K..=64 * M).contains(&bytes))],
+        ..BLOCK
+    },
+    Case {
+        name: "bandwidth_job",
+        text: "Messages of large blocks from job memory to job memory, one in flight",
+        set_up: blocks::bandwidth_job,
+        peers: &[("*", "bandwidth_job")],
+        bars: &[
+            (TheLimit, AtLeast(0.9), |_, bytes, _| (64 * K..=64 * M).contains(&bytes)),
+            (Mpi, AtLeast(1.0), |_, bytes, _| (64 * K..=64 * M).contains(&bytes)),
+        ],
+        ..BLOCK
+    },
+    Case {
+        name: "bandwidth_own",
+        text: "Messages of large blocks in memory that the program merely owns, one in flight",
+        set_up: blocks::bandwidth_own,
+        peers: &[("*", "bandwidth_own")],
+        operations: &[operation(
+            "",
+            &[4 * K, 64 * K, M, 16 * M],
+            &[4 * K, 16 * K, 64 * K, 256 * K, M, 4 * M, 16 * M, 64 * M],
+        )],
+        bars: &[
+            (Mpi, AtLeast(1.2), |_, bytes, _| (4 * K..=4 * M).contains(&bytes)),
+            (Mpi, AtLeast(1.0), |_, bytes, _| bytes > 4 * M && bytes <= 64 * M),
+        ],
+        ..BLOCK
+    },
+    Case {
+        name: "bandwidth_stream",
+        text: "The same in windows of 64 with an answer each",
+        set_up: blocks::bandwidth_stream,
+        peers: &[("*", "bandwidth_stream")],
+        operations: &[operation("", &[64 * K, M], &[64 * K, 256 * K, M, 4 * M])],
+        ..BLOCK
+    },
+    Case {
+        name: "shared_copy",
+        text: "Commands that copy large blocks of job memory while both ranks wait, one in flight",
+        set_up: blocks::shared_copy,
+        limit: Some(Limit::Pair),
+        // Others have no copy that both ends make: they move a block one way, as they are quickest.
+        peers: &[("*", "bandwidth_job")],
+        operations: &[operation("", &[M, 16 * M], &[M, 4 * M, 16 * M, 64 * M])],
+        bars: &[
+            (TheLimit, AtLeast(0.9), |_, bytes, _| (M..=64 * M).contains(&bytes)),
+            (Mpi, AtLeast(1.4), |_, bytes, _| (M..=64 * M).contains(&bytes)),
+        ],
+        ..BLOCK
+    },
+    Case {
+        name: "barrier",
+        text: "Barriers back to back (--ranks)",
+        peers: &[("", "barrier")],
+        operations: &[operation("barrier", WORD, WORD)],
+        bars: &[(Mpi, AtMost(0.6), |_, _, ranks| ranks == 2), (Mpi, AtMost(0.7), |_, _, ranks| ranks != 2)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "bcast",
+        text: "Broadcasts back to back, the root another rank in each (--ranks, --sizes)",
+        peers: &[("", "bcast")],
+        operations: &[operation("bcast", SHORT, BROADCASTS)],
+        bars: &[(Mpi, AtMost(0.7), |_, bytes, _| BROADCASTS.contains(&bytes))],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "reduce",
+        text: "Sums at a root, likewise (--ranks, --sizes)",
+        peers: &[("", "reduce")],
+        operations: &[operation("reduce", SHORT, SHORT)],
+        bars: &[(Mpi, AtMost(0.7), |_, bytes, _| bytes == 8 * K)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "allreduce",
+        text: "Sums everywhere (--ranks, --sizes)",
+        peers: &[("", "allreduce")],
+        operations: &[operation("allreduce", SHORT, SUMS)],
+        bars: &[(Mpi, AtMost(0.7), |_, bytes, _| SUMS.contains(&bytes))],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "gather",
+        text: "A block of each rank at a root, another one in each (--ranks, --sizes)",
+        peers: &[("", "gather")],
+        operations: &[operation("gather", SHORT, SHORT)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "allgather",
+        text: "A block of each rank everywhere (--ranks, --sizes)",
+        peers: &[("", "allgather")],
+        operations: &[operation("allgather", SHORT, SHORT)],
+        bars: &[(Mpi, AtMost(0.7), |_, bytes, _| SHORT.contains(&bytes))],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "alltoall",
+        text: "A block of each rank for each other (--ranks, --sizes)",
+        peers: &[("", "alltoall")],
+        operations: &[operation("alltoall", SHORT, SHORT)],
+        bars: &[(Mpi, AtMost(0.7), |_, bytes, _| SHORT.contains(&bytes))],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "scatter",
+        text: "A block for each rank from a root, another one in each (--ranks, --sizes)",
+        peers: &[("", "scatter")],
+        operations: &[operation("scatter", SHORT, SHORT)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "reduce_scatter",
+        text: "A block of the sum at each rank (--ranks, --sizes)",
+        peers: &[("", "reduce_scatter")],
+        operations: &[operation("reduce_scatter", SHORT, SHORT)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "nonblocking",
+        text: "Nonblocking calls that are waited for at once, beside blocking calls (--ranks)",
+        set_up: collectives::nonblocking,
+        long_ranks: &[2, 4],
+        operations: &[
+            operation("ibarrier", WORD, WORD),
+            operation("ibcast", WORD, WORD),
+            operation("iallreduce", WORD, WORD),
+        ],
+        bars: &[(Beside, AtMost(1.5), |variant, _, _| !variant.ends_with("_call"))],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "persistent",
+        text: "Plans of collectives, started and waited for, beside calls (--ranks, --sizes)",
+        set_up: collectives::persistent,
+        peers: &[
+            ("barrier", "barrier_init"),
+            ("bcast", "bcast_init"),
+            ("reduce", "reduce_init"),
+            ("allreduce", "allreduce_init"),
+            ("allgather", "allgather_init"),
+            ("alltoall", "alltoall_init"),
+        ],
+        operations: &[
+            operation("bcast", SHORT, SUMS),
+            operation("allreduce", SHORT, SUMS),
+            operation("reduce", SHORT, SHORT),
+            operation("allgather", SHORT, SHORT),
+            operation("alltoall", SHORT, SHORT),
+            operation("barrier", WORD, WORD),
+        ],
+        seconds: 5.0,
+        bars: &[
+            (Beside, AtMost(1.03), |variant, bytes, _| !variant.contains('_') && SUMS.contains(&bytes)),
+            (Mpi, AtMost(0.5), |variant, bytes, _| !variant.contains('_') && SUMS.contains(&bytes)),
+            // It is asked from four ranks on.
+            (Beside, AtMost(0.5), |variant, bytes, ranks| {
+                variant.starts_with("last_") && SUMS.contains(&bytes) && ranks > 2
+            }),
+        ],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "single_driver",
+        text: "Plans by a list of one rank, beside lists of all ranks (--ranks, --sizes)",
+        set_up: collectives::single_driver,
+        long_ranks: &[2, 4, 8, 16],
+        operations: &[operation("bcast", SHORT, SUMS), operation("allgather", SHORT, SUMS)],
+        seconds: 2.0,
+        ..COLLECTIVE
+    },
+    Case {
+        name: "fuzzy",
+        text: "Start a fuzzy barrier that all others have started, and find it over (--ranks)",
+        set_up: fuzzy_barrier::late,
+        limit: HAND_OVER,
+        peers: &[("", "fuzzy")],
+        bars: &[
+            (TheLimit, AtMost(2.0), |_, _, ranks| ranks == 2),
+            (Mpi, AtMost(0.3), |_, _, ranks| [2, 4, 8].contains(&ranks)),
+        ],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "fuzzy_hidden",
+        text: "A fuzzy barrier beside 20 us of work, without that work (--ranks)",
+        set_up: fuzzy_barrier::hidden,
+        peers: &[("", "fuzzy_hidden")],
+        bars: &[(Mpi, AtMost(0.25), |_, _, ranks| ranks == 2)],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "queue_contention",
+        text: "Commands a second that 16 ranks post to one queue of 1,024 places",
+        metric: Metric::RatePerS,
+        set_up: commands::queue_contention,
+        ranks: &[17],
+        long_ranks: &[17],
+        bars: &[],
+        operations: &[operation("", WORD, WORD)],
+        ..OVERLAP
+    },
+    Case {
+        name: "overlap_copy",
+        text: "Copies of 1 MiB from a rank that works and makes no call, by the other one",
+        ..OVERLAP
+    },
+    Case {
+        name: "thirdparty",
+        text: "The same from that rank to one that sleeps, by a third one",
+        ranks: &[3],
+        long_ranks: &[3],
+        ..OVERLAP
+    },
+    Case {
+        name: "overlap_coll",
+        text: "Processor time of plans of two ranks that work on one processor, with a helper",
+        set_up: overlap::plans,
+        ranks: &[2],
+        long_ranks: &[2],
+        job: Some(|processors, _| overlap::options(processors)),
+        seconds: 12.0,
+        bars: &[(Beside, AtMost(0.1), |variant, _, _| variant.ends_with("_beside"))],
+        ..JOBS
+    },
+    Case {
+        name: "startup",
+        text: "Start 64 ranks that meet and leave, exec to exit (--ranks)",
+        ranks: &[64],
+        long_ranks: &[64],
+        seconds: 5.0,
+        bars: &[(Itself, Below(1e9), |_, _, ranks| ranks == 64)],
+        ..JOBS
+    },
+    Case {
+        name: "idle",
+        text: "Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)",
+        seconds: 10.0,
+        bars: &[(Itself, Below(20e6), |_, _, ranks| ranks == 4)],
+        ..JOBS
+    },
+    Case {
+        name: "death",
+        text: "From SIGKILL of a rank, or the launcher, until the last process is gone (--ranks)",
+        seconds: 3.0,
+        bars: &[(Itself, Below(2e9), |_, _, ranks| ranks == 4)],
+        ..JOBS
+    },
+    Case {
+        name: "memory",
+        text: "Bytes that a rank takes, against the documented formula (--ranks)",
+        played: Played::Memory,
+        metric: Metric::Bytes,
+        ranks: &[4, 64],
+        long_ranks: &[4, 64, 1024], // the last are simulated
+        seconds: 2.0,
+        ..JOBS
+    },
+];
+
+/// All ranks, on the processors in turn.
+pub(crate) fn spread(processors: &[usize], ranks: usize) -> Vec<String> {
+    let list: Vec<String> = (0..ranks).map(|rank| processors[rank % processors.len()].to_string()).collect();
+    vec!["--bind".into(), list.join(",")]
+}
+
+/// The case of that name.
+pub(crate) fn named(name: &str) -> &'static Case {
+    CASES.iter().find(|case| case.name == name).unwrap_or(&CASES[0])
 }
 
 impl Case {
-    /// All, in the order in which they are measured and shown.
-    pub(crate) fn all() -> &'static [Case] {
-        Case::value_variants()
+    /// Its place in the table.
+    pub(crate) fn place(&self) -> usize {
+        CASES.iter().position(|case| case == self).unwrap_or(0)
     }
 
-    /// Who plays it.
-    pub(crate) fn kind(self) -> Kind {
-        match self {
-            Case::Limit => Kind::Limit,
-            Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
-            Case::Message | Case::Posted | Case::Oversubscribed | Case::Rate => Kind::Words,
-            Case::Post | Case::Chain | Case::Handler => Kind::Words,
-            Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
-                Kind::Blocks
-            }
-            Case::SharedCopy => Kind::Blocks,
-            Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
-            Case::Allreduce | Case::Gather | Case::Allgather | Case::Alltoall => Kind::Collective,
-            Case::Scatter | Case::ReduceScatter | Case::Persistent => Kind::Collective,
-            Case::SingleDriver => Kind::Collective,
-            Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
-            Case::QueueContention | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
-            Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
-            Case::OverlapColl => Kind::Whole,
-        }
-    }
-
-    /// How many ranks it has, if the user says nothing.
-    pub(crate) fn ranks(self) -> &'static [usize] {
-        match self.kind() {
-            _ if self == Case::Startup => &[64],
-            _ if self == Case::QueueContention => &[queue_contention::RANKS],
-            _ if self == Case::Thirdparty => &[copy_overlap::THIRDPARTY_RANKS],
-            _ if self == Case::OverlapColl => &[collective_overlap::RANKS],
-            _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
-            Kind::Whole => &[4],
-            _ if self == Case::SingleDriver => &[2, 4, 8, 16],
-            Kind::Collective => &[2, 4, 8],
-            _ => &[2],
-        }
-    }
-
-    /// Whether two ranks, each on a processor of its own, play it against each other and the limits.
-    pub(crate) fn is_for_two(self) -> bool {
-        matches!(self.kind(), Kind::Limit | Kind::Words | Kind::Blocks)
+    /// Whether two ranks, each on a processor of its own, play it against each other.
+    pub(crate) fn is_for_two(&self) -> bool {
+        matches!(self.played, Played::Two(_) | Played::Handlers | Played::Blocks)
     }
 
     /// Whether `--ranks` has a meaning for it.
-    pub(crate) fn has_ranks(self) -> bool {
-        matches!(self.kind(), Kind::Collective | Kind::Whole) && self != Case::OverlapColl
+    pub(crate) fn has_ranks(&self) -> bool {
+        matches!(self.played, Played::Collective | Played::Jobs | Played::Memory) && self.job.is_none()
     }
 
     /// Whether `--sizes` has a meaning for it.
-    pub(crate) fn has_sizes(self) -> bool {
-        let has_no_block = matches!(self, Case::Barrier | Case::Fuzzy | Case::FuzzyHidden);
-        matches!(self.kind(), Kind::Limit | Kind::Blocks | Kind::Collective) && !has_no_block
+    pub(crate) fn has_sizes(&self) -> bool {
+        self.operations.iter().any(|operation| operation.sizes.len() > 1)
     }
 
-    /// Whether other libraries can play it, too.
-    pub(crate) fn has_peers(self) -> bool {
-        let is_of_words = matches!(self, Case::Message | Case::Posted | Case::Rate | Case::Handler);
-        let is_put = self == Case::BandwidthPut;
-        let is_call = self.kind() == Kind::Collective && self != Case::SingleDriver;
-        is_of_words || (self.kind() == Kind::Blocks && !is_put) || is_call
+    /// Whether `--against` has a meaning for it: also where others have nothing like it.
+    pub(crate) fn is_shown_beside(&self) -> bool {
+        !self.peers.is_empty() || self.played == Played::Two("commands")
     }
 
-    /// Whether it is shown beside other libraries: also where they have nothing like it.
-    pub(crate) fn is_shown_beside(self) -> bool {
-        self.has_peers() || matches!(self, Case::Post | Case::Chain)
+    /// The name of a variant in the programs of other libraries.
+    pub(crate) fn peer_case(&self, variant: &str) -> Option<&'static str> {
+        self.peers.iter().find(|(of, _)| [variant, "*"].contains(of)).map(|(_, name)| *name)
     }
 
-    /// What `--list` says.
-    pub(crate) fn text(self) -> String {
-        let value = self.to_possible_value();
-        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
+    /// Whether its bytes say nothing.
+    pub(crate) fn is_without_block(&self, variant: &str) -> bool {
+        self.played == Played::Collective && (!self.has_sizes() || variant.ends_with("barrier"))
+    }
+
+    /// Its numbers of ranks: those that were asked for, if it can have them.
+    pub(crate) fn ranks<'r>(&'r self, asked: &'r [usize], is_long: bool) -> &'r [usize] {
+        match is_long {
+            _ if self.has_ranks() && !asked.is_empty() => asked,
+            true => self.long_ranks,
+            false => self.ranks,
+        }
+    }
+
+    /// The bars of a figure.
+    pub(crate) fn bars(&self, key: &Key, ranks: usize) -> Vec<Bar> {
+        let is_for = |row: &&BarRow| row.2(&key.variant, key.bytes, ranks);
+        self.bars.iter().filter(is_for).map(|&(with, demand, _)| Bar { with, demand }).collect()
     }
 }
 
-impl fmt::Display for Case {
+impl Operation {
+    /// Its sizes: those that were asked for, unless it has but one.
+    pub(crate) fn sizes<'s>(&'s self, asked: &'s [u64], is_long: bool) -> &'s [u64] {
+        match (self.sizes.len(), asked.is_empty(), is_long) {
+            (2.., false, _) => asked,
+            (_, _, true) => self.long_sizes,
+            _ => self.sizes,
+        }
+    }
+}
+
+impl PartialEq for Case {
+    fn eq(&self, other: &Case) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value();
-        f.pad(value.as_ref().map_or("", |value| value.get_name()))
+        f.write_str(self.name)
+    }
+}
+
+impl Serialize for Case {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.name.serialize(to)
+    }
+}
+
+impl<'d> Deserialize<'d> for &'static Case {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<&'static Case, D::Error> {
+        let name = String::deserialize(from)?;
+        let found = CASES.iter().find(|case| case.name == name);
+        found.ok_or_else(|| serde::de::Error::custom(format!("there is no case {name}")))
     }
 }
 
@@ -197,13 +651,42 @@ impl fmt::Display for Case {
 mod tests {
     use super::*;
 
+    fn bars(name: &str, variant: &str, bytes: u64, ranks: usize) -> Vec<String> {
+        let (case, metric) = (named(name), named(name).metric);
+        let bars = case.bars(&Key::ours(case, variant, bytes), ranks);
+        bars.into_iter().map(|bar| format!("{:?} {}", bar.with, bar.show(metric))).collect()
+    }
+
     #[test]
-    fn names_are_those_of_the_json_rows() {
-        for case in Case::all() {
-            assert_eq!(serde_json::to_value(case).unwrap(), case.to_string());
-            // With a name of 16 letters and a space before it, a line of the list has 100.
-            assert!((10..=82).contains(&case.text().len()), "{case}");
-        }
-        assert_eq!(Case::BandwidthPut.to_string(), "bandwidth_put");
+    fn bars_are_those_of_their_ranks_and_sizes() {
+        assert_eq!(bars("startup", "", 0, 64), ["Itself < 1 s"]);
+        assert_eq!(bars("startup", "", 0, 8), [""; 0]);
+        assert_eq!(bars("bandwidth_job", "hot_fresh", M, 2), ["Limit >= 0.90", "Mpi >= 1.00"]);
+        assert_eq!(
+            (bars("bandwidth_put", "hot_fresh", 8, 2).len(), bars("shared_copy", "", 64 * K, 2).len()),
+            (0, 0)
+        );
+        assert_eq!(bars("bandwidth_own", "hot_fresh", 16 * M, 2), ["Mpi >= 1.00"]);
+        assert_eq!(
+            (bars("barrier", "", 8, 2), bars("barrier", "", 8, 16)),
+            (vec!["Mpi <= 0.60".into()], vec!["Mpi <= 0.70".into()])
+        );
+        assert_eq!(bars("message", "", 8, 2), ["Limit <= 1.35", "Mpi <= 0.70", "Ucx <= 0.75"]);
+        assert_eq!(bars("persistent", "bcast", 8, 4), ["Beside <= 1.03", "Mpi <= 0.50"]);
+        assert_eq!(bars("persistent", "last_barrier", 8, 4), ["Beside <= 0.50"]);
+        assert_eq!(
+            (bars("persistent", "last_barrier", 8, 2).len(), bars("persistent", "bcast_call", 8, 4).len()),
+            (0, 0)
+        );
+        assert_eq!(bars("outstanding", "16384_random", 400, 2), ["Itself <= 2 us", "Beside <= 2.00"]);
+        assert_eq!(bars("nonblocking", "ibcast", 8, 4), ["Beside <= 1.50"]);
+    }
+
+    #[test]
+    fn cases_have_sizes_of_their_own_unless_some_are_asked_for() {
+        let sizes = |name, is_long| named(name).operations[0].sizes(&[64], is_long);
+        assert_eq!((sizes("barrier", false), sizes("bcast", true)), (WORD, &[64][..]));
+        assert_eq!(named("allreduce").operations[0].sizes(&[], true), SUMS);
+        assert_eq!(named("startup").ranks(&[], false), [64]);
     }
 }

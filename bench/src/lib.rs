@@ -1,15 +1,15 @@
 //! `tasuki bench`: how fast it is here, beside what the machine can do.
 //!
 //! ```text
-//! case, sizes, run    what is asked for; run takes all of it
-//! cases/              what is measured, through the crate `tasuki` only
-//! harness/            how it is measured: processes, ranks that take turns, repetitions
-//! peers/              other libraries, measured by programs of their own, a repetition at a time
-//! limit/              what bare loops reach: these files may go below the library
-//! result/             figures, comparisons, rows, tables
-//! plot/               the figures as a picture
-//! tuning/             which way is quicker here, for later jobs
-//! machine, system_info    the machine that was measured
+//! case        the table of cases
+//! cases/      what one repetition of each does, through the crate `tasuki` only
+//! harness/    how all of them are measured
+//! limit/      what bare loops reach: these files may go below the library
+//! peers/      other libraries, measured by programs of their own, a repetition at a time
+//! result/     figures, comparisons, rows, the table for people
+//! plot/       the figures as a picture
+//! tuning/     which way is quicker here, for later jobs
+//! machine, sizes
 //! ```
 
 mod case;
@@ -20,32 +20,34 @@ mod machine;
 mod peers;
 mod plot;
 mod result;
-mod run;
 mod sizes;
-mod system_info;
 pub mod tuning;
 
 pub use harness::process_role::{ProcessRoleArgs, SUBCOMMAND, play};
 
-use case::Case;
+use case::{CASES, Case, Played, named};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use harness::run::Run;
+use harness::schedule_of_run::Wanted;
 use machine::Machine;
-use peers::Peer;
-use run::RunWanted;
+use result::key::Library;
 use std::path::PathBuf;
-use tasuki_command::Sink;
-use tasuki_command::print;
+use tasuki_command::{Sink, misuse, print, warn};
+use tuning::file::Tuning;
 
 const EXAMPLE: &str = "\
 Examples:
-  tasuki bench                                all cases, about ten minutes
+  tasuki bench                                all cases, in about two minutes
   tasuki bench put_near put get atomic        latencies only
   tasuki bench bandwidth_put --sizes 64K,1M --plot bandwidth.svg
   tasuki bench message rate --against openmpi,ucx
   tasuki bench barrier --ranks 2,16 --against all --plot barrier.svg
-  tasuki bench bcast persistent --ranks 4 --sizes 8,8K
+  tasuki bench --long --json all.json         more sizes and ranks: about fifteen minutes
   tasuki bench --tune                         how messages and collectives go best here
   tasuki bench limit --json limits.json       what bare loops reach on this machine
+
+Each figure is printed and written as soon as it is measured: a run that is interrupted keeps what it had.
 
 Cases for two ranks bind them to the first two processors. A figure is the median of at least five \
 repetitions during which the machine stood still: the time to hand a word from one processor to the \
@@ -56,7 +58,7 @@ Other libraries (--against) play the same loops by small programs of ours, which
 installs. Each is tried bound and not, and in other settings of its own; the best setting then takes turns \
 with Tasuki, a repetition each. One that is absent, fails, or is more than 1.5 times worse than it is known \
 to be is said to be off: it makes no bar easier, the bars that it belongs to count as missed. All cases \
-against all libraries take about an hour.
+against all libraries take about half an hour, with --long more than one.
 
 Exit code: 0, whether bars are met or missed; 1 if a case has no figure; 2 for misuse.";
 
@@ -65,19 +67,23 @@ Exit code: 0, whether bars are met or missed; 1 if a case has no figure; 2 for m
 #[command(after_help = EXAMPLE)]
 pub struct Args {
     /// What to measure [default: all]
-    #[arg(value_enum, value_name = "CASE", hide_possible_values = true)]
-    cases: Vec<Case>,
+    #[arg(value_name = "CASE", hide_possible_values = true, value_parser = case())]
+    cases: Vec<&'static Case>,
     /// Other libraries to compare with: mpich, openmpi, intel, ucx, or all
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = against)]
     against: Vec<Against>,
-    /// Numbers of ranks of collective cases and whole jobs [default: 2,4,8; startup 64, idle, death, memory 4]
+    /// Numbers of ranks of collective cases and whole jobs [default: 2,4; startup 64, idle, death 4, memory 4,64]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ranks)]
     ranks: Vec<usize>,
-    /// Sizes of the blocks of bandwidths, limit and collective cases, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M;
-    /// bandwidth_own from 4K, bandwidth_stream to 4M, shared_copy from 1M; collective cases 8,8K, some also 1M,8M]
+    /// Sizes of the blocks of bandwidths, limit and collective cases [default: 64K,1M,16M; bandwidth_own from 4K,
+    /// bandwidth_stream to 1M, shared_copy from 1M; collective cases 8,8K]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = sizes::parse)]
     sizes: Vec<u64>,
-    /// Write the figures to this file, one JSON object a line
+    /// Take more sizes (64K,256K,1M,4M,16M,64M; collective cases also 1M,8M) and ranks (2,4,8; memory 1024), and longer
+    /// repetitions
+    #[arg(long)]
+    long: bool,
+    /// Write the figures to this file, one JSON object a line, each as soon as it is measured
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw latencies, bandwidths and collective calls
@@ -86,7 +92,7 @@ pub struct Args {
     /// Measure which way long messages go best on this machine, and what things cost by which plans choose their
     /// algorithms, and write it where `tasuki run` finds it: the file that TASUKI_TUNE_FILE names, or
     /// $XDG_CONFIG_HOME/tasuki/tune.json
-    #[arg(long, conflicts_with_all = ["cases", "against", "ranks", "sizes", "json", "plot", "list"])]
+    #[arg(long, conflicts_with_all = ["cases", "against", "ranks", "sizes", "long", "json", "plot", "list"])]
     tune: bool,
     /// List the cases
     #[arg(long)]
@@ -95,13 +101,17 @@ pub struct Args {
 
 /// What `--against` names: one library, or all.
 #[derive(Clone, Debug)]
-struct Against(Vec<Peer>);
+struct Against(Vec<Library>);
+
+fn case() -> impl TypedValueParser<Value = &'static Case> {
+    PossibleValuesParser::new(CASES.iter().map(|case| case.name)).map(|name| named(&name))
+}
 
 fn against(text: &str) -> Result<Against, String> {
     if text == "all" {
-        return Ok(Against(Peer::ALL.to_vec()));
+        return Ok(Against(Library::PEERS.to_vec()));
     }
-    let one = Peer::from_str(text, true);
+    let one = Library::from_str(text, true);
     one.map(|peer| Against(vec![peer])).map_err(|_| "name mpich, openmpi, intel, ucx, or all".into())
 }
 
@@ -112,28 +122,67 @@ fn ranks(text: &str) -> Result<usize, String> {
 /// The subcommand; its exit code.
 pub fn command(args: &Args) -> anyhow::Result<u8> {
     if args.list {
-        let lines = Case::all().iter().map(|case| format!("{case:16} {}\n", case.text()));
-        print(&lines.collect::<String>())?;
-        return Ok(0);
+        let lines = CASES.iter().map(|case| format!("{:16} {}\n", case.name, case.text));
+        return print(&lines.collect::<String>()).map(|()| 0);
     }
+    let machine = Machine::this()?;
     if args.tune {
-        return tuning::command::command(&Machine::this()?);
+        return tuning::command::command(&machine);
     }
-    let wanted = RunWanted::new(args)?;
+    let wanted = wanted(args);
+    check(args, &wanted)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
     let (json, plot) = (open(&args.json)?, open(&args.plot)?);
-    let machine = Machine::this()?;
-    let taken = wanted.take(&machine)?;
-    print(&result::table::show(&taken.rows, wanted.cases.contains(&Case::Limit), &taken.around))?;
-    if let Some(json) = json {
-        let lines: Result<Vec<String>, _> = taken.rows.iter().map(serde_json::to_string).collect();
-        json.replace(&lines?.into_iter().map(|line| line + "\n").collect::<String>())?;
-    }
+    let tuning = Tuning::here()?;
+    tuning.remark().iter().for_each(|remark| warn(remark));
+    let mut run = Run::new(wanted, &machine, json, true)?;
+    run.take(&tuning.to_string())?;
     if let Some(plot) = plot {
-        match plot::draw(&taken.rows, &taken.around.machine)? {
+        match plot::draw(&run.rows, &machine.to_string())? {
             Some(picture) => plot.replace(&picture)?,
             None => return Err(anyhow::anyhow!("there is no figure to draw")),
         }
     }
-    Ok(u8::from(!taken.around.failures.is_empty()))
+    Ok(u8::from(!run.failures.is_empty()))
+}
+
+/// What was asked for, each once and in order.
+fn wanted(args: &Args) -> Wanted {
+    let asked = |library: &Library| args.against.iter().any(|against| against.0.contains(library));
+    let (mut ranks, mut sizes) = (args.ranks.clone(), args.sizes.clone());
+    ranks.sort_unstable();
+    ranks.dedup();
+    sizes.sort_unstable();
+    sizes.dedup();
+    Wanted {
+        cases: CASES.iter().filter(|case| args.cases.is_empty() || args.cases.contains(case)).collect(),
+        ranks,
+        sizes,
+        peers: Library::PEERS.into_iter().filter(asked).collect(),
+        is_long: args.long,
+        tuning: None,
+    }
+}
+
+fn check(args: &Args, wanted: &Wanted) -> anyhow::Result<()> {
+    let any = |has: &dyn Fn(&Case) -> bool| wanted.cases.iter().any(|case| has(case));
+    let is_svg = |plot: &PathBuf| plot.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("svg"));
+    let plot = args.plot.as_ref();
+    let refused = if !wanted.ranks.is_empty() && !any(&Case::has_ranks) {
+        "--ranks has a meaning for collective cases, startup, idle, death and memory only".into()
+    } else if wanted.ranks.contains(&1) && any(&|case| case.played == Played::Collective) {
+        "--ranks 1: collective cases need two ranks, of which each has a processor".into()
+    } else if !wanted.sizes.is_empty() && !any(&Case::has_sizes) {
+        "--sizes has a meaning for bandwidths, limit and collective cases only".into()
+    } else if !wanted.peers.is_empty() && !any(&Case::is_shown_beside) {
+        "--against has a meaning for messages, their bandwidths, handlers, commands and collective cases only"
+            .into()
+    } else if let Some(plot) = plot.filter(|plot| !is_svg(plot)) {
+        format!("--plot {}: plots are SVG, name the file so", plot.display())
+    } else if plot.is_some() && !any(&|case| plot::draws(case.played)) {
+        "--plot draws latencies, bandwidths and collective cases only".into()
+    } else {
+        return Ok(());
+    };
+    Err(misuse(refused))
 }

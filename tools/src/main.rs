@@ -39,7 +39,7 @@ enum Command {
     /// Runs a rank of the demonstration.
     #[command(name = demo::SUBCOMMAND, hide = true)]
     DemoRank(demo::RankArgs),
-    /// Runs a process of the bench: a rank, or one that answers hand-overs.
+    /// Runs a rank of the bench.
     #[command(name = bench::SUBCOMMAND, hide = true)]
     BenchPart(bench::ProcessRoleArgs),
     /// Ends the processes of a job whose launcher was killed.

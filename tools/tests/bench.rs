@@ -4,6 +4,7 @@
 mod launcher;
 
 use launcher::{Ended, Running, TASUKI, tasuki_run};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::Path;
@@ -15,22 +16,14 @@ fn bench(args: &[&str]) -> Ended {
     Running::start(command).wait()
 }
 
-/// Runs ranks as a part of the bench and returns the lines that they print.
-fn play(ranks: &str, part: &Value) -> Vec<Value> {
-    let part = part.to_string();
-    let ended =
-        Running::start(tasuki_run(&["-n", ranks, "--", TASUKI, "__bench-part", &part])).wait().expect(0);
-    ended.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
-
 #[test]
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put message posted oversubscribed rate get atomic post chain \
+    let all = "limit put_near put message posted oversubscribed rate outstanding get atomic post chain \
                handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
-               allgather alltoall scatter reduce_scatter persistent single_driver fuzzy \
+               allgather alltoall scatter reduce_scatter nonblocking persistent single_driver fuzzy \
                fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
@@ -113,83 +106,84 @@ fn a_library_that_is_not_there_is_off_and_what_it_decides_is_missed() {
     assert!(line.ends_with("peer off"), "{}", ended.out);
 }
 
-/// Settings that make ranks measure very little.
-fn plan(cases: &[&str], sizes: &[u64], shared: &Path) -> Value {
-    json!({
-        "cases": cases,
-        "sizes": sizes,
-        "shared": shared,
-        "limit_first": false,
-        "has_peers": false,
+/// Runs ranks as a part of the bench that are told these lines, and returns what the first one answers.
+fn play(ranks: &str, role: &Value, orders: &str) -> Vec<Value> {
+    let mut command = tasuki_run(&["-n", ranks, "--", TASUKI, "__bench-part", &role.to_string()]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    running.feed(orders);
+    let ended = running.wait().expect(0);
+    ended.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// What ranks need to measure these groups with very few repetitions.
+fn plan(groups: &Value, limits: &Path) -> Value {
+    json!({ "Measure": {
+        "groups": groups,
         "effort": {
-            "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
-            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "commands": 5000,
-            "overlaps": 1, "points": 1000, "calls": 10,
-            "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
-            "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
+            "hand_over": { "search": 5, "measure": 5 }, "shorter": 5000, "commands": 5000, "rounds_beside": 2,
+            "moved_bytes": 16384, "blocks_max": 4, "cold_bytes": 65536,
         },
-    })
+        "limits_file": limits, "limits_first": false, "way": null,
+    } })
+}
+
+fn group(cases: &[&str], operation: &str, bytes: u64, state: Value) -> Value {
+    json!({ "cases": cases, "operation": operation, "bytes": bytes, "state": state })
 }
 
 #[test]
-fn two_processes_take_every_figure_in_turn() {
+fn ranks_measure_what_they_are_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("limit");
-    // Words, and four areas of buffers. An area holds the rotation through cold buffers, or two of
-    // the largest buffers.
-    File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
-    let cases = [
-        "limit",
-        "put_near",
-        "put",
-        "message",
-        "posted",
-        "rate",
-        "get",
-        "atomic",
-        "post",
-        "chain",
-        "handler",
-        "bandwidth_put",
-        "bandwidth_job",
-        "bandwidth_own",
-        "bandwidth_stream",
-        "shared_copy",
-    ];
-    let said = play("2", &json!({ "Pair": plan(&cases, &[4096, 8192], &file) }));
-    let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
-    let names: Vec<String> = figures
-        .iter()
-        .map(|figure| format!("{} {}", figure["key"]["case"], figure["key"]["variant"]))
-        .collect();
-    for name in ["put_near", "put", "message", "posted", "rate", "get", "atomic"] {
-        assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
-    }
-    // Four words and their two limits; messages on two paths, and the postings between them;
-    // commands in two forms each; a handler; the hand-over; and for each size and state five
-    // transfers of Tasuki, one copier and two copiers.
-    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 1 + 2 * 4 * (5 + 2), "{names:?}");
-}
-
-#[test]
-fn processes_with_parts_of_their_own_take_their_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("limit");
-    File::create(&file).unwrap().set_len(16 << 20).unwrap();
-    // Six plans stand beside calls, and two are also those of a rank that comes last.
-    let persistent = 6 + 6 + 2;
-    for (case, ranks, figures) in [
-        ("queue_contention", "5", 1),
-        ("overlap_copy", "2", 6),
-        ("thirdparty", "3", 6),
-        ("alltoall", "3", 1),
-        ("scatter", "3", 1),
-        ("reduce_scatter", "3", 1),
-        ("persistent", "3", persistent),
-        ("single_driver", "3", 4),
+    let limits = folder.path().join("limits");
+    // Words, and four areas of blocks.
+    File::create(&limits).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
+    let state = json!({ "cold": true, "fresh": true });
+    for (ranks, group, figures) in [
+        // Three words and two limits.
+        ("2", group(&["limit", "put_near", "put", "get"], "", 8, Value::Null), 5),
+        // Messages on two paths, alone and among many receives, and the time between postings.
+        ("2", group(&["message", "posted"], "", 8, Value::Null), 5),
+        ("2", group(&["outstanding"], "", 400, Value::Null), 9),
+        ("2", group(&["handler"], "", 8, Value::Null), 1),
+        // Two cases, one copier, two copiers.
+        ("2", group(&["bandwidth_put", "shared_copy"], "", 4096, state.clone()), 4),
+        ("3", group(&["persistent"], "bcast", 8, Value::Null), 3),
+        ("3", group(&["nonblocking"], "ibarrier", 8, Value::Null), 2),
+        ("3", group(&["thirdparty"], "", 1 << 20, Value::Null), 6),
+        ("5", group(&["queue_contention"], "", 8, Value::Null), 1),
     ] {
-        let said = play(ranks, &json!({ "Group": plan(&[case], &[8], &file) }));
-        let events = said.iter().filter(|event| event["figure"]["key"]["case"] == case);
-        assert_eq!(events.count(), figures, "{case}: {said:?}");
+        let orders =
+            (0..figures).fold("group 0\nhand\n".to_string(), |all, number| format!("{all}go {number}\n"));
+        let answers = play(ranks, &plan(&json!([group]), &limits), &(orders + "end\n"));
+        assert_eq!(answers.len(), 3 + figures, "{group}: {answers:?}");
+        assert_eq!(answers[1]["figures"].as_array().unwrap().len(), figures, "{group}: {answers:?}");
+        assert!(
+            answers[3..].iter().all(|answer| answer["value"].as_f64().unwrap() > 0.0),
+            "{group}: {answers:?}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_is_ended_keeps_its_rows() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("figures.json");
+        std::fs::write(&file, "what an earlier run wrote\n").unwrap();
+        let mut command = Command::new(TASUKI);
+        // After the memory of four ranks, that of very many, which takes long.
+        command.args(["bench", "memory", "--ranks", "3,200", "--json"]).arg(&file).stdin(Stdio::null());
+        let mut running = Running::start(command);
+        let rows = || std::fs::read_to_string(&file).unwrap();
+        let begun = std::time::Instant::now();
+        while rows().lines().count() < 12 && begun.elapsed() < launcher::WATCHDOG {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        running.signal(signal);
+        let ended = running.wait();
+        let rows: Vec<Value> = rows().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(rows.len() >= 12, "{rows:?}");
+        assert!(ended.out.contains("messages_1_peer") && ended.out.contains("plans_freed"), "{}", ended.out);
     }
 }

@@ -6,10 +6,12 @@
 
 use super::Side;
 use super::shared_memory::{COPY_START, Shared};
-use crate::harness::stopwatch::Stopwatch;
+use crate::cases::Stopwatch;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Blocks by which the sides tell each other how far they are, and what the follower's copies took.
@@ -23,8 +25,8 @@ const APPOINTMENT_NS: u64 = 3_000;
 
 /// Buffers for both directions, of one size for all measurements.
 #[derive(Debug)]
-pub(crate) struct Copies<'s> {
-    shared: &'s Shared,
+pub(crate) struct Copies {
+    shared: Arc<Shared>,
     side: Side,
     area: usize,
     clock_ns: u64,
@@ -38,19 +40,19 @@ struct CopyTurns {
     taken: Cell<u64>,
 }
 
-impl<'s> Copies<'s> {
+impl Copies {
     /// Bytes of the shared file for areas of `area` bytes: source and destination in either direction.
     pub(crate) fn bytes(area: usize) -> usize {
         4 * area
     }
 
     /// Takes the memory of all buffers and touches what this side will touch.
-    pub(crate) fn new(shared: &'s Shared, side: Side, area: usize) -> io::Result<Copies<'s>> {
+    pub(crate) fn new(shared: Arc<Shared>, side: Side, area: usize) -> io::Result<Copies> {
         if side == Side::Lead {
             shared.reserve_copies()?;
         }
         let this = Copies { shared, side, area, clock_ns: Stopwatch::cost_ns(), turns: CopyTurns::default() };
-        assert!(Copies::bytes(area) <= shared.copy_bytes(), "the file is too small for the buffers");
+        assert!(Copies::bytes(area) <= this.shared.copy_bytes(), "the file is too small for the buffers");
         for place in [this.source(side, 0), this.target(side, 0)] {
             write_lines(place, area, 0);
         }
@@ -78,8 +80,8 @@ impl<'s> Copies<'s> {
 
 /// Copies of one size in one state, as one side makes them.
 #[derive(Debug)]
-pub(crate) struct CopyLimit<'c> {
-    copies: &'c Copies<'c>,
+pub(crate) struct CopyLimit {
+    copies: Rc<Copies>,
     bytes: usize,
     /// Buffers in rotation.
     slots: usize,
@@ -91,15 +93,15 @@ pub(crate) struct CopyLimit<'c> {
     count: u64,
 }
 
-impl<'c> CopyLimit<'c> {
+impl CopyLimit {
     /// Copies of `bytes` bytes, `iterations` in either direction, rotating through `slots` buffers.
     pub(crate) fn new(
-        copies: &'c Copies<'c>,
+        copies: Rc<Copies>,
         (bytes, slots): (usize, usize),
         fresh: bool,
         pair: bool,
         iterations: u64,
-    ) -> CopyLimit<'c> {
+    ) -> CopyLimit {
         assert!(bytes * slots <= copies.area);
         CopyLimit { copies, bytes, slots, fresh, pair, iterations, count: 0 }
     }
@@ -107,8 +109,8 @@ impl<'c> CopyLimit<'c> {
     /// Bytes per second; on the lead only. `None` if what arrived was not what had been written.
     pub(crate) fn measure(&mut self) -> Option<f64> {
         self.run(self.slots as u64)?;
-        let took = self.copies.shared.word(TOOK);
         let ours = self.run(self.iterations)?;
+        let took = self.copies.shared.word(TOOK);
         if self.copies.side == Side::Follow {
             took.store(ours, Ordering::Relaxed);
         }
@@ -277,10 +279,10 @@ mod tests {
         let file = SharedFile::create(Copies::bytes(bytes * slots)).unwrap();
         let path = file.path();
         let side = |side| {
-            let shared = Shared::open(&path).unwrap();
-            let copies = Copies::new(&shared, side, bytes * slots).unwrap();
+            let shared = Arc::new(Shared::open(&path).unwrap());
+            let copies = Rc::new(Copies::new(shared, side, bytes * slots).unwrap());
             for (fresh, pair) in [(false, false), (true, false), (false, true), (true, true)] {
-                let mut limit = CopyLimit::new(&copies, (bytes, slots), fresh, pair, 4);
+                let mut limit = CopyLimit::new(copies.clone(), (bytes, slots), fresh, pair, 4);
                 assert!(limit.measure().is_some_and(|rate| rate > 0.0), "fresh {fresh}, pair {pair}");
             }
         };

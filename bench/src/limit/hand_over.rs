@@ -25,13 +25,6 @@ const VARIANTS: [HandOverVariant; 4] = [
     HandOverVariant { seq_cst: true, pause: true },
 ];
 
-impl std::fmt::Display for HandOverVariant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let store = if self.seq_cst { "seq-cst store" } else { "release store" };
-        write!(f, "{store}, {}", if self.pause { "pause" } else { "no pause" })
-    }
-}
-
 /// The measurement as one side makes it; both sides call it the same number of times.
 #[derive(Debug)]
 pub(crate) struct HandOver {
@@ -40,7 +33,7 @@ pub(crate) struct HandOver {
     /// How far the words have come: they only grow.
     count: u64,
     rounds: u64,
-    variant: HandOverVariant,
+    way: usize,
 }
 
 /// Rounds that are timed.
@@ -53,23 +46,32 @@ pub(crate) struct Rounds {
 }
 
 impl HandOver {
-    /// Finds the quickest way, which every measurement then takes.
-    pub(crate) fn new(shared: Arc<Shared>, side: Side, rounds: Rounds) -> HandOver {
-        let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, variant: VARIANTS[0] };
-        let times = VARIANTS.map(|variant| this.time(variant, rounds.search));
-        let best = (0..VARIANTS.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
-        this.variant = VARIANTS[this.agree(best as u64) as usize];
+    /// With the way of that number, or the quickest one, which is sought now.
+    pub(crate) fn new(shared: Arc<Shared>, side: Side, rounds: Rounds, way: Option<usize>) -> HandOver {
+        let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, way: 0 };
+        this.way = way.unwrap_or_else(|| {
+            let times = VARIANTS.map(|variant| this.time(variant, rounds.search));
+            let best = (0..VARIANTS.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
+            this.agree(best as u64) as usize
+        });
         this
     }
 
-    /// The way that was the quickest at the start.
-    pub(crate) fn variant(&self) -> HandOverVariant {
-        self.variant
+    /// The number of its way.
+    pub(crate) fn way(&self) -> usize {
+        self.way
+    }
+
+    /// Its way, for people.
+    pub(crate) fn describe(&self) -> String {
+        let HandOverVariant { seq_cst, pause } = VARIANTS[self.way];
+        let store = if seq_cst { "seq-cst store" } else { "release store" };
+        format!("{store}, {}", if pause { "pause" } else { "no pause" })
     }
 
     /// Half a round trip, in ns.
     pub(crate) fn measure(&mut self) -> f64 {
-        self.time(self.variant, self.rounds)
+        self.time(VARIANTS[self.way], self.rounds)
     }
 
     fn time(&mut self, variant: HandOverVariant, rounds: u64) -> f64 {
@@ -82,18 +84,13 @@ impl HandOver {
     fn exchange(&mut self, variant: HandOverVariant, rounds: u64) {
         let words = WORDS.map(|block| self.shared.word(block));
         let (mine, theirs) = (words[self.side.index()], words[1 - self.side.index()]);
-        let exchange: fn(&AtomicU64, &AtomicU64, u64, u64) = match (self.side, variant.seq_cst, variant.pause)
-        {
-            (Side::Lead, false, false) => lead::<false, false>,
-            (Side::Lead, false, true) => lead::<false, true>,
-            (Side::Lead, true, false) => lead::<true, false>,
-            (Side::Lead, true, true) => lead::<true, true>,
-            (Side::Follow, false, false) => follow::<false, false>,
-            (Side::Follow, false, true) => follow::<false, true>,
-            (Side::Follow, true, false) => follow::<true, false>,
-            (Side::Follow, true, true) => follow::<true, true>,
+        let exchange: fn(&AtomicU64, &AtomicU64, bool, u64, u64) = match (variant.seq_cst, variant.pause) {
+            (false, false) => pass::<false, false>,
+            (false, true) => pass::<false, true>,
+            (true, false) => pass::<true, false>,
+            (true, true) => pass::<true, true>,
         };
-        exchange(mine, theirs, self.count, rounds);
+        exchange(mine, theirs, self.side == Side::Lead, self.count, rounds);
         self.count += rounds;
     }
 
@@ -105,35 +102,30 @@ impl HandOver {
             word.store(said, Ordering::Relaxed);
         }
         self.exchange(VARIANTS[1], 1);
-        let heard = word.load(Ordering::Relaxed);
-        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has heard this
-        heard
+        let seen = word.load(Ordering::Relaxed);
+        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has seen this
+        seen
     }
 }
 
 #[inline(never)]
-fn lead<const SEQ_CST: bool, const PAUSE: bool>(
+fn pass<const SEQ_CST: bool, const PAUSE: bool>(
     mine: &AtomicU64,
     theirs: &AtomicU64,
+    is_lead: bool,
     from: u64,
     rounds: u64,
 ) {
-    for value in from + 1..=from + rounds {
-        store::<SEQ_CST>(mine, value);
-        await_value::<PAUSE>(theirs, value);
-    }
-}
-
-#[inline(never)]
-fn follow<const SEQ_CST: bool, const PAUSE: bool>(
-    mine: &AtomicU64,
-    theirs: &AtomicU64,
-    from: u64,
-    rounds: u64,
-) {
-    for value in from + 1..=from + rounds {
-        await_value::<PAUSE>(theirs, value);
-        store::<SEQ_CST>(mine, value);
+    if is_lead {
+        for value in from + 1..=from + rounds {
+            store::<SEQ_CST>(mine, value);
+            await_value::<PAUSE>(theirs, value);
+        }
+    } else {
+        for value in from + 1..=from + rounds {
+            await_value::<PAUSE>(theirs, value);
+            store::<SEQ_CST>(mine, value);
+        }
     }
 }
 
@@ -162,9 +154,9 @@ mod tests {
         let path = file.path();
         let side = |side| {
             let shared = Arc::new(Shared::open(&path).unwrap());
-            let mut hand_over = HandOver::new(shared, side, Rounds { search: 20, measure: 20 });
+            let mut hand_over = HandOver::new(shared, side, Rounds { search: 20, measure: 20 }, None);
             assert!(hand_over.measure() > 0.0);
-            (hand_over.variant(), hand_over.count)
+            (hand_over.way(), hand_over.count)
         };
         let (lead, follow) = std::thread::scope(|scope| {
             let follow = scope.spawn(|| side(Side::Follow));

@@ -4,13 +4,11 @@
 
 mod copy;
 mod hand_over;
-mod hand_over_probe;
 mod remote_access;
 mod shared_memory;
 
 pub(crate) use copy::{Copies, CopyLimit};
 pub(crate) use hand_over::{HandOver, Rounds};
-pub(crate) use hand_over_probe::{Probe, answer_probe};
 pub(crate) use remote_access::{Access, RemoteLimit};
 pub(crate) use shared_memory::{Shared, SharedFile};
 

@@ -4,7 +4,8 @@
 
 use super::Side;
 use super::shared_memory::{BLOCK, REMOTE_BLOCK, Shared};
-use crate::cases::pointer_chase::{PointerChain, STEP, next, pass};
+use crate::cases::pointer_chase::{STEP, chain, next, pass};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,8 @@ const _: () = assert!(size_of::<WordBlock>() == BLOCK);
 
 /// The measurement as one side makes it.
 #[derive(Debug)]
-pub(crate) struct RemoteLimit<'s> {
-    shared: &'s Shared,
+pub(crate) struct RemoteLimit {
+    shared: Arc<Shared>,
     side: Side,
     words: usize,
     passes: u64,
@@ -40,9 +41,9 @@ pub(crate) struct RemoteLimit<'s> {
     access: Access,
 }
 
-impl<'s> RemoteLimit<'s> {
+impl RemoteLimit {
     /// A measurement of `passes` passes over `words` words. Several may take turns on the shared words.
-    pub(crate) fn new(shared: &'s Shared, side: Side, words: usize, passes: u64, access: Access) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, side: Side, words: usize, passes: u64, access: Access) -> Self {
         RemoteLimit { shared, side, words, passes, pass: 0, access }
     }
 
@@ -64,8 +65,7 @@ impl<'s> RemoteLimit<'s> {
     }
 
     fn rewrite(&self) -> Duration {
-        let chain = PointerChain::random(self.words, self.pass);
-        for (block, word) in self.blocks().iter().zip(chain.words(self.pass)) {
+        for (block, word) in self.blocks().iter().zip(chain(self.words, self.pass)) {
             block.word.store(word, Ordering::Relaxed);
         }
         self.shared.word(REWRITTEN).store(self.pass, Ordering::Release);
@@ -120,9 +120,9 @@ mod tests {
         let file = SharedFile::create(0).unwrap();
         let path = file.path();
         let side = |side| {
-            let shared = Shared::open(&path).unwrap();
+            let shared = Arc::new(Shared::open(&path).unwrap());
             for access in [Access::Load, Access::Add] {
-                assert!(RemoteLimit::new(&shared, side, 50, 2, access).measure().is_some());
+                assert!(RemoteLimit::new(shared.clone(), side, 50, 2, access).measure().is_some());
             }
         };
         std::thread::scope(|scope| {

@@ -1,21 +1,9 @@
 //! How each peer is started: programs, settings that are tried, environments, each with its reason.
 
+use crate::result::key::Library;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A library that is measured beside ours.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum Peer {
-    /// MPICH.
-    Mpich,
-    /// Open MPI.
-    Openmpi,
-    /// Intel MPI.
-    Intel,
-    /// UCX's protocol layer, UCP.
-    Ucx,
-}
 
 /// One way to start a peer. Each is tried for each number of ranks, and the best counts: nobody knows beforehand which
 /// a library likes on this machine.
@@ -74,27 +62,14 @@ const UCX: &[Setting] = &[
 const OWN_PREFIXES: &[&str] =
     &["FI_", "HYDRA_", "I_MPI_", "MPICH_", "MPIR_", "OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_"];
 
-impl Peer {
-    /// All.
-    pub(crate) const ALL: [Peer; 4] = [Peer::Mpich, Peer::Openmpi, Peer::Intel, Peer::Ucx];
-
-    /// As it is typed and shown, and as its folder is called.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Peer::Mpich => "mpich",
-            Peer::Openmpi => "openmpi",
-            Peer::Intel => "intel",
-            Peer::Ucx => "ucx",
-        }
-    }
-
+impl Library {
     /// What to try.
     pub(crate) fn settings(self) -> &'static [Setting] {
         match self {
-            Peer::Mpich => MPICH,
-            Peer::Openmpi => OPENMPI,
-            Peer::Intel => INTEL,
-            Peer::Ucx => UCX,
+            Library::Mpich => MPICH,
+            Library::Openmpi => OPENMPI,
+            Library::Intel => INTEL,
+            _ => UCX,
         }
     }
 
@@ -102,11 +77,11 @@ impl Peer {
     /// has no handlers.
     pub(crate) fn plays(self, case: &str, ranks: usize) -> bool {
         match case {
-            "handler" => self == Peer::Ucx && ranks == 2,
-            _ if FOR_TWO.contains(&case) => ranks == 2,
+            "handler" => self == Library::Ucx && ranks == 2,
             // Intel's (2021.18) now and then leaves other ranks' values of the start before.
-            "allgather_init" if self == Peer::Intel => false,
-            _ => self != Peer::Ucx && COLLECTIVES.contains(&case) && ranks > 0,
+            "allgather_init" if self == Library::Intel => false,
+            _ if FOR_TWO.contains(&case) => ranks == 2,
+            _ => self != Library::Ucx,
         }
     }
 
@@ -121,14 +96,14 @@ impl Peer {
             // Looks, also between pieces of work, instead of one wait behind it.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
-            "message" | "posted" if self != Peer::Ucx => &[None, Some("recv")],
+            "message" | "posted" if self != Library::Ucx => &[None, Some("recv")],
             _ => &[None],
         }
     }
 
     /// Its program below the folder of all peers.
     pub(crate) fn program(self, home: &Path) -> PathBuf {
-        let name = if self == Peer::Ucx { "peer_ucx" } else { "peer_mpi" };
+        let name = if self == Library::Ucx { "peer_ucx" } else { "peer_mpi" };
         home.join(self.name()).join("bin").join(name)
     }
 
@@ -137,9 +112,8 @@ impl Peer {
         let mut command = Command::new(home.join(self.name()).join("bin/mpiexec"));
         match self {
             // The program is both of its ranks.
-            Peer::Ucx => return None,
-            Peer::Mpich => {}
-            Peer::Openmpi => {
+            Library::Ucx => return None,
+            Library::Openmpi => {
                 // It refuses to be started by root, as in a container, without both.
                 command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
                 // Its wheel has a part for puts over UCX that complains on each start, and does nothing on one node.
@@ -148,10 +122,11 @@ impl Peer {
                     command.arg("--oversubscribe");
                 }
             }
-            Peer::Intel => {
+            Library::Intel => {
                 // Its launcher finds its parts by this.
                 command.env("I_MPI_ROOT", home.join(self.name()));
             }
+            _ => {}
         }
         command.args(["-n", &ranks.to_string()]);
         Some(command)
@@ -161,36 +136,17 @@ impl Peer {
 /// Cases for two ranks that all play. `post_gap` is the variant of `posted`.
 const FOR_TWO: &[&str] =
     &["message", "posted", "post_gap", "rate", "bandwidth_job", "bandwidth_own", "bandwidth_stream"];
-const COLLECTIVES: &[&str] = &[
-    "barrier",
-    "bcast",
-    "reduce",
-    "allreduce",
-    "gather",
-    "allgather",
-    "alltoall",
-    "scatter",
-    "reduce_scatter",
-    "barrier_init",
-    "bcast_init",
-    "reduce_init",
-    "allreduce_init",
-    "allgather_init",
-    "alltoall_init",
-    "fuzzy",
-    "fuzzy_hidden",
-];
 
 /// What one program is to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     /// Which library,
-    pub(crate) peer: Peer,
+    pub(crate) peer: Library,
     /// started how.
     pub(crate) setting: &'static Setting,
     /// The case as the program calls it,
     pub(crate) case: &'static str,
-    /// and one of the peer's [`ways`](Peer::ways).
+    /// and one of the peer's [`ways`](Library::ways).
     pub(crate) by: Option<&'static str>,
     /// How many ranks.
     pub(crate) ranks: usize,
@@ -246,66 +202,28 @@ fn foreign(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::line_of;
+    use crate::harness::program::line_of;
 
-    fn order(peer: Peer, setting: usize, ranks: usize) -> Order {
+    fn line(peer: Library, setting: usize, ranks: usize) -> String {
         let (setting, processors) = (&peer.settings()[setting], vec![3, 5]);
-        Order { peer, setting, case: "barrier", by: None, ranks, bytes: 8, processors }
-    }
-
-    fn line(order: &Order) -> String {
+        let order = Order { peer, setting, case: "barrier", by: Some("put"), ranks, bytes: 8, processors };
         line_of(&order.command(Path::new("h")))
     }
 
     #[test]
     fn launch_lines_are_those_that_each_library_needs() {
-        let told = "barrier --on-line --size 8";
-        let mpich = line(&order(Peer::Mpich, 1, 4));
-        assert_eq!(mpich, format!("h/mpich/bin/mpiexec -n 4 h/mpich/bin/peer_mpi {told}"));
-        let openmpi = line(&order(Peer::Openmpi, 2, 4));
+        let options = "barrier --on-line --size 8 --by put";
+        assert_eq!(
+            line(Library::Mpich, 1, 4),
+            format!("h/mpich/bin/mpiexec -n 4 h/mpich/bin/peer_mpi {options}")
+        );
+        let openmpi = line(Library::Openmpi, 2, 4);
         assert!(openmpi.contains("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"), "{openmpi}");
         assert!(openmpi.contains("mpiexec --oversubscribe -n 4 --bind-to none h/openmpi/bin/peer_mpi"));
-        assert!(!line(&order(Peer::Openmpi, 0, 2)).contains("--oversubscribe"));
-        let intel = line(&order(Peer::Intel, 3, 4));
+        assert!(!line(Library::Openmpi, 0, 2).contains("--oversubscribe"));
+        let intel = line(Library::Intel, 3, 4);
         assert!(intel.contains("I_MPI_ROOT=h/intel") && intel.contains("I_MPI_WAIT_MODE=1"), "{intel}");
-    }
-
-    #[test]
-    fn the_program_is_told_what_is_ordered() {
-        let (case, by, bytes) = ("bandwidth_job", Some("put"), 1 << 20);
-        let order = Order { case, by, bytes, ..order(Peer::Ucx, 0, 2) };
-        let told = "bandwidth_job --on-line --size 1048576 --by put --processors 3,5";
-        assert_eq!(line(&order), format!("h/ucx/bin/peer_ucx {told}"));
-    }
-
-    #[test]
-    fn every_peer_is_tried_bound_and_not_under_names_of_their_own() {
-        for peer in Peer::ALL {
-            let settings = peer.settings();
-            assert!(settings.iter().any(|setting| setting.bound));
-            assert!(settings.iter().any(|setting| setting.name == "default" && !setting.bound));
-            for (index, one) in settings.iter().enumerate() {
-                assert!(settings[..index].iter().all(|other| other.name != one.name), "{}", one.name);
-            }
-        }
-    }
-
-    #[test]
-    fn peers_play_what_their_programs_have() {
-        assert!(Peer::Intel.plays("barrier", 4) && Peer::Ucx.plays("message", 2));
-        assert!(!Peer::Ucx.plays("barrier", 2) && !Peer::Mpich.plays("message", 4));
-        assert!(!Peer::Mpich.plays("put_near", 2));
-        assert!(Peer::Intel.plays("bcast_init", 4) && !Peer::Intel.plays("allgather_init", 4));
-        assert!(Peer::Ucx.plays("handler", 2) && !Peer::Ucx.plays("handler", 3));
-        assert!(!Peer::Openmpi.plays("handler", 2) && Peer::Openmpi.plays("fuzzy_hidden", 8));
-        assert_eq!(Peer::Ucx.ways("bandwidth_job"), [None, Some("put")]);
-        assert_eq!(Peer::Intel.ways("message"), [None, Some("recv")]);
-        assert_eq!(Peer::Ucx.ways("message"), [None]);
-        assert_eq!(Peer::Mpich.ways("fuzzy"), [None, Some("test")]);
-    }
-
-    #[test]
-    fn variables_of_libraries_are_known() {
+        assert_eq!(line(Library::Ucx, 0, 2), format!("h/ucx/bin/peer_ucx {options} --processors 3,5"));
         let names = ["I_MPI_PIN", "PATH", "OMPI_MCA_btl", "UCX_TLS", "HOME"].map(OsString::from);
         assert_eq!(foreign(names.into_iter()), ["I_MPI_PIN", "OMPI_MCA_btl", "UCX_TLS"]);
     }

@@ -1,40 +1,36 @@
-//! Other libraries, measured by our own small programs (`bench/peers/`) which `cargo xtask peers` installs: started
-//! once for each figure, asked for one repetition at a time, so that they and ours take turns on one machine.
+//! Whoever takes turns with a job of ours: other libraries, measured by our own small programs (`bench/peers/`) which
+//! `cargo xtask peers` installs, and jobs of ours whose ranks are started in another way. A program is started when its
+//! case comes, each library's in the setting that was best when it was tried, and kept for as long as it may be asked.
 //!
 //! ```text
-//! launch            which settings of which library, and the command line of each
-//! peer_process      a program that was started: its answers, its end
-//! selection         who takes turns with a job of ours, in the best of its settings
-//! reference_figures what each is known to reach: one that falls far behind does not count
+//! launch              which settings of which library, and the command line of each
+//! reference_figures   what each is known to reach: one that falls far behind does not count
 //! ```
 
 mod launch;
-mod peer_process;
 mod reference_figures;
-mod selection;
 
-pub(crate) use launch::Peer;
 pub(crate) use reference_figures::too_bad;
-pub(crate) use selection::{Invited, Opponents};
 
-use crate::cases::message_latency::SendMode;
-use crate::cases::oversubscription;
+use crate::case::{Case, Played};
+use crate::cases::State;
 use crate::harness::process_role::ProcessRole;
-use anyhow::{Context, ensure};
-use launch::Order;
-use peer_process::{Limits, Running};
+use crate::harness::program::Program;
+use crate::harness::progress::Progress;
+use crate::harness::rank_server::{Group, Plan, Reply};
+use crate::harness::schedule_of_run::Wanted;
+use crate::result::comparison::Off;
+use crate::result::key::{Key, Library};
+use anyhow::{Context, anyhow, bail, ensure};
+use launch::{Order, Setting};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// The folder of all peers: beside the folder that this program was built in, below cargo's target folder.
-pub(crate) fn home() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let target = program.ancestors().nth(2).context("this program lies in no folder")?;
-    Ok(target.join("peers"))
-}
+/// Repetitions of a trial, of which the last counts.
+const TRIALS: usize = 2;
 
 /// The library and its version, as its installation has noted it; an error says how to install it.
-pub(crate) fn version(peer: Peer, home: &Path) -> anyhow::Result<String> {
+pub(crate) fn version(peer: Library, home: &Path) -> anyhow::Result<String> {
     let (name, folder) = (peer.name(), home.join(peer.name()));
     let stamp = std::fs::read_to_string(folder.join("stamp")).unwrap_or_default();
     let library = stamp.lines().find_map(|line| line.strip_prefix("library "));
@@ -43,87 +39,308 @@ pub(crate) fn version(peer: Peer, home: &Path) -> anyhow::Result<String> {
     Ok(library.unwrap_or_default().to_owned())
 }
 
-/// Starts the program that an order asks for, and returns when it has come up and waits without using its processors.
-fn start(order: &Order, home: &Path) -> anyhow::Result<Running> {
-    version(order.peer, home)?;
-    let what = format!("{} ({}): {}", order.peer.name(), order.setting.name, order.case);
-    Running::start(order.command(home), what, order.ranks, Limits::USUAL)
+/// What a program plays.
+#[derive(Clone, PartialEq)]
+struct Part {
+    library: Library,
+    case: &'static Case,
+    /// The case as the program calls it, and one of the ways of the library.
+    name: &'static str,
+    by: Option<&'static str>,
+    ranks: usize,
 }
 
-/// Starts our own ranks of which two exchange messages; they are spoken to in the same way.
-fn start_oversubscribed(mode: SendMode, rounds: u64, processors: &[usize]) -> anyhow::Result<Running> {
-    let bound: Vec<usize> =
-        (0..oversubscription::RANKS).map(|rank| processors[rank % processors.len()]).collect();
-    let command = ProcessRole::Oversubscribed(mode, rounds).job(oversubscription::RANKS, &bound)?;
-    Running::start(
-        command,
-        format!("tasuki: {} ranks, oversubscribed", oversubscription::RANKS),
-        oversubscription::RANKS,
-        Limits::USUAL,
-    )
+/// A program that was started, or, if it is none any more, has failed.
+struct Opponent {
+    part: Part,
+    setting: &'static str,
+    program: Option<Program>,
+    /// Figures of a job of ours, in its order.
+    figures: Vec<Key>,
 }
 
-/// A command as one would type it, with the variables that it sets.
-fn line_of(command: &Command) -> String {
-    let assigned = command
-        .get_envs()
-        .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy())));
-    let words = [command.get_program()].into_iter().chain(command.get_args());
-    assigned.chain(words.map(|word| word.to_string_lossy().into_owned())).collect::<Vec<_>>().join(" ")
+/// All that take turns with jobs of ours.
+pub(crate) struct Opponents {
+    wanted: Wanted,
+    home: PathBuf,
+    processors: Vec<usize>,
+    opponents: Vec<Opponent>,
+    /// The settings that were best.
+    chosen: Vec<(Part, &'static Setting)>,
+    off: Vec<Off>,
+}
+
+impl Opponents {
+    /// The folder of all libraries lies beside the folder that this program was built in, below cargo's target folder.
+    pub(crate) fn new(wanted: Wanted, processors: Vec<usize>) -> anyhow::Result<Opponents> {
+        let program = std::env::current_exe()?;
+        let home = program.ancestors().nth(2).context("this program lies in no folder")?.join("peers");
+        Ok(Opponents::below(home, wanted, processors))
+    }
+
+    fn below(home: PathBuf, wanted: Wanted, processors: Vec<usize>) -> Opponents {
+        let absent = |&library: &Library| {
+            version(library, &home).err().map(|error| Off { library, case: None, why: error.to_string() })
+        };
+        let off = wanted.peers.iter().filter_map(absent).collect();
+        Opponents { wanted, home, processors, opponents: Vec::new(), chosen: Vec::new(), off }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Who has no figure that counts, and why.
+    pub(crate) fn off(&self) -> &[Off] {
+        &self.off
+    }
+
+    /// Notes more of them.
+    pub(crate) fn note(&mut self, off: Vec<Off>) {
+        for one in off {
+            if !self.off.iter().any(|known| (known.library, known.case) == (one.library, one.case)) {
+                self.off.push(one);
+            }
+        }
+    }
+
+    /// Whoever has those figures of ours too, or others of the group: their numbers, keys and ranks.
+    pub(crate) fn invite(
+        &mut self,
+        group: &Group,
+        points: &[Key],
+        ranks: usize,
+        progress: &Progress,
+    ) -> anyhow::Result<Vec<(usize, Key, usize)>> {
+        let mut entries = Vec::new();
+        let mut wanted: Vec<(Part, Key)> = Vec::new();
+        for point in points.iter().filter(|point| point.library == Library::Tasuki) {
+            let Some(name) = point.case.peer_case(&point.variant) else { continue };
+            for &library in &self.wanted.peers {
+                let is_absent = self.off.iter().any(|off| off.library == library && off.case.is_none());
+                if is_absent || !library.plays(name, ranks) {
+                    continue;
+                }
+                for &by in library.ways(name) {
+                    let part = Part { library, case: point.case, name, by, ranks };
+                    let key = Key { library, setting: String::new(), ..point.clone() };
+                    if !wanted.contains(&(part.clone(), key.clone())) {
+                        wanted.push((part, key)); // we may have several ways ourselves
+                    }
+                }
+            }
+        }
+        // Programs that are not wanted any more end; one that fails then was not measured as it should be.
+        for Opponent { part, program, .. } in std::mem::take(&mut self.opponents) {
+            match program {
+                Some(program) if wanted.iter().any(|(of, _)| *of == part) => {
+                    let setting = self.chosen_for(&part).map_or("", |setting| setting.name);
+                    self.opponents.push(Opponent {
+                        part,
+                        setting,
+                        program: Some(program),
+                        figures: Vec::new(),
+                    });
+                }
+                Some(program) => drop(program.end().map_err(|error| self.fail(&part, &error))),
+                None => {}
+            }
+        }
+        for (part, mut key) in wanted {
+            progress.clear();
+            let known = self.opponents.iter().position(|opponent| opponent.part == part);
+            let number = match known.map_or_else(|| self.start(&part, &key), Ok) {
+                Ok(number) => number,
+                Err(error) => {
+                    self.fail(&part, &error);
+                    continue;
+                }
+            };
+            let words = [Some(self.opponents[number].setting), part.by].into_iter().flatten();
+            key.setting = words.collect::<Vec<_>>().join(", ");
+            entries.push((number, key, ranks));
+        }
+        for &case in group.cases.iter().filter(|case| case.job.is_some()) {
+            for &ranks in case.ranks(&[], false) {
+                let number = self.start_job(case, ranks)?;
+                let figures = self.opponents[number].figures.iter().cloned();
+                entries.extend(figures.map(|key| (number, key, ranks)));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// A repetition, or nothing, if the program has failed.
+    pub(crate) fn repeat(&mut self, number: usize, key: &Key) -> Option<f64> {
+        let opponent = &mut self.opponents[number];
+        let part = opponent.part.clone();
+        match opponent.repeat(key) {
+            Ok(figure) => Some(figure),
+            Err(error) => {
+                opponent.program = None;
+                self.fail(&part, &error);
+                None
+            }
+        }
+    }
+
+    fn fail(&mut self, part: &Part, why: &anyhow::Error) {
+        let (library, case) = (part.library, Some((part.case, part.ranks)));
+        self.note(vec![Off { library, case, why: format!("{why:#}") }]);
+    }
+
+    fn chosen_for(&self, part: &Part) -> Option<&'static Setting> {
+        // Collective calls share one choice for each number of ranks, fuzzy barriers have one of their own.
+        let is_call =
+            |part: &Part| part.case.played == Played::Collective && !part.case.name.starts_with("fuzzy");
+        let is_alike = |of: &Part| {
+            of == part
+                || (of.library, of.ranks) == (part.library, part.ranks)
+                    && (is_call(of) && is_call(part)
+                        || of.case == part.case && part.case.name.starts_with("fuzzy"))
+        };
+        self.chosen.iter().find(|(of, _)| is_alike(of)).map(|&(_, setting)| setting)
+    }
+
+    /// Starts a program in the best setting, which is tried now if it is not known. Its number.
+    fn start(&mut self, part: &Part, key: &Key) -> anyhow::Result<usize> {
+        if let Some(setting) = self.chosen_for(part) {
+            let opponent = self.start_in(part, setting)?;
+            self.opponents.push(opponent);
+            return Ok(self.opponents.len() - 1);
+        }
+        let mut best: Option<(f64, Opponent, &'static Setting)> = None;
+        let mut failure = anyhow!("{} has no setting", part.library);
+        // A thousand calls of ranks that are more than processors tell enough at once.
+        let trials = if part.case.played == Played::Collective { 1 } else { TRIALS };
+        for setting in part.library.settings() {
+            let tried = self.start_in(part, setting).and_then(|mut opponent| {
+                let figures: anyhow::Result<Vec<f64>> = (0..trials).map(|_| opponent.repeat(key)).collect();
+                Ok((figures?[trials - 1], opponent))
+            });
+            match tried {
+                Ok((figure, opponent)) => {
+                    let is_rate = part.case.metric.is_rate();
+                    let is_better = |than: f64| if is_rate { figure > than } else { figure < than };
+                    if best.as_ref().is_none_or(|(than, ..)| is_better(*than)) {
+                        best = Some((figure, opponent, setting));
+                    }
+                }
+                Err(error) => failure = error,
+            }
+        }
+        let (_, opponent, setting) = best.ok_or(failure)?;
+        self.chosen.push((part.clone(), setting));
+        self.opponents.push(opponent);
+        Ok(self.opponents.len() - 1)
+    }
+
+    fn start_in(&self, part: &Part, setting: &'static Setting) -> anyhow::Result<Opponent> {
+        let &Part { library: peer, case: of, name: case, by, ranks } = part;
+        // It is told each size later, and takes memory for the largest now.
+        let sizes = of.operations.iter().flat_map(|one| self.wanted.sizes_of(one));
+        let (bytes, processors) = (sizes.copied().max().unwrap_or(8), self.processors.clone());
+        let order = Order { peer, setting, case, by, ranks, bytes, processors };
+        let what = format!("{peer} ({}): {case}", setting.name);
+        let (program, _) = Program::start::<Value>(order.command(&self.home), what)?;
+        Ok(Opponent {
+            part: part.clone(),
+            setting: setting.name,
+            program: Some(program),
+            figures: Vec::new(),
+        })
+    }
+
+    /// Starts a job of ours that plays a case in its own way. It has no limits and measures no hand-over.
+    fn start_job(&mut self, case: &'static Case, ranks: usize) -> anyhow::Result<usize> {
+        let group = Group { cases: vec![case], operation: String::new(), bytes: 8, state: None };
+        let (groups, effort) = (vec![group], self.wanted.effort());
+        let plan = Plan { groups, effort, limits_file: None, limits_first: false, way: None };
+        let options = case.job.map(|options| options(&self.processors, ranks)).unwrap_or_default();
+        let command = ProcessRole::Measure(plan).job(ranks, &options)?;
+        let (mut program, _) = Program::start::<Reply>(command, format!("{} of {ranks} ranks", case.name))?;
+        let Reply::Figures { figures } = program.ask("group 0")? else {
+            bail!(program.failed("has no figures"))
+        };
+        let part = Part { library: Library::Tasuki, case, name: case.name, by: None, ranks };
+        self.opponents.push(Opponent { part, setting: "", program: Some(program), figures });
+        Ok(self.opponents.len() - 1)
+    }
+}
+
+impl Opponent {
+    fn repeat(&mut self, key: &Key) -> anyhow::Result<f64> {
+        let ranks = self.part.ranks;
+        let program = self.program.as_mut().context("it has ended")?;
+        if let Some(number) = self.figures.iter().position(|figure| figure == key) {
+            return match program.ask(&format!("go {number}"))? {
+                Reply::Repetition { value, .. } => Ok(value),
+                _ => bail!(program.failed("gave no figure")),
+            };
+        }
+        let state = State::named(&key.variant);
+        let answer: Value =
+            program.ask(&format!("go {} {} {}", key.bytes, state.temperature(), state.buffers()))?;
+        let value = answer["value"].as_f64().filter(|value| value.is_finite() && *value > 0.0);
+        let value = value.ok_or_else(|| program.failed(&format!("measured {answer}")))?;
+        // A launcher that does not fit the library starts as many jobs of one rank.
+        let is_expected =
+            (answer["ranks"].as_u64(), answer["bytes"].as_u64()) == (Some(ranks as u64), Some(key.bytes));
+        ensure!(is_expected, program.failed(&format!("measured another job: {answer}")));
+        Ok(value)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::buffer_state::State;
+    use crate::case::{CASES, named};
+    use std::process::Command;
 
-    #[test]
-    fn a_peer_that_is_absent_says_how_to_install_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let told = version(Peer::Mpich, folder.path()).unwrap_err().to_string();
-        assert!(told.ends_with("cargo xtask peers mpich"), "{told}");
-    }
-
-    /// An executable script. The shell writes it: while this process has it open for writing, a child that another
-    /// test starts at that moment has, too, and then nobody can execute it.
-    pub(crate) fn script(path: &Path, text: &str) {
+    fn fake_ucx(home: &Path) {
+        let program = r#"#!/bin/sh
+            value=9; case "$*" in *--processors*) value=5;; esac
+            echo "{\"ready\":\"$1\"}"; left=3
+            while read word bytes rest && [ $word = go ]; do
+                left=$((left - 1)); [ $left = 0 ] && exit 3
+                echo "{\"ranks\":2,\"bytes\":$bytes,\"value\":$value}"
+            done"#;
+        let path = Library::Ucx.program(home);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut shell = Command::new("sh");
-        shell.args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", text]).arg(path);
+        shell.args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", program]).arg(path);
         assert!(shell.status().unwrap().success());
-    }
-
-    /// A library whose launcher starts one rank and whose program answers as many ranks and bytes as it was told.
-    fn fake_installation(home: &Path) {
-        script(&home.join("mpich/bin/mpiexec"), "#!/bin/sh\nexport RANKS=$2; shift 2; exec \"$@\"");
-        let program = r#"#!/bin/sh
-            echo "{\"ready\":\"$1\"}"
-            while read word bytes rest && [ $word = go ]; do
-                echo "{\"ranks\":$RANKS,\"bytes\":$bytes,\"value\":7}"
-            done"#;
-        script(&Peer::Mpich.program(home), program);
-        std::fs::write(home.join("mpich/stamp"), "wanted x\nlibrary mpich 5.0.2\nprogram 0\n").unwrap();
+        std::fs::write(home.join("ucx/stamp"), "library ucx 1.13\n").unwrap();
     }
 
     #[test]
-    fn what_is_installed_is_started_and_measured() {
+    fn the_best_setting_is_kept_and_who_is_absent_or_fails_is_off() {
         let folder = tempfile::tempdir().unwrap();
-        fake_installation(folder.path());
-        assert_eq!(version(Peer::Mpich, folder.path()).unwrap(), "mpich 5.0.2");
-        for setting in Peer::Mpich.settings() {
-            for &by in Peer::Mpich.ways("bandwidth_job") {
-                let (case, state) = ("bandwidth_job", State { cold: true, fresh: false });
-                let (ranks, bytes, processors) = (2, 65536, vec![0, 1]);
-                let order = Order { peer: Peer::Mpich, setting, case, by, ranks, bytes, processors };
-                let mut program = start(&order, folder.path()).unwrap();
-                assert_eq!(program.repetition(4096, state).unwrap(), 7.0);
-                program.end().unwrap();
-            }
+        fake_ucx(folder.path());
+        for (name, settings) in [("message", &["bound"][..]), ("rate", &["default", "default, send"])] {
+            let wanted = Wanted { peers: vec![Library::Mpich, Library::Ucx], ..Wanted::default() };
+            let mut opponents = Opponents::below(folder.path().into(), wanted, vec![0, 1]);
+            assert!(opponents.off()[0].why.contains("cargo xtask peers mpich"), "{:?}", opponents.off());
+            let point = Key::ours(named(name), "", 8);
+            let group = Group { cases: vec![point.case], operation: String::new(), bytes: 8, state: None };
+            let invited = opponents.invite(&group, &[point], 2, &Progress::new(1.0)).unwrap();
+            assert_eq!(invited.iter().map(|(_, key, _)| key.setting.as_str()).collect::<Vec<_>>(), settings);
+            let (number, key, _) = &invited[0];
+            assert_eq!(opponents.repeat(*number, key), None);
+            assert!(opponents.off()[1].why.contains("exit status: 3"), "{:?}", opponents.off());
         }
     }
 
     #[test]
-    fn home_is_below_the_target_folder() {
-        assert!(home().unwrap().ends_with("peers"));
+    fn every_case_that_has_peers_is_played_by_one() {
+        for case in &CASES {
+            for (variant, name) in case.peers {
+                let is_played = |&ranks: &usize| Library::PEERS.iter().any(|peer| peer.plays(name, ranks));
+                assert!(case.ranks(&[], false).iter().all(is_played), "{} {variant}", case.name);
+            }
+        }
+        assert!(!Library::Ucx.plays("barrier", 2) && !Library::Mpich.plays("message", 4));
+        assert!(Library::Intel.plays("bcast_init", 4) && !Library::Intel.plays("allgather_init", 4));
+        assert!(!Library::Openmpi.plays("handler", 2) && Library::Ucx.plays("handler", 2));
     }
 }

@@ -1,8 +1,8 @@
 //! What each peer reached on the reference machine. One that falls far behind that was not measured as it should be.
 
-use crate::case::Case;
+use crate::case::named;
 use crate::result::comparison::Off;
-use crate::result::library::Library;
+use crate::result::key::Library;
 use crate::result::row::Row;
 use Library::{Intel, Mpich, Openmpi, Ucx};
 
@@ -14,46 +14,47 @@ const WORSE_MAX: f64 = 1.5;
 /// A figure that the best of some libraries reached.
 struct Expected {
     of: &'static [Library],
-    case: Case,
+    case: &'static str,
     variant: &'static str,
     bytes: u64,
     ranks: usize,
     figure: f64,
 }
 
-const fn word(of: &'static [Library], case: Case, ranks: usize, figure: f64) -> Expected {
+const fn word(of: &'static [Library], case: &'static str, ranks: usize, figure: f64) -> Expected {
     Expected { of, case, variant: "", bytes: 8, ranks, figure }
 }
 
 const fn own(of: &'static [Library], bytes: u64, figure: f64) -> Expected {
-    Expected { of, case: Case::BandwidthOwn, variant: "hot_reused", bytes, ranks: 2, figure }
+    Expected { of, case: "bandwidth_own", variant: "hot_reused", bytes, ranks: 2, figure }
 }
 
 const MPI: &[Library] = &[Mpich, Openmpi, Intel];
 
 /// From the issue, in ns, messages or bytes a second.
 const ALL: &[Expected] = &[
-    word(&[Openmpi], Case::Message, 2, 110.0),
-    word(&[Intel], Case::Message, 2, 160.0),
-    word(&[Mpich], Case::Message, 2, 770.0),
-    word(&[Ucx], Case::Message, 2, 101.0),
-    word(&[Ucx], Case::Rate, 2, 30e6),
+    word(&[Openmpi], "message", 2, 110.0),
+    word(&[Intel], "message", 2, 160.0),
+    word(&[Mpich], "message", 2, 770.0),
+    word(&[Ucx], "message", 2, 101.0),
+    word(&[Ucx], "rate", 2, 30e6),
     own(&[Intel], 64 << 10, 33e9),
     own(&[Intel], 4 << 20, 40e9),
-    word(MPI, Case::Barrier, 2, 140.0),
-    word(MPI, Case::Barrier, 4, 3_200.0),
-    word(MPI, Case::Barrier, 8, 11_600.0),
+    word(MPI, "barrier", 2, 140.0),
+    word(MPI, "barrier", 4, 3_200.0),
+    word(MPI, "barrier", 8, 11_600.0),
 ];
 
-/// Libraries whose figures are too bad to count, where the hand-over is so many ns.
-pub(crate) fn too_bad(rows: &[Row], hand_over_ns: f64) -> Vec<Off> {
-    let scale = hand_over_ns / HAND_OVER_NS;
+/// Who is far behind in these rows of one group.
+pub(crate) fn too_bad(rows: &[Row]) -> Vec<Off> {
+    let Some(clock) = rows.iter().find(|row| row.variant == "hand_over") else { return Vec::new() };
+    let scale = clock.median / HAND_OVER_NS;
     ALL.iter().flat_map(|expected| expected.missed(rows, scale)).collect()
 }
 
 impl Expected {
     fn is_of(&self, row: &Row) -> bool {
-        let is_here = (row.case, row.bytes, row.ranks) == (self.case, self.bytes, self.ranks);
+        let is_here = (row.case.name, row.bytes, row.ranks) == (self.case, self.bytes, self.ranks);
         is_here && row.variant == self.variant && self.of.contains(&row.library)
     }
 
@@ -77,7 +78,7 @@ impl Expected {
              reference machine ({scaled:.3e}, scaled by the hand-over)",
             best.median
         );
-        let off = |&library| Off { library, case: Some(self.case), ranks, why: why.clone() };
+        let off = |&library| Off { library, case: Some((named(self.case), ranks)), why: why.clone() };
         self.of.iter().filter(|library| rows.iter().any(|row| row.library == **library)).map(off).collect()
     }
 }
@@ -85,28 +86,31 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Limit;
+    use crate::cases::State;
     use crate::harness::repetition::Summary;
-    use crate::result::figure::Key;
+    use crate::result::key::Key;
 
-    fn row(library: Library, case: Case, median: f64) -> Row {
-        let key = Key { library, ..Key::ours(case, "", 8) };
-        Row::new(key, 2, Summary { median, min: median, max: median, repetitions: 5, steady: true })
+    fn off(figures: &[(Library, f64)], case: &str, hand_over: f64) -> Vec<Library> {
+        let row = |key, median| {
+            Row::new(key, 2, Summary { median, min: median, max: median, repetitions: 5, steady: true })
+        };
+        let of = |&(library, median)| row(Key { library, ..Key::ours(named(case), "", 8) }, median);
+        let mut rows: Vec<Row> = figures.iter().map(of).collect();
+        rows.push(row(Key::limit(Limit::HandOver, State::default(), 8), hand_over));
+        too_bad(&rows).into_iter().map(|off| off.library).collect()
     }
 
     #[test]
     fn far_worse_than_expected_does_not_count() {
-        let off = |library, case, median, hand_over| {
-            let off = too_bad(&[row(library, case, median)], hand_over);
-            off.into_iter().map(|off| off.library).collect::<Vec<_>>()
-        };
-        assert_eq!(off(Openmpi, Case::Message, 160.0, 36.6), []);
-        assert_eq!(off(Openmpi, Case::Message, 170.0, 36.6), [Openmpi]);
-        assert_eq!(off(Openmpi, Case::Message, 300.0, 73.2), []);
-        assert_eq!(off(Ucx, Case::Rate, 19e6, 36.6), [Ucx]);
-        assert_eq!(off(Ucx, Case::Rate, 21e6, 36.6), []);
+        assert_eq!(off(&[(Openmpi, 160.0)], "message", 36.6), []);
+        assert_eq!(off(&[(Openmpi, 170.0)], "message", 36.6), [Openmpi]);
+        assert_eq!(off(&[(Openmpi, 300.0)], "message", 73.2), []);
+        assert_eq!(
+            (off(&[(Ucx, 19e6)], "rate", 36.6), off(&[(Ucx, 21e6)], "rate", 36.6)),
+            (vec![Ucx], vec![])
+        );
         // The best of all MPI libraries: one alone may be worse.
-        let rows = [row(Mpich, Case::Barrier, 900.0), row(Intel, Case::Barrier, 140.0)];
-        assert_eq!(too_bad(&rows, 36.6), []);
-        assert_eq!(off(Intel, Case::Barrier, 900.0, 36.6), [Intel]);
+        assert_eq!(off(&[(Mpich, 900.0), (Intel, 140.0)], "barrier", 36.6), []);
     }
 }

@@ -1,87 +1,100 @@
-//! The figures as a picture: words as bars beside their limits, blocks as lines over size with the limit dashed, and
-//! other libraries as marks or lines of their own.
+//! The figures as a picture: words and calls as marks beside their limits and other libraries, blocks as lines over
+//! size with the limit dashed.
 
 mod bandwidths;
-mod header;
-mod latencies;
-mod library_marks;
-mod palette;
+mod marks;
 
+use crate::case::{CASES, Played};
+use crate::result::key::Library;
 use crate::result::row::Row;
-use bandwidths::Blocks;
-use latencies::Words;
-use library_marks::Marks;
-use palette::INK;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// Pixels.
 const WIDTH: u32 = 1000;
 const TITLE_HEIGHT: u32 = 64;
 const PANEL_HEIGHT: u32 = 380;
+/// The head of a panel.
+const HEAD_HEIGHT: u32 = 58;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// A panel, or two beside each other: as wide as the picture.
-enum Band<'r> {
-    Words(Words<'r>),
-    Marks(Marks<'r>),
-    Blocks(Blocks),
+const INK: RGBColor = RGBColor(40, 40, 40);
+/// In which order libraries are drawn, with their names and colours: ours last, on top.
+const ORDER: [(Library, &str, RGBColor); 6] = [
+    (Library::Limit, "limit", RGBColor(150, 150, 150)),
+    (Library::Mpich, "MPICH", RGBColor(204, 121, 167)),
+    (Library::Openmpi, "Open MPI", RGBColor(230, 159, 0)),
+    (Library::Intel, "Intel", RGBColor(0, 158, 115)),
+    (Library::Ucx, "UCX", RGBColor(170, 50, 40)),
+    (Library::Tasuki, "Tasuki", RGBColor(31, 95, 160)),
+];
+
+/// A panel of the picture.
+type Panel<'r> = Box<dyn Fn(&Area<'_>) -> Drawn + 'r>;
+
+/// Whether figures of a case are drawn.
+pub(crate) fn draws(played: Played) -> bool {
+    matches!(played, Played::Two(_) | Played::Handlers | Played::Blocks | Played::Collective)
 }
 
-/// All that can be drawn of these figures, from above.
-fn bands(rows: &[Row]) -> Vec<Band<'_>> {
-    let words = Words::of(rows).map(Band::Words);
-    let marks = [Marks::of_messages(rows), Marks::of_collectives(rows)].into_iter().flatten();
-    words
-        .into_iter()
-        .chain(marks.map(Band::Marks))
-        .chain(Blocks::of(rows).into_iter().map(Band::Blocks))
-        .collect()
-}
-
-/// The picture as SVG, or nothing if no figure among these can be drawn.
+/// The picture as SVG; nothing if no figure can be drawn.
 pub(crate) fn draw(rows: &[Row], machine: &str) -> anyhow::Result<Option<String>> {
-    let bands = bands(rows);
-    if bands.is_empty() {
+    let mut panels: Vec<Panel<'_>> = Vec::new();
+    let words = |row: &Row| row.case.is_for_two() && row.case.played != Played::Blocks;
+    let calls = |row: &Row| row.case.played == Played::Collective && row.variant.is_empty() && row.bytes == 8;
+    let of_words = "8 bytes: time of one way, of one operation, of one of many (less is better)";
+    let of_calls = "collective calls, 8 bytes, on two processors, by ranks: time of a call (less is better)";
+    panels.extend(marks::panel(rows, of_words, words));
+    panels.extend(marks::panel(rows, of_calls, calls));
+    for case in CASES.iter().filter(|case| case.played == Played::Blocks) {
+        panels.extend(bandwidths::panel(rows, case));
+    }
+    if panels.is_empty() {
         return Ok(None);
     }
-    let mut svg = String::new();
-    let drawn = {
-        let height = TITLE_HEIGHT + bands.len() as u32 * PANEL_HEIGHT;
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, height));
-        compose(&root.into_drawing_area(), &subtitle(rows, machine), &bands)
+    let unsteady = rows.iter().filter(|row| !row.steady).count();
+    let subtitle = match unsteady {
+        0 => machine.to_string(),
+        _ => format!("{machine}; the machine was not quiet: {unsteady} of {} figures unsteady", rows.len()),
     };
+    let mut svg = String::new();
+    let height = TITLE_HEIGHT + panels.len() as u32 * PANEL_HEIGHT;
+    let drawn =
+        compose(&SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area(), &subtitle, &panels);
     drawn.map_err(|error| anyhow::anyhow!("the picture cannot be drawn: {error}"))?;
     Ok(Some(svg))
 }
 
-/// The machine, and how much of the picture is to be believed.
-fn subtitle(rows: &[Row], machine: &str) -> String {
-    let unsteady = rows.iter().filter(|row| !row.steady).count();
-    match unsteady {
-        0 => machine.to_string(),
-        _ => format!("{machine}; the machine was not quiet: {unsteady} of {} figures unsteady", rows.len()),
-    }
-}
-
-fn compose(root: &Area<'_>, subtitle: &str, bands: &[Band<'_>]) -> Drawn {
+fn compose(root: &Area<'_>, subtitle: &str, panels: &[Panel<'_>]) -> Drawn {
     root.fill(&WHITE)?;
     let (title, mut rest) = root.split_vertically(TITLE_HEIGHT);
     title.draw_text("Tasuki beside the limits of the machine", &text(21), (20, 14))?;
     title.draw_text(subtitle, &text(14), (20, 42))?;
-    for band in bands {
+    for panel in panels {
         let (area, below) = rest.split_vertically(PANEL_HEIGHT);
-        match band {
-            Band::Words(words) => words.draw(&area)?,
-            Band::Marks(marks) => marks.draw(&area)?,
-            Band::Blocks(blocks) => blocks.draw(&area)?,
-        }
+        panel(&area)?;
         rest = below;
     }
     root.present()?;
     Ok(())
+}
+
+/// What a panel shows, and what its colours mean, in a line where no curve can be. Returns the area below.
+fn head<'a>(
+    area: &Area<'a>,
+    caption: &str,
+    marks: &[(RGBColor, &str)],
+) -> Result<Area<'a>, Box<dyn std::error::Error>> {
+    let (head, body) = area.split_vertically(HEAD_HEIGHT);
+    head.draw_text(caption, &text(16), (40, 12))?;
+    let mut x = 40;
+    for (color, meaning) in marks {
+        head.draw(&Circle::new((x + 9, 42), 5, color.filled()))?;
+        head.draw_text(meaning, &text(13), (x + 22, 35))?;
+        x += 34 + meaning.len() as i32 * 7;
+    }
+    Ok(body)
 }
 
 fn text(size: u32) -> TextStyle<'static> {
@@ -91,91 +104,60 @@ fn text(size: u32) -> TextStyle<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, Kind};
-    use crate::cases::buffer_state::State;
+    use crate::case::{Limit, named};
+    use crate::cases::State;
     use crate::harness::repetition::Summary;
     use crate::result::comparison::{Field, compare};
-    use crate::result::figure::Key;
-    use crate::result::library::Library;
+    use crate::result::key::Key;
 
-    fn row(key: Key, median: f64) -> Row {
-        row_of(key, 2, median)
-    }
-
-    fn row_of(key: Key, ranks: usize, median: f64) -> Row {
+    fn row(key: Key, ranks: usize, median: f64) -> Row {
         Row::new(key, ranks, Summary { median, min: median, max: median, repetitions: 5, steady: true })
-    }
-
-    fn rows() -> Vec<Row> {
-        let mut rows = vec![row(Key::limit("hand_over"), 50.0), row(Key::limit("remote_load"), 90.0)];
-        rows.push(row(Key::ours(Case::Put, "", 8), 80.0));
-        rows.push(row(Key::ours(Case::Get, "", 8), 100.0));
-        for state in State::all() {
-            for bytes in [64 << 10, 1 << 20] {
-                rows.push(row(Key::ours(Case::BandwidthPut, &state.to_string(), bytes), 50e9));
-                rows.push(row(Key::copy_limit("memcpy", state, bytes), 55e9));
-            }
-        }
-        compare(&mut rows, &Field::default());
-        rows
     }
 
     #[test]
     fn the_picture_names_what_it_shows() {
-        let svg = draw(&rows(), "the machine").unwrap().unwrap();
-        let whole = ["the machine", "put", "get", "hand-over", "64 KiB", "1 MiB", "GB/s", "hot", "cold"];
-        for word in whole {
-            assert!(svg.contains(word), "{word}");
-        }
-    }
-
-    /// Everything at once, with all libraries: what a person should look at when the picture changes. Set
-    /// `TASUKI_PICTURE` to a file to have it written there.
-    fn rows_of_all() -> Vec<Row> {
-        let mut rows = rows();
-        let peers = [Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx];
-        let mut add = |case, variant: &str, bytes, ranks, ours: f64, step: f64| {
-            rows.push(row_of(Key::ours(case, variant, bytes), ranks, ours));
-            for (index, library) in peers.into_iter().enumerate() {
-                let key = Key { library, ..Key::ours(case, variant, bytes) };
-                rows.push(row_of(key, ranks, ours * step * (1.0 + index as f64)));
+        let limit = |limit, state, bytes, median| row(Key::limit(limit, state, bytes), 2, median);
+        let mut rows = vec![limit(Limit::HandOver, State::default(), 8, 50.0)];
+        let mut add = |name: &str, variant: &str, bytes, ranks, ours: f64, step: f64| {
+            rows.push(row(Key::ours(named(name), variant, bytes), ranks, ours));
+            for (index, library) in Library::PEERS.into_iter().enumerate() {
+                let key = Key { library, ..Key::ours(named(name), variant, bytes) };
+                rows.push(row(key, ranks, ours * step * (1.0 + index as f64)));
             }
         };
-        add(Case::Message, "", 8, 2, 55.0, 1.8);
-        add(Case::Posted, "", 8, 2, 57.0, 9.0);
-        add(Case::Posted, "post_gap", 8, 2, 40.0, 1.2);
-        add(Case::Rate, "", 8, 2, 40e6, 0.2);
-        for ranks in [2, 4, 8] {
-            for &case in Case::all().iter().filter(|case| case.kind() == Kind::Collective) {
-                add(case, "", 8, ranks, 130.0 * (ranks * ranks) as f64, 2.0);
-            }
+        add("message", "", 8, 2, 55.0, 1.8);
+        add("posted", "post_gap", 8, 2, 40.0, 1.2);
+        add("rate", "", 8, 2, 40e6, 0.2);
+        [2, 4, 8].into_iter().for_each(|ranks| add("allgather", "", 8, ranks, 130.0 * ranks as f64, 2.0));
+        for state in State::ALL {
+            [4 << 10, 1 << 20]
+                .into_iter()
+                .for_each(|bytes| add("bandwidth_own", &state.to_string(), bytes, 2, 50e9, 0.2));
         }
-        for state in State::all() {
-            for bytes in [4 << 10, 64 << 10, 1 << 20, 16 << 20] {
-                add(Case::BandwidthOwn, &state.to_string(), bytes, 2, 50e9, 0.2);
-            }
-        }
-        rows.push(row(Key::ours(Case::Oversubscribed, "", 8), 60.0));
-        rows.push(row(Key::ours(Case::PutNear, "", 8), 54.0));
-        rows.push(row(Key::ours(Case::Atomic, "", 8), 110.0));
-        rows.sort_by_key(Row::place);
-        compare(&mut rows, &Field { asked: peers.to_vec(), off: Vec::new() });
-        rows
-    }
-
-    #[test]
-    fn each_library_has_its_marks_and_lines() {
-        let svg = draw(&rows_of_all(), "the machine").unwrap().unwrap();
-        for word in ["MPICH", "Open MPI", "Intel", "UCX", "allgather", "bandwidth_own", "post_gap", "4 KiB"] {
+        rows.push(row(Key::ours(named("put"), "", 8), 2, 80.0));
+        compare(&mut rows, &Field { asked: Library::PEERS.to_vec(), off: Vec::new() });
+        let svg = draw(&rows, "the machine").unwrap().unwrap();
+        for word in [
+            "the machine",
+            "put",
+            "post_gap",
+            "limit",
+            "4 KiB",
+            "1 MiB",
+            "GB/s",
+            "hot",
+            "cold",
+            "MPICH",
+            "Open MPI",
+            "Intel",
+            "UCX",
+            "allgather",
+            "bandwidth_own",
+        ] {
             assert!(svg.contains(word), "{word}");
         }
-        if let Some(file) = std::env::var_os("TASUKI_PICTURE") {
-            std::fs::write(file, svg).unwrap();
-        }
-    }
-
-    #[test]
-    fn without_a_figure_to_draw_there_is_no_picture() {
-        assert!(draw(&[row(Key::limit("hand_over"), 50.0)], "").unwrap().is_none());
+        assert!(
+            draw(&[row(Key::limit(Limit::HandOver, State::default(), 8), 2, 50.0)], "").unwrap().is_none()
+        );
     }
 }

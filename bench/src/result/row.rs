@@ -1,45 +1,34 @@
 //! A figure as a row of the output, and as a line of JSON.
 
-use crate::case::{Case, Kind};
-use crate::cases::collective::persistent;
-use crate::cases::collective::single_driver;
+use super::comparison::Comparison;
+use super::key::{Key, Library};
+use super::target::{Bar, With};
+use crate::case::{Case, Played};
 use crate::harness::repetition::Summary;
-use crate::result::comparison::Comparison;
-use crate::result::figure::Key;
-use crate::result::library::Library;
-use crate::result::target::{Bar, With};
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What a figure means; smaller is better but for bandwidths and rates.
+/// What a figure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
-    /// One operation, or one way.
     LatencyNs,
-    /// A whole.
     TimeNs,
-    /// Bytes that arrive, by time.
     BandwidthBytesPerS,
-    /// Messages that arrive, by time.
     RatePerS,
-    /// Memory.
     Bytes,
 }
 
 impl Metric {
     fn of(key: &Key) -> Metric {
-        let is_copy = key.variant.starts_with("memcpy") || key.variant.starts_with("pair");
-        let is_copy = is_copy || (key.case.kind() == Kind::Roles && key.variant.starts_with("copy"));
-        match (key.case.kind(), key.case) {
-            (Kind::Blocks, _) => Metric::BandwidthBytesPerS,
-            (Kind::Limit | Kind::Roles, _) if is_copy => Metric::BandwidthBytesPerS,
-            (_, Case::Rate | Case::QueueContention) => Metric::RatePerS,
-            (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
-            (_, Case::Post | Case::Chain | Case::Handler) => Metric::TimeNs,
-            (_, Case::Memory) => Metric::Bytes,
-            (Kind::Collective | Kind::Whole | Kind::Roles, _) => Metric::TimeNs,
-            _ => Metric::LatencyNs,
+        let begins = |start| key.variant.starts_with(start);
+        match key.case.played {
+            _ if key.library == Library::Limit && (begins("memcpy") || begins("pair")) => {
+                Metric::BandwidthBytesPerS
+            }
+            Played::Roles if begins("copy") => Metric::BandwidthBytesPerS,
+            _ if begins("post_gap") => Metric::TimeNs,
+            _ => key.case.metric,
         }
     }
 
@@ -56,12 +45,35 @@ impl Metric {
             Metric::Bytes => "B",
         }
     }
+
+    /// A factor and the unit in which a value has few digits.
+    pub(crate) fn scale(self, value: f64) -> (f64, &'static str) {
+        let units: &[(f64, &str)] = match self {
+            Metric::LatencyNs | Metric::TimeNs => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
+            Metric::BandwidthBytesPerS => &[(1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
+            Metric::RatePerS => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
+            Metric::Bytes => &[(1.0, "B")],
+        };
+        *units.iter().find(|(factor, _)| value >= *factor).unwrap_or(&units[units.len() - 1])
+    }
+
+    /// A value with its unit.
+    pub(crate) fn show(self, value: f64) -> String {
+        let (factor, unit) = self.scale(value);
+        format!("{} {unit}", digits(value / factor))
+    }
 }
 
-/// One row.
+/// A number with as many digits as tell something.
+pub(crate) fn digits(number: f64) -> String {
+    let digits = if number < 100.0 && number.fract() != 0.0 { 1 } else { 0 };
+    format!("{number:.digits$}")
+}
+
+/// A figure, how it was had, and what it is compared with.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    pub(crate) case: Case,
+    pub(crate) case: &'static Case,
     pub(crate) library: Library,
     pub(crate) variant: String,
     pub(crate) setting: String,
@@ -74,40 +86,36 @@ pub(crate) struct Row {
     pub(crate) max: f64,
     pub(crate) repetitions: usize,
     pub(crate) steady: bool,
-    /// This median divided by that of the limit; only where both are steady and it has a meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ratio_to_limit: Option<f64>,
-    /// The same for the best of other libraries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ratio_to_best: Option<f64>,
-    /// What the issue asks for.
     #[serde(skip)]
     pub(crate) bars: Vec<Bar>,
-    /// What it stands beside.
     #[serde(skip)]
     pub(crate) comparisons: Vec<Comparison>,
 }
 
 impl Row {
-    /// A row that is compared with nothing yet.
     pub(crate) fn new(key: Key, ranks: usize, summary: Summary) -> Row {
         let metric = Metric::of(&key);
-        let is_ours = key.library == Library::Tasuki;
-        let bars = if is_ours { Bar::of(key.case, &key.variant, key.bytes, ranks) } else { Vec::new() };
+        let bars = if key.library == Library::Tasuki { key.case.bars(&key, ranks) } else { Vec::new() };
+        let Key { case, library, variant, setting, bytes } = key;
+        let Summary { median, min, max, repetitions, steady } = summary;
         Row {
-            case: key.case,
-            library: key.library,
-            variant: key.variant,
-            setting: key.setting,
+            case,
+            library,
+            variant,
+            setting,
             ranks,
-            bytes: key.bytes,
+            bytes,
             metric,
             unit: metric.unit(),
-            median: summary.median,
-            min: summary.min,
-            max: summary.max,
-            repetitions: summary.repetitions,
-            steady: summary.steady,
+            median,
+            min,
+            max,
+            repetitions,
+            steady,
             ratio_to_limit: None,
             ratio_to_best: None,
             bars,
@@ -115,100 +123,76 @@ impl Row {
         }
     }
 
-    /// What it is a figure of.
     pub(crate) fn key(&self) -> Key {
         let (case, library, bytes) = (self.case, self.library, self.bytes);
         Key { case, library, variant: self.variant.clone(), setting: self.setting.clone(), bytes }
     }
 
-    /// Whether it is the figure of that key, whatever its setting.
-    pub(crate) fn is_of(&self, key: &Key) -> bool {
-        (self.case, self.library, &self.variant, self.bytes)
-            == (key.case, key.library, &key.variant, key.bytes)
-    }
-
-    /// Whether other libraries can have the same figure.
-    pub(crate) fn has_peers(&self) -> bool {
-        let is_own = self.case == Case::Persistent && persistent::operation_of(&self.variant).is_none();
-        self.case.has_peers() && !is_own
-    }
-
-    /// Whether it is shown for itself, not only beside another one.
+    /// Whether the row has a line in the table, or is only shown beside another one.
     pub(crate) fn is_shown(&self) -> bool {
-        let is_beside = match self.case {
-            Case::Persistent => persistent::is_of_calls(&self.variant),
-            Case::SingleDriver => single_driver::beside_spread(&self.variant).is_none(),
-            _ => false,
-        };
-        !is_beside
+        let is_spread = self.case.name == "single_driver" && self.variant.ends_with("_spread");
+        !is_spread && !self.variant.ends_with("_call")
     }
 
-    /// Its ratio to something.
-    pub(crate) fn ratio(&self, with: With) -> Option<f64> {
-        self.comparison(with)?.ratio
-    }
-
-    /// The limit's median.
-    pub(crate) fn limit(&self) -> Option<f64> {
-        self.comparison(With::Limit)?.median
-    }
-
-    /// What it stands beside, of that kind.
     pub(crate) fn comparison(&self, with: With) -> Option<&Comparison> {
         self.comparisons.iter().find(|one| one.with == with)
     }
 
-    /// The steady one first, then the better one.
-    pub(crate) fn better_first(a: &Row, b: &Row) -> Ordering {
-        let by_figure = a.median.total_cmp(&b.median);
-        let by_figure = if a.metric.is_rate() { by_figure.reverse() } else { by_figure };
-        b.steady.cmp(&a.steady).then(by_figure)
+    /// This median divided by that of another figure, if both are steady.
+    pub(crate) fn ratio(&self, other: &Row) -> Option<f64> {
+        (self.steady && other.steady).then_some(self.median / other.median)
     }
 
-    /// Where it stands among others.
-    pub(crate) fn place(&self) -> impl Ord + use<> {
-        let buffers = if self.library == Library::Limit { self.setting.clone() } else { String::new() };
-        (self.case, self.variant.clone(), buffers, self.ranks, self.bytes, self.library)
+    /// Orders by steadiness, then by figure.
+    pub(crate) fn better_first(a: &Row, b: &Row) -> Ordering {
+        let by_figure = a.median.total_cmp(&b.median);
+        b.steady.cmp(&a.steady).then(if a.metric.is_rate() { by_figure.reverse() } else { by_figure })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Limit, named};
+    use crate::cases::State;
     use crate::result::comparison::{Field, compare};
 
-    fn row(key: Key, median: f64, steady: bool) -> Row {
-        Row::new(key, 2, Summary { median, min: 1.0, max: 2.0, repetitions: 5, steady })
-    }
-
     #[test]
-    fn json_has_the_fields_that_measure_md_names_and_no_null() {
-        let mut rows =
-            [row(Key::ours(Case::PutNear, "", 8), 41.5, true), row(Key::limit("hand_over"), 40.0, true)];
-        let names = "case library variant setting ranks bytes metric unit median min max repetitions steady";
-        let without = serde_json::to_value(&rows[0]).unwrap();
-        let mut fields: Vec<&str> = without.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut expected: Vec<&str> = names.split(' ').collect();
-        fields.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(fields, expected);
-        compare(&mut rows, &Field::default());
-        let with = serde_json::to_value(&rows[0]).unwrap();
-        assert_eq!(with["ratio_to_limit"], 41.5 / 40.0);
-        assert_eq!((&with["case"], &with["library"]), (&"put_near".into(), &"tasuki".into()));
-        assert_eq!(with["metric"], "latency_ns");
-        assert!(with.get("ratio_to_best").is_none());
-    }
-
-    #[test]
-    fn the_better_one_is_less_time_or_more_by_time() {
-        let better = |case, a, b| {
-            let (a, b) = (row(Key::ours(case, "", 8), a, true), row(Key::ours(case, "", 8), b, true));
-            Row::better_first(&a, &b).is_lt()
+    fn json_has_the_documented_fields_and_no_null() {
+        let row = |key, median| {
+            Row::new(key, 2, Summary { median, min: 1.0, max: 2.0, repetitions: 5, steady: true })
         };
-        assert!(better(Case::Message, 1.0, 2.0) && better(Case::Rate, 2.0, 1.0));
-        assert!(better(Case::BandwidthOwn, 2.0, 1.0) && better(Case::Barrier, 1.0, 2.0));
-        let unsteady = row(Key::ours(Case::Message, "", 8), 1.0, false);
-        assert!(Row::better_first(&row(Key::ours(Case::Message, "", 8), 2.0, true), &unsteady).is_lt());
+        let hand_over = Key::limit(Limit::HandOver, State::default(), 8);
+        let mut rows = [row(Key::ours(named("put_near"), "", 8), 41.5), row(hand_over, 40.0)];
+        let fields = |row: &Row| -> Vec<String> {
+            serde_json::to_value(row).unwrap().as_object().unwrap().keys().cloned().collect()
+        };
+        let mut expected: Vec<&str> =
+            "case library variant setting ranks bytes metric unit median min max repetitions steady"
+                .split(' ')
+                .collect();
+        expected.sort_unstable();
+        assert_eq!(fields(&rows[0]), expected);
+        compare(&mut rows, &Field::default());
+        let json = serde_json::to_value(&rows[0]).unwrap();
+        assert_eq!(
+            (&json["case"], &json["library"], &json["metric"]),
+            (&"put_near".into(), &"tasuki".into(), &"latency_ns".into())
+        );
+        assert_eq!((json["ratio_to_limit"].as_f64(), json.get("ratio_to_best")), (Some(41.5 / 40.0), None));
+    }
+
+    #[test]
+    fn amounts_have_short_units() {
+        for (value, metric, text) in [
+            (41.26, Metric::LatencyNs, "41.3 ns"),
+            (141.26, Metric::LatencyNs, "141 ns"),
+            (2.5e9, Metric::TimeNs, "2.5 s"),
+            (0.0, Metric::TimeNs, "0 ns"),
+            (51.2e9, Metric::BandwidthBytesPerS, "51.2 GB/s"),
+            (20480.0, Metric::Bytes, "20480 B"),
+        ] {
+            assert_eq!(metric.show(value), text);
+        }
     }
 }

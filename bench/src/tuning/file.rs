@@ -1,7 +1,7 @@
 //! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and
 //! given to all ranks. Without it the built-in values hold.
 
-use crate::system_info;
+use crate::machine::{kernel, processor};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,8 +124,8 @@ impl Tuning {
         }
     }
 
-    /// What the ranks are told: variables with their values.
-    pub fn told(&self) -> Vec<(&'static str, String)> {
+    /// What the ranks are text: variables with their values.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
         let Tuning::Measured { values, .. } = self else { return Vec::new() };
         let direct = (names::DIRECT_BYTES_MIN, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
         let costs = values.costs.map(|costs| (names::COST_PARAMETERS, costs.to_string()));
@@ -161,7 +161,7 @@ fn usual(environment: &Environment) -> Option<PathBuf> {
 
 /// What the file says of this machine.
 fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
-    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    let (processor, kernel) = (processor(), kernel());
     let is_this = |entry: &&MachineEntry| entry.processor == processor && entry.kernel == kernel;
     Ok(parse(file, text)?.machines.iter().find(is_this).map(|entry| entry.values))
 }
@@ -194,7 +194,7 @@ pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
         Ok(text) => parse(file, &text)?,
         Err(_) => Machines::default(),
     };
-    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    let (processor, kernel) = (processor(), kernel());
     all.machines.retain(|entry| entry.processor != processor || entry.kernel != kernel);
     all.machines.push(MachineEntry { processor, kernel, values });
     let failed = || format!("{} could not be written", file.display());
@@ -255,9 +255,9 @@ mod tests {
         for (bytes, costs) in [(None, None), (Some(65536), Some(measured)), (Some(0), None)] {
             let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();
-            let told = tuning.told();
-            assert_eq!(told[0], (names::DIRECT_BYTES_MIN, bytes.unwrap_or(u64::MAX).to_string()));
-            assert_eq!(told.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
+            let variables = tuning.variables();
+            assert_eq!(variables[0], (names::DIRECT_BYTES_MIN, bytes.unwrap_or(u64::MAX).to_string()));
+            assert_eq!(variables.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
             assert_eq!(tuning.costs(), costs);
             let text = fs::read_to_string(file).unwrap();
             assert!(text.contains("another") && parse(Path::new(""), &text).unwrap().machines.len() == 2);
@@ -269,15 +269,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mine.json");
         let named: Environment = [(names::TUNE_FILE, file.to_str().unwrap())].into_iter().collect();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("mine.json") && told.contains("bench --tune"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("mine.json") && text.contains("bench --tune"), "{text}");
         fs::write(&file, "{").unwrap();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("mine.json") && told.contains("remove it"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("mine.json") && text.contains("remove it"), "{text}");
         let strange = r#"{"machines":[{"processor":"one","kernel":"1","costs":{"turns":5}}]}"#;
         fs::write(&file, strange).unwrap();
-        let told = Tuning::of(&named).unwrap_err().to_string();
-        assert!(told.contains("no cost 'turns'") && told.contains("write it anew"), "{told}");
+        let text = Tuning::of(&named).unwrap_err().to_string();
+        assert!(text.contains("no cost 'turns'") && text.contains("write it anew"), "{text}");
         fs::write(&file, "{").unwrap();
         assert!(
             write(&named, Values { direct_from_bytes: None, costs: None }).is_err(),

@@ -18,6 +18,8 @@ pub struct Sink {
     file: File,
     /// True if the file is new and nothing has been written; then it is removed again.
     is_left_empty: bool,
+    /// True once the old content is gone.
+    is_begun: bool,
 }
 
 /// Returns true if the path stands for standard output.
@@ -35,7 +37,7 @@ impl Sink {
         // The file is not truncated: if the command fails, the old content is still there.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
         let file = file.map_err(refused)?;
-        let mut sink = Sink { path: path.to_path_buf(), file, is_left_empty };
+        let mut sink = Sink { path: path.to_path_buf(), file, is_left_empty, is_begun: false };
         sink.try_out().map_err(refused)?;
         Ok(sink)
     }
@@ -55,11 +57,16 @@ impl Sink {
 
     /// Replaces the content with `text`.
     pub fn replace(mut self, text: &str) -> anyhow::Result<()> {
+        self.append(text)
+    }
+
+    /// Writes `text` behind what was written before. The first call replaces the old content.
+    pub fn append(&mut self, text: &str) -> anyhow::Result<()> {
         let shown = || format!("{} could not be written", self.path.display());
-        if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
+        if !self.is_begun && self.file.metadata().is_ok_and(|meta| meta.is_file()) {
             self.file.set_len(0).and_then(|()| self.file.rewind()).with_context(shown)?;
         }
-        self.is_left_empty = false;
+        (self.is_begun, self.is_left_empty) = (true, false);
         self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).with_context(shown)
     }
 }

@@ -68,7 +68,7 @@ impl ForRanks {
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
         set(names::JOB_SOCKET, server.socket.clone());
         set(names::KEY, server.key.to_string());
-        self.tuning.told().into_iter().for_each(|(name, value)| set(name, value));
+        self.tuning.variables().into_iter().for_each(|(name, value)| set(name, value));
         if let Some(columns) = columns {
             set(names::TERMINAL, columns.to_string());
         }

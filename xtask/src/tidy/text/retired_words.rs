@@ -46,11 +46,6 @@ const RETIRED_IN_NAMES: &[(&str, &str)] = &[
     ("told", "reported, or the value's content"),
     ("untold", "unreported"),
 ];
-/// Places whose names may still contain such words, each with the reason.
-const KEEPS_NAMES: &[(&str, &str)] = &[
-    ("bench/src/", "the harness is being rewritten"),
-    ("tools/src/run/processes/environment.rs", "it calls a function of bench/src/"),
-];
 /// What a line contains that explains a word of the paper FMPL by ours.
 const QUOTES_FMPL: &str = "FMPL: ";
 /// The change log keeps old words; this file must name what it looks for.
@@ -70,8 +65,7 @@ fn check_file(file: &File) -> Vec<Finding> {
 
 /// Finds words in identifiers, including those inside macros, but not in comments and strings.
 fn check_identifiers(file: &File) -> Vec<Finding> {
-    let keeps = KEEPS_NAMES.iter().any(|(place, _)| file.path.starts_with(place));
-    let Some(rust) = file.rust.as_ref().filter(|_| !keeps) else { return Vec::new() };
+    let Some(rust) = &file.rust else { return Vec::new() };
     let identifiers = tokens::identifiers(&rust.tokens);
     let found = identifiers.iter().flat_map(|identifier| {
         let line = tokens::line_of(identifier);

@@ -1,0 +1,184 @@
+//! Commands and handlers: post and chain between two ranks, queue_contention of many, handler.
+
+use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
+use std::time::Duration;
+use tasuki::{AtomicOp, Cause, Command, HandlerCx, Handlers, Rank, RemoteQueue};
+
+/// Commands of a row, and places of a queue.
+const POSTS: u64 = 1_000;
+const PLACES: usize = 2_048;
+/// Copies of a chain, and how far apart their words lie.
+const HOPS: u64 = 64;
+const APART: usize = 16;
+/// Rounds of a repetition, of which the first does not count.
+const ROUNDS: u64 = 40;
+
+/// Commands posted to a queue that the other rank drains, one by one and 50 in a call.
+pub(crate) fn post<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (job, me, peer, is_lead, rounds) =
+        (s.job, s.job.rank(), s.peer(), s.is_lead(), s.effort.times(ROUNDS));
+    let of = |(variant, batch): (&str, usize)| {
+        let (queue, names) = (job.queue(PLACES)?, job.alloc::<RemoteQueue>(1)?);
+        job.put(names.on(peer), &[queue.remote()])?;
+        job.barrier()?;
+        let theirs = names.get(0)?;
+        let (word, done) = (job.alloc(1)?, job.signal()?);
+        let row =
+            move |first: u64, word: &tasuki::Array<u64>, done: &tasuki::Signal<'_>| -> tasuki::Result<u64> {
+                let mut values = first..first + POSTS;
+                let store = |value| Command::store(word.on(peer), value);
+                let batches: Vec<Vec<Command>> = (0..POSTS as usize / batch)
+                    .map(|_| values.by_ref().take(batch).map(store).collect())
+                    .collect();
+                let last = Command::nothing().then(done.on(peer).add(1)).then(done.on(me).add(1));
+                let watch = Stopwatch::start();
+                match batch {
+                    1 => batches.iter().try_for_each(|one| job.post(theirs, &one[0]).map(drop))?,
+                    _ => batches.iter().try_for_each(|some| job.post_many(theirs, some).map(drop))?,
+                }
+                let took = watch.ns(0);
+                job.post(theirs, &last).map(|_| took)
+            };
+        let mut past = 0;
+        Ok(figure(variant, move || {
+            let _drained_by_us = &queue;
+            let mut took = 0;
+            for round in 0..rounds {
+                past += 1;
+                let first = past * POSTS;
+                let row = if is_lead { row(first, &word, &done)? } else { 0 };
+                took += if round == 0 { 0 } else { row };
+                done.wait_at_least(past)?;
+                if !is_lead {
+                    expect(word.get(0)?, first + POSTS - 1, "post")?;
+                }
+                job.barrier()?;
+            }
+            Ok(took as f64 / ((rounds - 1) * POSTS) as f64)
+        }))
+    };
+    [("one_by_one", 1), ("by_50", 50)].into_iter().map(of).collect()
+}
+
+/// Copies of eight bytes to and fro between two ranks, each of which lets the next one go; run by the source of their
+/// bytes, or by whoever comes first.
+pub(crate) fn chain<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (job, me, peer, is_lead, rounds) =
+        (s.job, s.job.rank(), s.peer(), s.is_lead(), s.effort.times(ROUNDS));
+    let of = |(variant, by_source): (&str, bool)| {
+        let (queue, words) = (job.queue(PLACES)?, job.alloc::<u64>((HOPS as usize + 1) * APART)?);
+        let (go, end) = (job.signal()?, job.signal()?);
+        let mut past = 0;
+        let mut round = move || -> tasuki::Result<u64> {
+            for hop in (u64::from(!is_lead)..HOPS).step_by(2) {
+                let (from, to) = (hop as usize * APART, (hop as usize + 1) * APART);
+                let copy = Command::copy(words.on(me).at(from), words.on(peer).at(to), 1);
+                let copy = copy.when(go.reaches(past * HOPS / 2 + hop / 2 + 1));
+                let next = if hop + 1 == HOPS { end } else { go };
+                let copy = copy.then(next.on(peer).add(1));
+                queue.post(&if by_source { copy.by_source() } else { copy })?;
+            }
+            job.barrier()?;
+            past += 1;
+            if !is_lead {
+                go.wait_at_least(past * HOPS / 2)?;
+                return job.barrier().map(|()| 0);
+            }
+            job.put(words.on(me), &[!past])?;
+            let watch = Stopwatch::start();
+            job.raise(go.on(me), 1)?;
+            end.wait_at_least(past)?;
+            let took = watch.ns(0);
+            expect(words.get(HOPS as usize * APART)?, !past, "chain")?;
+            job.barrier().map(|()| took)
+        };
+        Ok(figure(variant, move || {
+            round()?;
+            let took = (1..rounds).map(|_| round()).sum::<tasuki::Result<u64>>()?;
+            Ok(took as f64 / ((rounds - 1) * HOPS) as f64)
+        }))
+    };
+    [("by_source", true), ("free", false)].into_iter().map(of).collect()
+}
+
+const HANDLER: &str = "invert";
+
+/// The handlers of a job that plays `handler`.
+pub(crate) fn handlers() -> Handlers {
+    Handlers::new().add(HANDLER, |_: &HandlerCx<'_>, word: u64| !word)
+}
+
+/// A word is handed to a handler of the other rank, which waits, and its reply comes back.
+pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (job, peer, is_lead, rounds) = (s.job, s.peer(), s.is_lead(), s.effort.times(20_000));
+    let (handler, end) = (job.handler(HANDLER)?, job.signal()?);
+    let mut past = 0;
+    Ok(vec![figure("", move || {
+        past += 1;
+        if !is_lead {
+            return end.wait_at_least(past).map(|()| 0.0);
+        }
+        let watch = Stopwatch::start();
+        for word in 0..rounds {
+            let reply: u64 = job.call_with_reply(peer, handler, &word)?.wait()?;
+            expect(reply, !word, "handler")?;
+        }
+        let took = watch.ns(0);
+        job.raise(end.on(peer), 1).map(|()| took as f64 / rounds as f64)
+    })])
+}
+
+/// The owner of the contended queue, and its places.
+const OWNER: Rank = Rank(0);
+const FEW_PLACES: usize = 1_024;
+/// How long a rank that finds the queue full runs its queues before it tries again.
+const SERVE: Duration = Duration::from_micros(10);
+
+/// Many ranks post to one queue, as fast as it takes commands.
+pub(crate) fn queue_contention<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let job = s.job;
+    let names = job.alloc::<RemoteQueue>(1)?;
+    let queue = (job.rank() == OWNER).then(|| job.queue(FEW_PLACES)).transpose()?;
+    queue.iter().try_for_each(|queue| names.set(0, queue.remote()))?;
+    let (word, done, never) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
+    job.barrier()?;
+    let theirs = job.get_value(names.on(OWNER))?;
+    job.barrier()?; // the name's memory goes with its owner's `names`
+    let post = move |command: &Command| -> tasuki::Result<()> {
+        loop {
+            match job.post(theirs, command) {
+                Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
+                    match never.wait_timeout(1, SERVE) {
+                        Err(error) if error.is_timeout() => {}
+                        ended => return ended.and(Err(wrong("queue_contention"))),
+                    }
+                }
+                posted => return posted.map(drop),
+            }
+        }
+    };
+    let posters = job.size() as u64 - 1;
+    let each = (s.effort.commands / posters).max(1);
+    let (mut counted, mut ended) = (0, 0);
+    let mut round = move |each: u64| -> tasuki::Result<u64> {
+        let _drained_by_us = &queue;
+        (counted, ended) = (counted + each * posters, ended + posters);
+        job.barrier()?;
+        let watch = Stopwatch::start();
+        job.barrier()?; // part of the time: who leaves it first posts at once
+        if job.rank() != OWNER {
+            let add = Command::atomic(word.on(OWNER), AtomicOp::Add(1));
+            (0..each).try_for_each(|_| post(&add))?;
+            return post(&Command::nothing().then(done.on(OWNER).add(1))).map(|()| 0);
+        }
+        done.wait_at_least(ended)?;
+        let took = watch.ns(0);
+        expect(word.get(0)?, counted, "queue_contention").map(|()| took)
+    };
+    Ok(vec![figure("", move || {
+        round(each.div_ceil(10))?;
+        let took = round(each)?;
+        job.barrier()?;
+        Ok((each * posters) as f64 / (took.max(1) as f64 / 1e9))
+    })])
+}

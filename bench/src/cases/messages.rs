@@ -1,0 +1,332 @@
+//! Messages of two ranks: message and posted (one way of eight bytes, the receive posted before the send looks),
+//! oversubscribed (the same among waiting ranks), rate and post_gap (windows), outstanding (many at once).
+
+use super::collective_data::slowest;
+use super::pointer_chase::random;
+use super::{Figure, Figures, Repeat, Setup, Stopwatch, advance, expect, figure, one_way, wrong};
+use std::ops::Range;
+use std::rc::Rc;
+use std::slice::{from_mut, from_ref};
+use tasuki::{Communicator, Rank, RecvRequest, SendRequest, Slot};
+
+/// Slots, by what goes over them.
+const WORD: Slot = Slot(0);
+const MEET: Slot = Slot(1);
+const ANSWER: Slot = Slot(2);
+/// The first slot of a window.
+const FIRST: u32 = 64;
+/// Slots of receives that nobody sends for while others are measured.
+const OTHERS: Range<u32> = 200..800;
+/// Messages of a window.
+pub(crate) const WINDOW: usize = 64;
+
+/// One of two ranks that exchange messages.
+#[derive(Clone, Copy)]
+struct Ends<'j> {
+    world: &'j Communicator,
+    peer: Rank,
+    is_lead: bool,
+}
+
+impl<'j> Ends<'j> {
+    fn new(s: &Setup<'j>) -> Ends<'j> {
+        Ends { world: s.world(), peer: s.peer(), is_lead: s.is_lead() }
+    }
+
+    /// The lead learns that the follower is ready.
+    fn meet(&self) -> tasuki::Result<()> {
+        match self.is_lead {
+            true => self.world.recv(&mut [0_u64], self.peer, MEET).map(drop),
+            false => self.world.send(&[1_u64], self.peer, MEET),
+        }
+    }
+
+    fn send(&self, value: u64) -> tasuki::Result<()> {
+        self.world.send(&[value], self.peer, WORD)
+    }
+}
+
+/// A program may begin its receives and wait for them, or call; the better one counts, for every library.
+pub(crate) fn message<'j>(s: &Setup<'j>) -> Figures<'j> {
+    Ok(pings(s, s.effort.times(100_000)))
+}
+
+/// Ping-pongs of these values.
+type Exchange = fn(&Ends<'_>, Range<u64>) -> tasuki::Result<()>;
+
+fn pings<'j>(s: &Setup<'j>, rounds: u64) -> Vec<Figure<'j>> {
+    let ways: [(&str, Exchange); 2] = [("begun", begun), ("call", call)];
+    let ends = Ends::new(s);
+    ways.map(|(way, exchange)| {
+        let mut sent = 0;
+        let repeat = move || one_way(rounds, |rounds| exchange(&ends, advance(&mut sent, rounds)));
+        Figure { way, ..figure("", repeat) }
+    })
+    .into()
+}
+
+/// Receives are begun, and waited for later. The follower posts the next one before the answer that lets the lead send
+/// for it.
+#[inline(never)]
+fn begun(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+    let (first, end) = (values.start, values.end);
+    if ends.is_lead {
+        ends.meet()?;
+    }
+    for value in values {
+        let mut got = [0];
+        ends.world.scope(|scope| {
+            scope.recv(&mut got, ends.peer, WORD)?;
+            match ends.is_lead {
+                true => ends.send(value),
+                false if value == first => ends.meet(),
+                false => ends.send(!(value - 1)),
+            }
+        })?;
+        expect(got[0], if ends.is_lead { !value } else { value }, "message")?;
+    }
+    if ends.is_lead || end == first { Ok(()) } else { ends.send(!(end - 1)) }
+}
+
+/// Receives by the call that returns with the message: the follower waits in it before the lead sends.
+#[inline(never)]
+fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
+    ends.meet()?;
+    for value in values {
+        let mut got = [0];
+        if ends.is_lead {
+            ends.send(value)?;
+        }
+        ends.world.recv(&mut got, ends.peer, WORD)?;
+        expect(got[0], if ends.is_lead { !value } else { value }, "message")?;
+        if !ends.is_lead {
+            ends.send(!value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Two ranks of a larger job exchange messages; the others wait for the next order.
+pub(crate) fn oversubscribed<'j>(s: &Setup<'j>) -> Figures<'j> {
+    match s.job.rank() <= Rank(1) {
+        true => message(s),
+        false => Ok(["begun", "call"].map(|way| Figure { way, ..figure("", || Ok(0.0)) }).into()),
+    }
+}
+
+/// The same, and the time from posting to posting, while 600 more receives are outstanding.
+pub(crate) fn posted<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let ends = Ends::new(s);
+    let mut figures = pings(s, s.effort.times(20_000));
+    figures.push(post_gap(s));
+    let with_others = |figure: Figure<'j>| {
+        let mut measure = figure.repeat;
+        let repeat = move || {
+            let post = |slot| ends.world.irecv(vec![0_u64], ends.peer, Slot(slot));
+            let others: Vec<RecvRequest<u64>> = OTHERS.map(post).collect::<tasuki::Result<_>>()?;
+            ends.meet()?;
+            let measured = measure()?;
+            OTHERS
+                .into_iter()
+                .try_for_each(|slot| ends.world.send(&[u64::from(slot)], ends.peer, Slot(slot)))?;
+            for (mut other, slot) in others.into_iter().zip(OTHERS) {
+                expect(other.wait()?.0[0], u64::from(slot), "posted")?;
+            }
+            Ok(measured)
+        };
+        Figure { repeat: Box::new(repeat) as Repeat<'j>, ..figure }
+    };
+    Ok(figures.into_iter().map(with_others).collect())
+}
+
+/// The slots of a window, in order.
+pub(crate) fn window_slots() -> impl Iterator<Item = Slot> {
+    (FIRST..FIRST + WINDOW as u32).map(Slot)
+}
+
+fn window_of(first: u64) -> [u64; WINDOW] {
+    std::array::from_fn(|index| first + index as u64)
+}
+
+/// Messages a second from lead to follower: 64 receives posted, 64 sends, one answer, which does not count. Sends are
+/// begun and waited for, or by the call that returns when the value may be overwritten.
+pub(crate) fn rate<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (ends, windows) = (Ends::new(s), s.effort.times(2_000));
+    let way = |(way, is_begun)| {
+        let mut sent = 0;
+        let mut exchange = move |windows: u64| {
+            let first = advance(&mut sent, windows * WINDOW as u64).start;
+            if !ends.is_lead {
+                return fill_windows(&ends, first, windows).map(|()| 0);
+            }
+            ends.meet()?;
+            let watch = Stopwatch::start();
+            send_windows(&ends, is_begun, first, windows).map(|()| watch.ns(0))
+        };
+        let repeat = move || {
+            exchange(windows / 10 + 1)?;
+            Ok((windows * WINDOW as u64) as f64 / (exchange(windows)? as f64 / 1e9))
+        };
+        Figure { way, ..figure("", repeat) }
+    };
+    Ok([("begun", true), ("call", false)].map(way).into())
+}
+
+#[inline(never)]
+fn send_windows(ends: &Ends<'_>, is_begun: bool, first: u64, windows: u64) -> tasuki::Result<()> {
+    for window in 0..windows {
+        let first = first + window * WINDOW as u64;
+        let (words, mut answer) = (window_of(first), [0]);
+        ends.world.scope(|scope| {
+            scope.recv(&mut answer, ends.peer, ANSWER)?;
+            for (word, slot) in words.iter().zip(window_slots()) {
+                match is_begun {
+                    true => scope.send(from_ref(word), ends.peer, slot)?,
+                    false => ends.world.send(from_ref(word), ends.peer, slot)?,
+                }
+            }
+            Ok(())
+        })?;
+        expect(answer[0], !first, "rate")?;
+    }
+    Ok(())
+}
+
+/// The next window is posted before the answer that lets the other side fill it.
+#[inline(never)]
+fn fill_windows(ends: &Ends<'_>, first: u64, windows: u64) -> tasuki::Result<()> {
+    let answer = |window: u64| ends.world.send(&[!(first + window * WINDOW as u64)], ends.peer, ANSWER);
+    for window in 0..windows {
+        let mut words = [0; WINDOW];
+        ends.world.scope(|scope| {
+            for (word, slot) in words.iter_mut().zip(window_slots()) {
+                scope.recv(from_mut(word), ends.peer, slot)?;
+            }
+            if window == 0 { ends.meet() } else { answer(window - 1) }
+        })?;
+        expect(words, window_of(first + window * WINDOW as u64), "rate")?;
+    }
+    answer(windows - 1)
+}
+
+/// Time from one posting to the next, 64 in a row.
+fn post_gap<'j>(s: &Setup<'j>) -> Figure<'j> {
+    let (ends, windows, clock_ns) = (Ends::new(s), s.effort.times(200), Stopwatch::cost_ns());
+    let mut sent = 0;
+    let mut exchange = move |windows: u64| -> tasuki::Result<u64> {
+        let firsts = (0..windows).map(|_| advance(&mut sent, WINDOW as u64).start);
+        firsts.map(|first| gap(&ends, first, clock_ns)).sum()
+    };
+    figure("post_gap", move || {
+        exchange(windows / 10 + 1)?;
+        Ok(exchange(windows)? as f64 / (windows * WINDOW as u64) as f64)
+    })
+}
+
+#[inline(never)]
+fn gap(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
+    let Ends { world, peer, is_lead } = *ends;
+    if !is_lead {
+        let (mut got, words) = ([0], window_of(first));
+        world.recv(&mut got, peer, ANSWER)?;
+        expect(got[0], first, "post_gap")?;
+        let mut sends = words.iter().zip(window_slots());
+        return world
+            .scope(|scope| sends.try_for_each(|(word, slot)| scope.send(from_ref(word), peer, slot)))
+            .map(|()| 0);
+    }
+    let mut words = [0; WINDOW];
+    let took = world.scope(|scope| {
+        let watch = Stopwatch::start();
+        for (word, slot) in words.iter_mut().zip(window_slots()) {
+            scope.recv(from_mut(word), peer, slot)?;
+        }
+        let took = watch.ns(clock_ns);
+        world.send(&[first], peer, ANSWER).map(|()| took)
+    })?;
+    expect(words, window_of(first), "post_gap").map(|()| took)
+}
+
+/// How many messages are in flight in each direction.
+const IN_FLIGHT: [usize; 3] = [64, 1_024, 16_384];
+/// A round that takes longer is the only one of its repetition; else it warms up.
+const SLOW_NS: f64 = 2e8;
+/// At least so many messages are taken in one repetition.
+const OUTSTANDING_MIN: u64 = 16_384;
+
+/// Nonblocking receives and sends of 400 bytes in both directions, completed in order, in reverse, at random: the time
+/// of beginning and completing all, divided by the messages that a rank receives.
+pub(crate) fn outstanding<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let mut figures = Vec::new();
+    for in_flight in IN_FLIGHT {
+        let count = in_flight.min(s.effort.times(OUTSTANDING_MIN) as usize);
+        let rounds = s.effort.times(OUTSTANDING_MIN).div_ceil(count as u64);
+        let world = s.world().split_with_slots(Some(0), 0, count as u32)?;
+        let world = Rc::new(world.ok_or_else(|| wrong("a communicator"))?);
+        for order in ["in_order", "reverse", "random"] {
+            let (world, places, peer) = (world.clone(), order_of(order, count), s.peer());
+            let mut buffers = vec![vec![0_u64; s.words()]; 2 * count];
+            let mut number = 0;
+            figures.push(figure(format!("{in_flight}_{order}"), move || {
+                let watch = Stopwatch::start();
+                exchange_many(&world, peer, &places, &mut buffers, &mut number)?;
+                let first = slowest(&world, watch.ns(0) as f64)?;
+                if first > SLOW_NS {
+                    return Ok(first / count as f64); // more rounds would take minutes
+                }
+                let watch = Stopwatch::start();
+                for _ in 0..rounds {
+                    exchange_many(&world, peer, &places, &mut buffers, &mut number)?;
+                }
+                Ok(watch.ns(0) as f64 / (rounds * count as u64) as f64)
+            }));
+        }
+    }
+    Ok(figures)
+}
+
+/// In which order that many messages are completed; the same on both ranks.
+fn order_of(order: &str, count: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..count).collect();
+    match order {
+        "reverse" => places.reverse(),
+        "random" => {
+            let mut state = count as u64;
+            (1..count)
+                .rev()
+                .for_each(|last| places.swap(last, (random(&mut state) % (last as u64 + 1)) as usize));
+        }
+        _ => {}
+    }
+    places
+}
+
+/// Begins a receive and a send on each slot, then completes them. Buffers come back for the next round.
+#[inline(never)]
+fn exchange_many(
+    world: &Communicator,
+    peer: Rank,
+    places: &[usize],
+    buffers: &mut Vec<Vec<u64>>,
+    number: &mut u64,
+) -> tasuki::Result<()> {
+    *number += 1;
+    let next = |buffers: &mut Vec<Vec<u64>>| buffers.pop().unwrap_or_default();
+    let slots = 0..places.len() as u32;
+    let receive = |slot| world.irecv(next(buffers), peer, Slot(slot));
+    let mut receives: Vec<RecvRequest<u64>> = slots.clone().map(receive).collect::<tasuki::Result<_>>()?;
+    let send = |slot| {
+        let mut values = next(buffers);
+        let last = values.len() - 1;
+        (values[0], values[last]) = (*number, u64::from(slot));
+        world.isend(values, peer, Slot(slot))
+    };
+    let mut sends: Vec<SendRequest<u64>> = slots.map(send).collect::<tasuki::Result<_>>()?;
+    for &place in places {
+        let values = receives[place].wait()?.0;
+        expect((values[0], values[values.len() - 1]), (*number, place as u64), "outstanding")?;
+        buffers.push(values);
+        buffers.push(sends[place].wait()?);
+    }
+    Ok(())
+}

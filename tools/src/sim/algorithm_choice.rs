@@ -299,7 +299,9 @@ mod tests {
             // The algorithm that a refusal names is not refused on the number of ranks that it
             // names.
             let name = said.rsplit("--algorithm ").next().unwrap().split(' ').next().unwrap();
-            let ranks = said.rsplit("among ").next().and_then(|rest| rest.split(',').next()?.parse().ok());
+            let ranks = said
+                .split_once("give fewer ranks: ")
+                .and_then(|(_, rest)| rest.split(" ").next()?.parse().ok());
             let operation =
                 if said.starts_with("ring") { CollectiveKind::Allgather } else { CollectiveKind::Alltoall };
             choose(operation, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();

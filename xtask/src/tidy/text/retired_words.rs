@@ -117,7 +117,6 @@ mod tests {
         let text =
             "// Rank 0 is told.\nfn told() {}\nstruct Heard;\nconst A: &str = \"heard\";\nf!(told_apart);\n";
         assert_eq!(lines("core/src/a.rs", text), [2, 3, 5]);
-        assert_eq!(lines("bench/src/a.rs", text), crate::tree::NO_LINES);
     }
 
     #[test]

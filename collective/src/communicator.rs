@@ -6,6 +6,7 @@ use super::current_call::{CallWord, CurrentCall, call_on};
 use crate::blocking::channel::{CollectiveChannel, ONE_LINE_MAX, SLOTS};
 use crate::cached::schedule_cache::{CallKind, ScheduleCache};
 use crate::dissemination::Dissemination;
+use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
 use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
 use crate::failure::signature::CallSignature;
@@ -52,7 +53,7 @@ pub struct Communicator {
     /// The data from which algorithms are chosen.
     pub(crate) agreed: Agreed,
     /// The first of the signals that members with plans use to leave together.
-    pub(crate) plan_shutdown: OnceLock<u32>,
+    pub(crate) plan_shutdown: Arc<OnceLock<u32>>,
     /// Set when this member is registered to leave that way.
     pub(crate) leaving: OnceLock<()>,
     /// Detects that the communicator has failed, and why.
@@ -64,6 +65,20 @@ pub struct Communicator {
     pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
     /// The compiled schedules of repeated calls.
     pub(crate) cache: Mutex<ScheduleCache>,
+    /// The communicators that were split from it.
+    children: Children,
+    /// True once all members have dropped it and its memory is freed.
+    is_freed: Arc<AtomicBool>,
+    /// Tells the communicator that it was split from when it is dropped. Last, so that all else is dropped before.
+    drop_mark: Option<DropMark>,
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        if self.drop_mark.is_some() {
+            self.clear_cache();
+        }
+    }
 }
 
 /// State that all communicators of a rank share.
@@ -129,22 +144,31 @@ impl Drop for CallGuard<'_> {
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct SplitRequest {
-    /// The new communicator of this member; unused unless `is_member`.
+    /// The new communicator of this member, if it is to have one.
     colour: u64,
     /// Members are ordered by this key, and members with equal keys by their present place.
     key: i64,
     /// The context number that this member offers. The new communicator uses the offer of its first member.
     context: u64,
     slots: u32,
-    /// The first of this member's signals for failures of the new communicator.
+    /// The first of this member's signals for failures of the new communicator; [`NO_ROOM`] or [`NO_MEMBER`].
     signals: u32,
-    is_member: u64,
+    /// Which earlier communicators this member no longer needs.
+    not_needed: u64,
 }
 
 const _: () = assert!(size_of::<SplitRequest>() <= ONE_LINE_MAX);
 
 /// Stands for the first signal of a member that found no room for its signals.
 const NO_ROOM: u32 = u32::MAX;
+/// In place of the first signal: the member has no colour.
+const NO_MEMBER: u32 = u32::MAX - 1;
+
+impl SplitRequest {
+    fn is_member(&self) -> bool {
+        self.signals != NO_MEMBER
+    }
+}
 
 impl Communicator {
     /// Makes the communicator of all ranks, with `slots` slots for each pair and direction. `by` are the data from
@@ -176,9 +200,11 @@ impl Communicator {
         let of_rank =
             Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls, alarm, monitors });
         let members = Rank::all(size).map(|rank| MonitoredMember { rank, first }).collect();
-        let world = Communicator::of(messages, channel, nonblocking, rank, members, of_rank, current_call)?;
-        let agreed = Agreed::new(by);
-        Ok(Communicator { fuzzy_signals: Some(signals), agreed, ..world })
+        let mut world =
+            Communicator::of(messages, channel, nonblocking, rank, members, of_rank, current_call)?;
+        world.fuzzy_signals = Some(signals);
+        world.agreed = Agreed::new(by);
+        Ok(world)
     }
 
     fn of(
@@ -210,12 +236,15 @@ impl Communicator {
             is_making_fuzzy,
             plans,
             agreed: Agreed::default(),
-            plan_shutdown: OnceLock::new(),
+            plan_shutdown: Arc::default(),
             leaving: OnceLock::new(),
             monitor,
             is_recreated: AtomicBool::new(false),
             fabric_collectives: OnceLock::new(),
             cache: Mutex::default(),
+            children: Children::default(),
+            is_freed: Arc::default(),
+            drop_mark: None,
         })
     }
 
@@ -290,6 +319,16 @@ impl Communicator {
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
     }
 
+    /// Returns the communicators that were split from it.
+    pub(crate) fn children(&self) -> &Children {
+        &self.children
+    }
+
+    /// Returns the flag that is set when all members have dropped it and its memory is freed.
+    pub(crate) fn is_freed(&self) -> &Arc<AtomicBool> {
+        &self.is_freed
+    }
+
     /// Returns its failure monitor.
     #[inline]
     pub(crate) fn monitor(&self) -> &Arc<FailureMonitor> {
@@ -302,12 +341,19 @@ impl Communicator {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
         self.begin(None, &call)?.run_agreed(|| {
-            let request = self.split_request(colour, key, slots);
+            let request =
+                self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, &call))?;
             let requests =
                 self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, &call))?;
-            let Some(colour) = colour else { return Ok(Ok(None)) };
+            let freed = self.children.settle(requests.iter().map(|request| request.not_needed));
+            freed.map_err(|error| self.step_failed(error, &call))?;
+            let Some(colour) = colour else {
+                self.children.enter_none();
+                return Ok(Ok(None));
+            };
             let name = format!("split(colour {colour}) of {}", self.name());
-            Ok(self.part_of(&requests, colour, name, &call).map(Some))
+            let part = self.part_of(&requests, colour, name, &call);
+            Ok(part.inspect_err(|_| self.children.enter_none()).map(Some))
         })
     }
 
@@ -334,9 +380,10 @@ impl Communicator {
             Some(ranks),
             names,
         )));
-        let request = self.split_request(Some(0), 0, self.messages.slots());
+        let request = self.split_request(Some(0), 0, self.messages.slots())?;
         let requests = self.allgather_over(&channel, request);
-        let requests = requests.map_err(|error| self.step_failed(error, &call))?;
+        let freed = requests.and_then(|requests| channel.context().free().map(|()| requests));
+        let requests = freed.map_err(|error| self.step_failed(error, &call))?;
         self.part_of(&requests, 0, format!("{} (recreated)", self.name()), &call)
     }
 
@@ -356,21 +403,21 @@ impl Communicator {
     }
 
     /// Returns what this member contributes to a split.
-    fn split_request(&self, colour: Option<u64>, key: i64, slots: u32) -> SplitRequest {
+    fn split_request(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<SplitRequest> {
         // A context number that is offered but not used is never offered again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let signals = match colour {
             Some(_) => self.worker().registry().untouched_signals(SIGNALS).unwrap_or(NO_ROOM),
-            None => 0,
+            None => NO_MEMBER,
         };
-        SplitRequest {
+        Ok(SplitRequest {
             colour: colour.unwrap_or(0),
             key,
             context: u64::from(self.worker().rank().0) << 40 | next,
-            is_member: colour.is_some().into(),
+            not_needed: self.children_word()?,
             slots,
             signals,
-        }
+        })
     }
 
     /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: they
@@ -386,7 +433,7 @@ impl Communicator {
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {
                 let request = requests[place as usize];
-                request.is_member != 0 && request.colour == colour
+                request.is_member() && request.colour == colour
             })
             .collect();
         let requested = || members.iter().map(|&place| requests[place as usize].slots);
@@ -410,6 +457,7 @@ impl Communicator {
         let monitored = ranks.iter().zip(&members);
         let monitored =
             monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
+        let signals = first(self.rank.0);
         let messages = Arc::new(self.messages.another(context, most, Some(ranks.clone())));
         let for_collectives =
             |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
@@ -423,8 +471,29 @@ impl Communicator {
         let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
         let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, channel, nonblocking, rank, monitored, of_rank, current_call)?;
-        Ok(Communicator { agreed: self.agreed.clone(), ..made })
+        let mut made =
+            Communicator::of(messages, channel, nonblocking, rank, monitored, of_rank, current_call)?;
+        made.agreed = self.agreed.clone();
+        made.drop_mark = Some(self.children.enter(made.memory(signals)));
+        Ok(made)
+    }
+
+    /// Returns what it uses, to be freed when all members have dropped it. `signals` is the first of its signals for
+    /// failures.
+    fn memory(&self, signals: u32) -> CommunicatorMemory {
+        CommunicatorMemory {
+            contexts: [
+                self.messages.clone(),
+                self.channel.context().clone(),
+                self.nonblocking.context().clone(),
+            ],
+            monitor: self.monitor.clone(),
+            signals,
+            plan_shutdown: self.plan_shutdown.clone(),
+            plans: self.plans.clone(),
+            children: self.children.clone(),
+            is_freed: self.is_freed.clone(),
+        }
     }
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.

@@ -12,7 +12,7 @@
 
 use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
-use crate::failure::call_notices::CallNotices;
+use crate::failure::call_notices::{CallNotices, LeaveNotice};
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -322,7 +322,9 @@ impl Communicator {
         let Some(fabric_collectives) = fabric_collectives.filter(|_| !all.contains(&0)) else {
             return Ok(None);
         };
-        self.messages().add_finalize_hook(call_notices.clone())?;
+        let leave_notice =
+            LeaveNotice { call_notices: call_notices.clone(), is_freed: self.is_freed().clone() };
+        self.messages().add_finalize_hook(Arc::new(leave_notice))?;
         Ok(Some(fabric_collectives))
     }
 }

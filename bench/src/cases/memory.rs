@@ -122,7 +122,7 @@ const SLOTS: [Slot; 3] = [Slot(0), Slot(32), Slot(63)];
 /// a list of entries, by the number of the peer; and private bytes.
 const UNIT: u64 = 8320;
 const ENTRY: u64 = 32;
-const HEAD: u64 = 4;
+const HEAD: u64 = 8;
 const PRIVATE: u64 = 1200;
 /// The inbox of a simulated rank.
 const INBOX: u64 = 72_320;

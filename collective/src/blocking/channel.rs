@@ -39,6 +39,10 @@ impl CollectiveChannel {
         CollectiveChannel { context, header: AtomicU64::new(0), history: AtomicU64::new(0) }
     }
 
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Begins a call: its messages carry this signature.
     #[inline]
     pub(crate) fn begin_call(&self, call: CallSignature) {

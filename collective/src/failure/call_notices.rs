@@ -257,22 +257,39 @@ impl CallNotices {
     }
 }
 
-impl FinalizeHook for CallNotices {
-    /// Always false: other members may wait for this one until they read that it has left, so it must announce that.
+/// Announces that a member leaves.
+#[derive(Debug)]
+pub(crate) struct LeaveNotice {
+    pub(crate) call_notices: Arc<CallNotices>,
+    /// True once all members have dropped the communicator.
+    pub(crate) is_freed: Arc<AtomicBool>,
+}
+
+impl FinalizeHook for LeaveNotice {
+    /// Other members may wait for this one until they read that it has left, unless all have dropped the communicator.
     fn is_finalized(&self, _worker: &Worker) -> bool {
-        false
+        self.is_freed.load(Ordering::Relaxed)
     }
 
     fn announce_finalize(&self, worker: &Worker) -> Result<bool> {
+        if self.is_freed.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        self.call_notices.announce_leave(worker)
+    }
+
+    fn finalize(&self, _worker: &Worker) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl CallNotices {
+    fn announce_leave(&self, worker: &Worker) -> Result<bool> {
         self.status.fetch_or(LEFT, Ordering::Relaxed);
         while !self.publish() {
             worker.relax("leave()")?;
         }
         Ok(true)
-    }
-
-    fn finalize(&self, _worker: &Worker) -> Result<()> {
-        Ok(())
     }
 }
 

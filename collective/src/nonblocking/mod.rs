@@ -105,6 +105,10 @@ impl Nonblocking {
         let names: Weak<CallTable> = Arc::downgrade(&calls);
         Nonblocking { context: Arc::new(context(names)), active_calls, calls }
     }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
 }
 
 /// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in

@@ -13,12 +13,12 @@ pub(crate) mod state;
 
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
+use crate::deferred_free::DeferredFree;
 use crate::failure::monitor::FailureMonitor;
-use end::deferred_free::DeferredFree;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
-use state::{Form, PlanState};
+use state::{Form, NO_PART, PlanState};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl PlanCombining {
 type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
 
 /// The plans of a communicator that exist or wait to be freed.
-pub(crate) type Plans = Arc<Mutex<DeferredFree>>;
+pub(crate) type Plans = Arc<Mutex<DeferredFree<PlanState>>>;
 
 /// A schedule that the members of a communicator have prepared.
 ///
@@ -170,8 +170,8 @@ impl Communicator {
         self.lock_plans().take(number);
     }
 
-    /// Frees all plans of this communicator that all members have dropped, and its cached schedules, and returns when
-    /// that is done. Collective.
+    /// Frees all plans of this communicator that all members have dropped, its cached schedules, and the communicators
+    /// that were split from it and that all their members have dropped. Returns when that is done. Collective.
     ///
     /// Error: some members have started one of these plans more often than others, or a start of it has failed, so it
     /// will never be complete. Its memory stays; the other plans are freed by the next call.
@@ -179,7 +179,8 @@ impl Communicator {
         let call = || self.call_on("quiesce()");
         self.begin(None, &call)?.run_agreed(|| {
             self.clear_cache();
-            loop {
+            let mut windows_without = 0; // since the last plan was freed
+            while windows_without < self.lock_plans().windows() {
                 let dropped = match self.dropped_by_all(&call)? {
                     Ok(dropped) => dropped,
                     Err(error) => return Ok(Err(error)),
@@ -190,11 +191,12 @@ impl Communicator {
                 let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
                 let words = self.allgather_steps(&[word]);
                 let words = words.map_err(|error| self.step_failed(error, &call))?;
-                if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
-                    return Ok(Ok(()));
-                }
+                let is_any_over = words.iter().fold(u64::MAX, |all, word| all & word) != 0;
+                windows_without = if is_any_over { 0 } else { windows_without + 1 };
                 self.free_what_is_over(words.into_iter());
             }
+            self.free_children().map_err(|error| self.step_failed(error, &call))?;
+            Ok(Ok(()))
         })
     }
 
@@ -211,6 +213,7 @@ impl Communicator {
             let starts = allgather(plan.starts())?;
             let (least, most) = starts
                 .iter()
+                .filter(|&&starts| starts != NO_PART)
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
             if least < most {
                 self.lock_plans().lose(*number);
@@ -243,18 +246,13 @@ impl Communicator {
         Ok(outcome)
     }
 
-    fn lock_plans(&self) -> std::sync::MutexGuard<'_, DeferredFree> {
+    fn lock_plans(&self) -> std::sync::MutexGuard<'_, DeferredFree<PlanState>> {
         self.plans().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
         let over = self.lock_plans().settle(words);
-        for plan in over {
-            if let Form::Execution(in_calls) = &plan.form {
-                self.messages().progress().remove_continuation(&**in_calls);
-            }
-            plan.free();
-        }
+        over.iter().for_each(|plan| plan.free(self.messages()));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees: its
 //! memory, and the form in which its starts run.
 
+use crate::deferred_free::Deferred;
 use crate::plan::compile::commands::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::run::in_calls::InCalls;
@@ -11,15 +12,21 @@ use tasuki_core::base::Result;
 use tasuki_core::engine::{self, Condition, RepeatingQueue, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
+use tasuki_message::Context;
 
 /// After this many unsuccessful tests of a start, its wait probe checks that the start can still complete. The probe
 /// takes longer than a test.
 const ASKED_EVERY: u32 = 256;
 
+/// In place of a number of starts: the member takes no part in the plan, so that nobody waits for its starts.
+pub(crate) const NO_PART: u64 = u64::MAX >> 2;
+
 /// The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees.
 #[derive(Debug)]
 pub(crate) struct PlanState {
     pub(crate) worker: Arc<Worker>,
+    /// False if this member exchanges nothing with others in a start.
+    pub(crate) takes_part: bool,
     pub(crate) own: PlacedPart,
     pub(crate) signals: u32,
     pub(crate) form: Form,
@@ -70,8 +77,12 @@ impl PlanState {
         self.passed_after.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns the number of starts that this member has made, counting all those of a chunked start under way.
+    /// Returns the number of starts that this member has made, counting all those of a chunked start under way;
+    /// [`NO_PART`] if others do not need them.
     pub(crate) fn starts(&self) -> u64 {
+        if !self.takes_part {
+            return NO_PART;
+        }
         self.started.load(Ordering::Relaxed).max(self.passed_after.load(Ordering::Relaxed))
     }
 
@@ -191,13 +202,21 @@ impl PlanState {
     }
 
     /// Frees all memory and signals of the plan. No member may reach them any more.
-    pub(crate) fn free(&self) {
-        if let Form::Queues(queues, _) = &self.form {
-            queues.iter().for_each(|own| self.worker.drop_repeating_queue(own));
+    pub(crate) fn free(&self, context: &Context) {
+        match &self.form {
+            Form::Queues(queues, _) => queues.iter().for_each(|own| self.worker.drop_repeating_queue(own)),
+            Form::Execution(in_calls) => context.progress().remove_continuation(&**in_calls),
+            Form::Calls => {}
         }
         self.starts.iter().for_each(|&(_, wait_probe)| self.worker.remove_wait_probe(wait_probe));
         self.own.give_back(&self.worker, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.worker.remove_operator(number));
+    }
+}
+
+impl Deferred for PlanState {
+    fn is_over(&self) -> bool {
+        self.has_run_all()
     }
 }
 

@@ -86,6 +86,11 @@ impl<T: Numbered + Send + Sync> IdMap<T> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns all items.
+    pub fn items(&self) -> Vec<Arc<T>> {
+        self.all().values().cloned().collect()
+    }
+
     /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.all().len()

@@ -63,6 +63,8 @@ struct RegistryState {
     private: u64,
     /// Private signals that were freed: the first numbers, by the number of signals in a row.
     freed_signals: BTreeMap<u32, Vec<u32>>,
+    /// Likewise, those whose counts are 0.
+    freed_untouched_signals: BTreeMap<u32, Vec<u32>>,
     next_extent: u32,
     /// Entries of the extent table that are no longer live, each once, the oldest first.
     dead_extents: VecDeque<u32>,
@@ -80,6 +82,7 @@ impl Registry {
             signals: 0,
             private: 0,
             freed_signals: BTreeMap::new(),
+            freed_untouched_signals: BTreeMap::new(),
             next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
             usage: Usage { symmetric: BOOTSTRAP_MEMORY_BYTES, extents: 1, ..Usage::default() },

@@ -11,6 +11,7 @@ use crate::progress::waker_thread::WakerThread;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
+use crate::slot::retired::RetiredEntries;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -28,6 +29,7 @@ pub struct ProgressEngine {
     count: AtomicUsize,
     /// Counts of the banks of all contexts of the rank.
     pub(crate) banks: Arc<BankCounts>,
+    pub(crate) retired: RetiredEntries,
     pub(crate) queue: Arc<Mutex<PendingOps>>,
     /// Taken while a thread steps messages.
     running: TryLock,

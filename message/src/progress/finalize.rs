@@ -3,7 +3,7 @@
 
 use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
@@ -30,33 +30,35 @@ pub trait FinalizeHook: Send + Sync + Debug {
 }
 
 impl ProgressEngine {
-    /// Registers a hook that the rank runs when it leaves. Hooks that nobody else holds and that are done are
-    /// finalized and dropped now.
+    /// Registers a hook that the rank runs when it leaves.
     pub fn add_finalize_hook(&self, worker: &Worker, hook: Arc<dyn FinalizeHook>) -> Result<()> {
-        let mut over = Vec::new();
-        {
-            let mut finalize_hooks = self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner);
-            let all = std::mem::take(&mut *finalize_hooks);
-            let (held, free): (Vec<_>, Vec<_>) =
-                all.into_iter().partition(|hook| Arc::strong_count(hook) > 1);
-            *finalize_hooks = held;
-            finalize_hooks.push(hook);
-            over.extend(free);
-        }
-        for hook in over {
+        self.drop_finalized_hooks(worker)?;
+        self.lock_finalize_hooks().push(hook);
+        Ok(())
+    }
+
+    /// Finalizes and drops the hooks that nobody else holds and that are done.
+    pub fn drop_finalized_hooks(&self, worker: &Worker) -> Result<()> {
+        let all = std::mem::take(&mut *self.lock_finalize_hooks());
+        let (held, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|hook| Arc::strong_count(hook) > 1);
+        self.lock_finalize_hooks().extend(held);
+        for hook in free {
             if hook.is_finalized(worker) {
                 hook.finalize(worker)?;
             } else {
-                self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+                self.lock_finalize_hooks().push(hook);
             }
         }
         Ok(())
     }
 
+    fn lock_finalize_hooks(&self) -> MutexGuard<'_, Vec<Arc<dyn FinalizeHook>>> {
+        self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs all hooks.
     pub(crate) fn run_finalize_hooks(&self, worker: &Worker) -> Result<()> {
-        let finalize_hooks =
-            std::mem::take(&mut *self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner));
+        let finalize_hooks = std::mem::take(&mut *self.lock_finalize_hooks());
         announce_finalize(worker, finalize_hooks.iter().collect());
         finalize_hooks.iter().map(|hook| hook.finalize(worker)).fold(Ok(()), Result::and)
     }

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | 0 | head of the free list: changes:32, unit:32 (0: none) |
 //! | 8 | how many units were ever allocated from fresh memory |
-//! | 16 | how many entries of the directory were allocated |
+//! | 16 | how many entries of the directory were ever allocated from fresh memory |
+//! | 24 | head of the list of free entries: changes:32, entry:32 (0: none) |
 //! | 64 Ki | list heads of the directory |
 //! | 128 Ki | entries of the directory |
 //! | 8 Mi | units, beginning with number 1 |
@@ -85,6 +86,6 @@ pub(crate) fn give_back(worker: &Worker, rank: Rank, unit: u32) -> Result<()> {
 
 /// Returns a head that names `unit` and differs from all earlier heads, so that no rank mistakes an old list for this
 /// one.
-fn next_head(head: u64, unit: u32) -> u64 {
+pub(crate) fn next_head(head: u64, unit: u32) -> u64 {
     ((head >> 32) + 1) << 32 | u64::from(unit)
 }

@@ -168,6 +168,19 @@ impl SlotBank {
         Ok(())
     }
 
+    /// Returns true if no message is under way, apart from receives on the first `preposted` slots.
+    pub(crate) fn is_idle(&self, preposted: usize) -> bool {
+        self.states.iter().enumerate().all(|(index, state)| {
+            let is_posted = index < preposted || !state.receiving.is_in_use();
+            is_posted && !state.sending.is_in_use() && state.buffered.load(Relaxed) == 0
+        })
+    }
+
+    /// Marks all slots closed, also those with preposted receives. The context is never used again.
+    pub(crate) fn close_for_good(&self) {
+        self.states.iter().flat_map(|state| [&state.sending, &state.receiving]).for_each(SlotState::reset);
+    }
+
     /// Removes these marks.
     pub(crate) fn reopen(&self) {
         self.states.iter().flat_map(|state| [&state.sending, &state.receiving]).for_each(SlotState::reopen);

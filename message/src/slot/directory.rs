@@ -3,8 +3,17 @@
 //!
 //! The rank that comes first creates the entry: it allocates a unit at both ranks, writes an entry, and prepends it
 //! to a list by compare-and-swap on the list head. A rank whose compare-and-swap fails may find the other rank's
-//! entry; it then frees its own units. An entry is complete before any rank can see it. Except for the word described
-//! in `ref_count.rs` it never changes afterwards, so no rank ever waits for another here.
+//! entry; it then frees its own units. An entry is complete before any rank can see it. While it is in a list, only two
+//! of its words change: the one described in `ref_count.rs`, and the number of the next entry. No rank ever waits for
+//! another here.
+//!
+//! When a context has ended on both ranks, the lower rank takes the entry out of its list ([`retire`]), and any rank can
+//! use the entry for another bank. `entry_list.rs` explains why a rank that is searching meanwhile is not misled.
+//!
+//! | bytes of a head | hold |
+//! |---|---|
+//! | 0-3 | the first entry of the list; 0 for none |
+//! | 4-7 | a count of the changes of the list |
 //!
 //! | bytes of an entry | hold |
 //! |---|---|
@@ -12,40 +21,47 @@
 //! | 8-15 | which ranks have the bank open, and its units |
 //! | 16-19 | the higher of the two ranks |
 //! | 20-23 | the number of the bank |
-//! | 24-27 | the next older entry of the list; 0 for none |
+//! | 24-27 | the next older entry of the list, or the next free entry; 0 for none |
 //! | 28-31 | nothing |
 
 use crate::slot::arena::{self, at, atomic8};
+use crate::slot::entry_list::{self, Head, ListMemory};
 use crate::slot::ref_count::{self, RefCount, RefCountMemory, Side};
 use tasuki_core::base::error_hint::DIRECTORY_OF_MESSAGES;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Started, Worker};
-use tasuki_core::fabric::{Atomic, AtomicKind, Width};
+use tasuki_core::fabric::{AtomicKind, Width};
 use tasuki_core::segment::GlobalAddress;
 
 const HEADS: u64 = 64 << 10;
 const HEADS_MAX: u64 = 8192;
 const ENTRIES: u64 = 128 << 10;
+const HEAD: u64 = 8;
 const ENTRY: u64 = 32;
 const REF_COUNT: u64 = 8;
+const _: () = assert!(HEADS + HEADS_MAX * HEAD <= ENTRIES);
 const ENTRIES_MAX: u64 = ((8 << 20) - ENTRIES) / ENTRY;
 const ENTRIES_TAKEN: u64 = 16;
+/// The head of the list of free entries.
+const ENTRIES_FREE: u64 = 24;
+/// The place of the number of the next entry in an entry.
+const NEXT: u64 = 24;
 
 /// The key of an entry within the directory of its lower rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct DirectoryKey {
-    context: u64,
-    higher: u32,
-    bank: u32,
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct DirectoryKey {
+    pub(crate) context: u64,
+    pub(crate) higher: u32,
+    pub(crate) bank: u32,
 }
 
 /// An entry as it was inserted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct DirectoryEntry {
-    key: DirectoryKey,
-    ref_count: RefCount,
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct DirectoryEntry {
+    pub(crate) key: DirectoryKey,
+    pub(crate) ref_count: RefCount,
     /// The next older entry of the list; 0 for none.
-    next: u32,
+    pub(crate) next: u32,
 }
 
 /// A bank that this rank has open.
@@ -80,26 +96,17 @@ struct EntryRef<'m> {
 pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Result<OpenedBank> {
     let pair = RankPair::with(worker, peer);
     let key = DirectoryKey { context, higher: pair.higher.0, bank };
-    let head = at(pair.lower, HEADS + key.hash() % HEADS_MAX * 4);
-    let mut first = worker.get_word(head, Width::W4)? as u32;
-    let (number, mut own) = match search(pair, first, 0, key)? {
-        Some(entry) => return pair.entry_ref(entry).open(),
-        None => make(pair, key)?,
+    let units = |entry, generation| {
+        let units = ref_count::take(&pair.entry_ref(entry))?;
+        Ok(RefCount::unopened(generation).opened(pair.side(), units))
     };
-    loop {
-        own.next = first;
-        worker.put(pair.entry_ref(number).address(), &own.bytes())?;
-        let insert = AtomicKind::Cas { expected: u64::from(first) };
-        let insert = Atomic { kind: insert, operand: u64::from(number), width: Width::W4 };
-        let found = worker.atomic(head, insert)? as u32;
-        if found == first {
-            return Ok(pair.entry_ref(number).opened(own.ref_count));
-        }
-        if let Some(entry) = search(pair, found, first, key)? {
-            ref_count::give_back(&pair.entry_ref(entry), own.ref_count.units())?;
-            return pair.entry_ref(entry).open();
-        }
-        first = found;
+    let found = entry_list::find_or_insert(&pair.list_of(key), key, units)?;
+    if let Some((entry, unused)) = found.unused {
+        ref_count::give_back(&pair.entry_ref(entry), unused.units())?;
+    }
+    match found.inserted {
+        Some(ref_count) => Ok(pair.entry_ref(found.entry).opened(ref_count)),
+        None => pair.entry_ref(found.entry).open(),
     }
 }
 
@@ -120,32 +127,64 @@ pub(crate) fn read_generation(word: u64) -> u32 {
     RefCount::of(word).generation
 }
 
-/// Searches the list from entry `from` up to, but not including, `until`. Returns the number of the entry with that
-/// key.
-fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Result<Option<u32>> {
-    let mut number = from;
-    while number != until {
-        let mut bytes = [0; ENTRY as usize];
-        pair.worker.get(pair.entry_ref(number).address(), &mut bytes)?;
-        let entry = DirectoryEntry::read(&bytes);
-        if entry.key == key {
-            return Ok(Some(number));
-        }
-        number = entry.next;
+/// Frees the entry of a bank whose context has ended on both ranks, if both have closed it. Returns false if the peer
+/// has not closed it yet. Only for the lower of the two ranks, one thread at a time.
+pub(crate) fn retire(worker: &Worker, peer: Rank, entry: u32) -> Result<bool> {
+    let pair = RankPair::with(worker, peer);
+    let place = pair.entry_ref(entry);
+    if RefCount::of(place.read()?).is_open() {
+        return Ok(false);
     }
-    Ok(None)
+    let key = place.contents()?.key;
+    entry_list::remove(&pair.list_of(key), entry).map(|()| true)
 }
 
-/// Makes a new entry with units of its own, open for this rank and not visible to others. Returns it with its number.
-fn make(pair: RankPair<'_>, key: DirectoryKey) -> Result<(u32, DirectoryEntry)> {
-    let number = pair.worker.atomic(at(pair.lower, ENTRIES_TAKEN), atomic8(AtomicKind::Add, 1))?;
-    if number >= ENTRIES_MAX {
-        return Err(Cause::Full { what: DIRECTORY_OF_MESSAGES, capacity: ENTRIES_MAX as usize }.into());
+/// A list of the directory of a pair's lower rank.
+#[derive(Clone, Copy, Debug)]
+struct ArenaList<'m> {
+    pair: RankPair<'m>,
+    head: GlobalAddress,
+}
+
+impl ArenaList<'_> {
+    fn free_head(&self) -> GlobalAddress {
+        at(self.pair.lower, ENTRIES_FREE)
     }
-    let number = number as u32 + 1;
-    let units = ref_count::take(&pair.entry_ref(number))?;
-    let ref_count = RefCount::default().opened(pair.side(), units);
-    Ok((number, DirectoryEntry { key, ref_count, next: 0 }))
+}
+
+impl ListMemory for ArenaList<'_> {
+    type Error = Error;
+
+    fn head(&self, which: Head) -> Result<u64> {
+        let head = if which == Head::Used { self.head } else { self.free_head() };
+        self.pair.worker.get_word(head, Width::W8)
+    }
+
+    fn exchange_head(&self, which: Head, expected: u64, new: u64) -> Result<u64> {
+        let head = if which == Head::Used { self.head } else { self.free_head() };
+        self.pair.worker.atomic(head, atomic8(AtomicKind::Cas { expected }, new)) // SYNC directory-head
+    }
+
+    fn contents(&self, entry: u32) -> Result<DirectoryEntry> {
+        self.pair.entry_ref(entry).contents()
+    }
+
+    fn write(&self, entry: u32, contents: DirectoryEntry) -> Result<()> {
+        self.pair.worker.put(self.pair.entry_ref(entry).address(), &contents.bytes())
+    }
+
+    fn set_next(&self, entry: u32, next: u32) -> Result<()> {
+        self.pair.worker.put(self.pair.entry_ref(entry).address().add(NEXT), &next.to_ne_bytes())
+    }
+
+    fn fresh(&self) -> Result<u32> {
+        let place = at(self.pair.lower, ENTRIES_TAKEN);
+        let number = self.pair.worker.atomic(place, atomic8(AtomicKind::Add, 1))?;
+        if number >= ENTRIES_MAX {
+            return Err(Cause::Full { what: DIRECTORY_OF_MESSAGES, capacity: ENTRIES_MAX as usize }.into());
+        }
+        Ok(number as u32 + 1)
+    }
 }
 
 impl<'m> RankPair<'m> {
@@ -169,9 +208,19 @@ impl<'m> RankPair<'m> {
     fn entry_ref(self, entry: u32) -> EntryRef<'m> {
         EntryRef { pair: self, entry }
     }
+
+    fn list_of(self, key: DirectoryKey) -> ArenaList<'m> {
+        ArenaList { pair: self, head: at(self.lower, HEADS + key.hash() % HEADS_MAX * HEAD) }
+    }
 }
 
 impl EntryRef<'_> {
+    fn contents(&self) -> Result<DirectoryEntry> {
+        let mut bytes = [0; ENTRY as usize];
+        self.pair.worker.get(self.address(), &mut bytes)?;
+        Ok(DirectoryEntry::read(&bytes))
+    }
+
     fn address(&self) -> GlobalAddress {
         at(self.pair.lower, ENTRIES + u64::from(self.entry - 1) * ENTRY)
     }

@@ -5,8 +5,10 @@
 
 use crate::call_info::CallInfo;
 use crate::context::Context;
+use crate::preposted::PREPOSTED_SLOTS;
 use crate::protocol::late_match::SlotReleased;
 use crate::slot::bank::{SLOTS, SlotBank, SlotIndex, bank_number};
+use crate::slot::retired::RetiredEntry;
 use crate::slot::state::{OccupyError, SlotState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,36 @@ impl Context {
         // If the close was refused or failed, the banks that are still open can be used as before.
         banks.iter().filter(|bank| bank.bank_state().is_open()).for_each(|bank| bank.reopen());
         closed.map_err(|error| error.in_call(call))
+    }
+
+    /// Returns true if no message is under way at this member: no send or receive that was not waited for, and none in
+    /// the send buffer. Preposted receives do not count.
+    pub fn is_idle(&self) -> bool {
+        self.banks.items().iter().all(|bank| !bank.bank_state().is_open() || bank.is_idle(self.preposted()))
+    }
+
+    /// Returns the number of slots, the first ones, whose receives are always posted.
+    fn preposted(&self) -> usize {
+        if self.buffers { 0 } else { PREPOSTED_SLOTS }
+    }
+
+    /// Frees all memory for messages of a context that has [no message under way](Self::is_idle), on all members, and
+    /// that no member uses any more.
+    pub fn free(&self) -> Result<()> {
+        let banks = self.banks.items();
+        banks.iter().for_each(|bank| bank.close_for_good());
+        let open: Vec<_> = banks.iter().filter(|bank| bank.bank_state().is_open()).cloned().collect();
+        // No write of this rank may be in flight to lines that other ranks may get.
+        self.worker.settle(&|| "the end of a communicator that was dropped".into())?;
+        self.progress.rings.forget_taken(&open);
+        open.iter().try_for_each(|bank| bank.release(&self.worker))?;
+        self.progress.retired.add(
+            banks
+                .iter()
+                .filter(|bank| bank.peer >= self.worker.rank())
+                .map(|bank| RetiredEntry { peer: bank.peer, entry: bank.bank_state().entry() }),
+        );
+        self.progress.retired.retire(&self.worker)
     }
 
     /// Opens a bank and its pair's first bank, if they are not open.

@@ -35,6 +35,11 @@ impl RefCount {
         RefCount { generation: (word >> 34) as u32, open: [bit(33), bit(32)], units }
     }
 
+    /// Returns the word of a bank that no side has open.
+    pub(crate) fn unopened(generation: u32) -> RefCount {
+        RefCount { generation, ..RefCount::default() }
+    }
+
     pub(crate) fn word(self) -> u64 {
         let RefCount { generation, open, units } = self;
         let high = generation << 2 | u32::from(open[0]) << 1 | u32::from(open[1]);
@@ -51,7 +56,8 @@ impl RefCount {
         self.units
     }
 
-    fn is_open(self) -> bool {
+    /// Returns true if a side has the bank open.
+    pub(crate) fn is_open(self) -> bool {
         self.open != [false; 2]
     }
 

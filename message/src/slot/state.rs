@@ -123,7 +123,12 @@ impl SlotState {
         let _ = self.0.fetch_and(!CLOSED, Release);
     }
 
-    /// Forgets that it was suspect. Only for a closed one.
+    /// Returns true if a call uses it, or may.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.0.load(Relaxed), BUSY | BORROWED)
+    }
+
+    /// Makes it closed, and forgets what it was. No call may use it.
     pub(crate) fn reset(&self) {
         self.0.store(CLOSED, Relaxed);
     }

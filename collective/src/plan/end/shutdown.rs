@@ -27,11 +27,19 @@ pub(crate) struct PlanShutdown {
     is_quiescent: AtomicBool,
     /// Number of rounds in which this member has notified its partner.
     notified: Arc<AtomicUsize>,
+    /// True once all members have dropped the communicator and its plans.
+    is_freed: Arc<AtomicBool>,
 }
 
 impl PlanShutdown {
-    pub(crate) fn new(plans: Plans, stages: Dissemination, worker: &Worker) -> PlanShutdown {
+    pub(crate) fn new(
+        plans: Plans,
+        stages: Dissemination,
+        is_freed: Arc<AtomicBool>,
+        worker: &Worker,
+    ) -> PlanShutdown {
         PlanShutdown {
+            is_freed,
             plans,
             stages: Arc::new(stages),
             fabric: worker.shared_fabric().clone(),
@@ -91,12 +99,15 @@ impl WaitEvent for ShutdownRound {
 }
 
 impl FinalizeHook for PlanShutdown {
-    /// Always false: even a member that has freed its plans leaves together with the others.
+    /// A member that has freed its plans leaves together with the others, unless all have dropped the communicator.
     fn is_finalized(&self, _worker: &Worker) -> bool {
-        false
+        self.is_freed.load(Ordering::Relaxed)
     }
 
     fn announce_finalize(&self, worker: &Worker) -> Result<bool> {
+        if self.is_freed.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
         if !self.is_quiescent.load(Ordering::Relaxed) {
             self.is_quiescent.store(true, Ordering::Relaxed);
             self.settle()?;

@@ -21,7 +21,7 @@ use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::shape::DATA;
-use tasuki_schedule::{RankPart, START, Schedule};
+use tasuki_schedule::{RankPart, START, Schedule, StepTrigger, started};
 
 /// What a schedule is compiled to.
 pub(crate) enum PlanKind {
@@ -104,7 +104,7 @@ impl Communicator {
         let (plan_state, steps) = match plan_state {
             Ok((plan_state, Ok(steps))) if !all.contains(&0) => (plan_state, steps),
             Ok((plan_state, steps)) => {
-                plan_state.free();
+                plan_state.free(self.messages());
                 let text = "another member found no room for its part, or passed another schedule";
                 return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
             }
@@ -132,7 +132,12 @@ impl Communicator {
             let (worker, plans) = (self.worker(), self.plans().clone());
             let stages = self.shutdown_stages(words);
             let stages = stages.map_err(|cause| worker.fault(cause, || "plan()".into()))?;
-            self.messages().add_finalize_hook(Arc::new(PlanShutdown::new(plans, stages, worker)))?;
+            self.messages().add_finalize_hook(Arc::new(PlanShutdown::new(
+                plans,
+                stages,
+                self.is_freed().clone(),
+                worker,
+            )))?;
             self.leaving.get_or_init(|| ());
         }
         Ok(())
@@ -248,8 +253,10 @@ impl PlanDraft {
                 (Some(Reduction::user_defined(number, *bytes)), Some(number))
             }
         };
+        let waits = |trigger: &StepTrigger| *trigger != started();
         let mut plan_state = PlanState {
             worker: self.worker,
+            takes_part: !part.steps().is_empty() || part.finish_conditions().iter().any(waits),
             own: self.own,
             signals: self.signals,
             form: Form::Calls,

@@ -25,9 +25,12 @@ impl Registry {
         freed.map_or_else(|| self.untouched_signals(count), Ok)
     }
 
-    /// Like [`Registry::private_signals`], for signals that nobody has ever raised.
+    /// Like [`Registry::private_signals`], for signals whose counts are 0.
     pub fn untouched_signals(&self, count: u32) -> Result<u32> {
         let mut state = self.state();
+        if let Some(first) = state.freed_untouched_signals.get_mut(&count).and_then(Vec::pop) {
+            return Ok(first);
+        }
         if state.signals + state.private + u64::from(count) > SIGNALS_MAX {
             return Err(Cause::Full { what: SIGNAL_MEMORY, capacity: SIGNALS_MAX as usize }.into());
         }
@@ -39,5 +42,11 @@ impl Registry {
     /// their current counts. No rank may raise them or wait for them any more, and none may be poisoned.
     pub fn free_signals(&self, first: u32, count: u32) {
         self.state().freed_signals.entry(count).or_default().push(first);
+    }
+
+    /// Frees signals that one call of [`Registry::untouched_signals`] allocated, and whose counts are 0 again. No rank may
+    /// raise them or wait for them any more, and none may be poisoned.
+    pub fn free_untouched_signals(&self, first: u32, count: u32) {
+        self.state().freed_untouched_signals.entry(count).or_default().push(first);
     }
 }

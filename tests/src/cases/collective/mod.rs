@@ -3,6 +3,7 @@
 pub mod cached_schedules;
 pub mod chunked_plans;
 pub mod collectives;
+pub mod dropped_communicators;
 pub mod extremes;
 pub mod failed_communicators;
 pub mod inline_plans;

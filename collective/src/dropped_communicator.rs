@@ -1,0 +1,154 @@
+//! Frees what a communicator has used, after all its members have dropped it: memory for messages, signals, and plans.
+//!
+//! Other members may still send to a dropped communicator, raise its signals, or reach the memory of its plans. So the
+//! communicator from which it was split keeps its [`CommunicatorMemory`] in a list of [deferred
+//! frees](crate::deferred_free). The members of that communicator tell each other in the next split, or in `quiesce`,
+//! which ones they no longer need. A communicator made by `recreate` is in the list of the one that had failed.
+//!
+//! A member still needs a dropped communicator while it has requests, plans, fuzzy barriers, buffered messages, or
+//! communicators that were split from it. A communicator that has failed is never freed: messages of its failed calls
+//! may still be under way.
+
+use crate::communicator::Communicator;
+use crate::deferred_free::{Deferred, DeferredFree};
+use crate::dissemination::Dissemination;
+use crate::failure::monitor::{FailureMonitor, SIGNALS};
+use crate::plan::Plans;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tasuki_core::base::Result;
+use tasuki_core::engine::Worker;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+use tasuki_message::Context;
+
+/// The communicators that were split from one and are not freed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Children(Arc<Mutex<DeferredFree<Child>>>);
+
+/// A member's part of a split: the memory of its new communicator, or nothing if it got none.
+#[derive(Debug)]
+struct Child(Option<CommunicatorMemory>);
+
+/// What a communicator uses.
+#[derive(Debug)]
+pub(crate) struct CommunicatorMemory {
+    pub(crate) contexts: [Arc<Context>; 3],
+    pub(crate) monitor: Arc<FailureMonitor>,
+    /// The first of its signals for failures.
+    pub(crate) signals: u32,
+    /// The first of the signals by which members that have made plans leave together.
+    pub(crate) plan_shutdown: Arc<OnceLock<u32>>,
+    pub(crate) plans: Plans,
+    pub(crate) children: Children,
+    /// Set when it is freed: its finalize hooks have nothing more to do.
+    pub(crate) is_freed: Arc<AtomicBool>,
+}
+
+/// Marks a communicator as dropped by this member when it is dropped itself.
+#[derive(Debug)]
+pub(crate) struct DropMark {
+    children: Children,
+    number: u64,
+}
+
+impl Drop for DropMark {
+    fn drop(&mut self) {
+        self.children.lock().take(self.number);
+    }
+}
+
+impl Children {
+    fn lock(&self) -> MutexGuard<'_, DeferredFree<Child>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a communicator that was split.
+    pub(crate) fn enter(&self, memory: CommunicatorMemory) -> DropMark {
+        let number = self.lock().enter(Arc::new(Child(Some(memory))));
+        DropMark { children: self.clone(), number }
+    }
+
+    /// Records a split from which this member got no communicator.
+    pub(crate) fn enter_none(&self) {
+        let mut all = self.lock();
+        let number = all.enter(Arc::new(Child(None)));
+        all.take(number);
+    }
+
+    /// Takes the words of all members, and frees what no member needs any more.
+    pub(crate) fn settle(&self, words: impl Iterator<Item = u64>) -> Result<()> {
+        let over = self.lock().settle(words);
+        over.iter().try_for_each(|child| child.free())
+    }
+}
+
+impl Deferred for Child {
+    fn is_over(&self) -> bool {
+        let Some(CommunicatorMemory { contexts, monitor, plans, children, .. }) = &self.0 else {
+            return true;
+        };
+        Arc::strong_count(monitor) == 1
+            && monitor.check().is_ok()
+            && contexts.iter().all(|context| Arc::strong_count(context) == 1 && context.is_idle())
+            && plans.lock().unwrap_or_else(PoisonError::into_inner).are_over()
+            && children.lock().are_over()
+    }
+}
+
+impl Child {
+    fn free(&self) -> Result<()> {
+        self.0.as_ref().map_or(Ok(()), CommunicatorMemory::free)
+    }
+}
+
+impl CommunicatorMemory {
+    fn free(&self) -> Result<()> {
+        let [messages, ..] = &self.contexts;
+        let worker = messages.worker();
+        let children = self.children.lock().all();
+        children.iter().try_for_each(|child| child.free())?;
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner).all();
+        plans.iter().for_each(|plan| plan.free(messages));
+        self.is_freed.store(true, Ordering::Relaxed);
+        self.contexts.iter().try_for_each(|context| context.free())?;
+        free_signals(worker, self.signals, SIGNALS)?;
+        let shutdown = self.plan_shutdown.get();
+        shutdown.map_or(Ok(()), |&first| free_signals(worker, first, Dissemination::count(messages.size())))
+    }
+}
+
+/// Frees signals whose counts the next user expects to be 0.
+fn free_signals(worker: &Worker, first: u32, count: u32) -> Result<()> {
+    for signal in first..first + count {
+        let raised = worker.count_of_own(signal);
+        if raised != 0 {
+            worker.raise(GlobalAddress::new(worker.rank(), signal_offset(signal)), raised.wrapping_neg())?;
+        }
+    }
+    worker.registry().free_untouched_signals(first, count);
+    Ok(())
+}
+
+impl Communicator {
+    /// Returns the word that tells other members which communicators this member no longer needs.
+    pub(crate) fn children_word(&self) -> Result<u64> {
+        self.messages().progress().drop_finalized_hooks(self.worker())?; // those of fuzzy barriers
+        Ok(self.children().lock().word())
+    }
+
+    /// Frees all communicators that were split from this one and that no member needs any more. A step of a collective
+    /// call.
+    pub(crate) fn free_children(&self) -> Result<()> {
+        let windows = |children: &Children| children.lock().windows();
+        let mut windows_without = 0; // since the last one was freed
+        while !self.children().lock().is_empty() && windows_without < windows(self.children()) {
+            let word = self.children_word()?;
+            let words = self.allgather_steps(&[word])?;
+            let is_any_over = words.iter().fold(u64::MAX, |all, word| all & word) != 0;
+            windows_without = if is_any_over { 0 } else { windows_without + 1 };
+            self.children().settle(words.into_iter())?;
+        }
+        Ok(())
+    }
+}

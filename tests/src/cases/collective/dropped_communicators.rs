@@ -1,0 +1,87 @@
+//! J: communicators that all members have dropped leave nothing behind.
+
+use tasuki::{Communicator, Job, Rank, Result, Slot, Sum};
+
+/// Makes calls of every kind on a communicator: first calls and cached ones, nonblocking ones, messages, plans, and
+/// fuzzy barriers.
+fn use_all(part: &Communicator, seed: u64) -> Result<()> {
+    let (me, size) = (part.rank(), part.size() as u64);
+    for call in 0..5 {
+        assert_eq!(part.allreduce(&[seed + call], Sum)?, [(seed + call) * size]);
+    }
+    assert_eq!(part.iallreduce(vec![seed], Sum)?.wait()?, [seed * size]);
+    let (to, from) =
+        (Rank((me.0 + 1) % part.size() as u32), Rank((me.0 + part.size() as u32 - 1) % part.size() as u32));
+    for len in [1, 700] {
+        let mut receive = part.irecv(vec![0_u64; len], from, Slot(3))?;
+        part.send(&vec![seed + u64::from(me.0); len], to, Slot(3))?;
+        assert_eq!(receive.wait()?.0, vec![seed + u64::from(from.0); len]);
+    }
+    part.fuzzy_barrier()?.wait()?;
+    let mut plan = part.allreduce_init::<u64>(2, Sum)?;
+    plan.write(0, &[seed, 1])?;
+    plan.start()?;
+    plan.wait()?;
+    assert_eq!(plan.to_vec()?, [seed * size, size]);
+    Ok(())
+}
+
+/// The simulator takes long for many turns.
+fn is_simulated(job: &Job) -> bool {
+    job.fabric() == "sim"
+}
+
+/// The memory of messages and plans is the same after many communicators that were used and dropped.
+pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
+    let used = || {
+        let memory = job.memory();
+        (memory.slot_banks, memory.plans)
+    };
+    for turn in 0..3 {
+        let part = job.world().split(Some(turn), 0)?.expect("every rank is a member");
+        use_all(&part, turn)?;
+    }
+    job.quiesce()?;
+    let before = used();
+    let mut most = before;
+    for turn in 0..if is_simulated(job) { 6 } else { 20 } {
+        let part = job.world().split(Some(turn % 2), 0)?.expect("every rank is a member");
+        use_all(&part, turn)?;
+        let inner = part.split(Some(u64::from(part.rank().0 % 2)), 0)?.expect("every rank is a member");
+        use_all(&inner, turn)?;
+        if turn == 3 {
+            most = used();
+        }
+    }
+    let after = used();
+    assert!(after.0 <= most.0 && after.1 <= most.1, "{before:?} {most:?} {after:?}");
+    job.quiesce()?;
+    assert_eq!(used(), before, "after quiesce");
+    job.barrier()
+}
+
+/// Members drop communicators of different members at different times, and use them until then.
+pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
+    let mut random = u64::from(job.rank().0) + 1;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut kept = Vec::new();
+    for turn in 0..if is_simulated(job) { 12 } else { 40 } {
+        let colour = draw(3);
+        if let Some(part) = job.world().split((colour < 2).then_some(colour), 0)? {
+            let sums = part.allreduce(&[1_u64, turn], Sum)?;
+            assert_eq!(sums, [part.size() as u64, turn * part.size() as u64]);
+            let all = part.allgather(&[job.rank().0])?;
+            assert!(all.is_sorted() && all.contains(&job.rank().0), "{all:?}");
+            kept.push(part);
+        }
+        if draw(2) == 0 && !kept.is_empty() {
+            kept.swap_remove(draw(kept.len() as u64) as usize);
+        }
+    }
+    drop(kept);
+    job.quiesce()?;
+    job.barrier()
+}

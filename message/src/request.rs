@@ -114,7 +114,7 @@ impl Context {
         let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, predecessor);
         self.progress.add(&operation);
         self.worker.notify_own_helper();
-        self.worker.progress();
+        self.worker.progress_briefly();
         Some(operation)
     }
 
@@ -222,6 +222,15 @@ impl Context {
         self.buffered(operation, call).map(|()| true)
     }
 
+    /// Makes progress, and steps an operation. Returns true if it is over.
+    fn test(&self, operation: &Arc<MessageOp>) -> bool {
+        self.worker.progress_briefly();
+        if self.progress.step(&self.worker, operation) {
+            operation.wake();
+        }
+        operation.is_over()
+    }
+
     /// Returns true if an operation is over or can no longer complete. Otherwise `waker` is woken when that happens.
     fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> Result<bool> {
         if self.poll_in_wait(operation, waker) {
@@ -232,7 +241,8 @@ impl Context {
 
     /// Like [`Context::poll`], but relies on the rank's waiting calls to make progress.
     fn poll_in_wait(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
-        self.worker.progress();
+        self.worker.progress_briefly();
+        self.progress.step(&self.worker, operation);
         operation.set_waker(Some(waker)); // before the check: a thread that ends it later sees the waker
         let over =
             operation.is_over() || operation.cannot_finish(&self.worker) || self.worker.check().is_err();
@@ -266,8 +276,13 @@ impl PendingSend {
 
     /// Makes progress. Returns true if the send has ended.
     pub fn is_finished(&self) -> bool {
-        self.context.worker.progress();
-        self.operation.as_ref().is_none_or(|operation| operation.is_over())
+        match &self.operation {
+            Some(operation) => self.context.test(operation),
+            None => {
+                self.context.worker.progress_briefly();
+                true
+            }
+        }
     }
 
     /// Returns `Ready` when the bytes may be reused; otherwise `waker` is woken when they may.
@@ -395,14 +410,14 @@ impl PendingRecv {
 
     /// Makes progress. Returns true if the message has arrived.
     pub fn is_finished(&self) -> bool {
-        self.context.worker.progress();
         match &self.kind {
             // `take` reports errors of `repost_if_too_long`.
             RecvKind::Short { number, room } => {
+                self.context.worker.progress_briefly();
                 !matches!(self.repost_if_too_long(number, *room), Ok(true))
                     && self.bank.has_data(self.index, number.load(Relaxed))
             }
-            RecvKind::Long(operation) => operation.is_over(),
+            RecvKind::Long(operation) => self.context.test(operation),
         }
     }
 

@@ -158,6 +158,7 @@ macro_rules! each_case {
             Everywhere "G7" 2..=2 messages::g7_any_slot_beside_a_slot;
             Everywhere "G8" 1..=3 messages::g8_slots_and_ranks_that_are_none;
             Everywhere "G9" 2..=2 messages::g9_six_hundred_receives;
+            Everywhere "G9" 1..=2 message_requests::g9_thousands_in_flight;
             Everywhere "G11" 1..=4 message_requests::g11_waits_by_peer_and_slot;
             Everywhere "G11" 1..=4 message_requests::g11_scopes_of_job_memory;
             Everywhere "G11" 2..=3 message_requests::g11_long_job_messages_are_whole;

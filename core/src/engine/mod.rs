@@ -35,4 +35,4 @@ pub use wait::node_platform::NodePlatform;
 pub use wait::platform::{Pause, Platform};
 pub use wait::probe::{WaitProbe, scoped_wait_probe, set_wait_probe};
 pub use wait::{Condition, WaitEvent};
-pub use worker::{Agent, Worker};
+pub use worker::{Agent, Effort, Worker};

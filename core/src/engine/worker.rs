@@ -54,11 +54,20 @@ pub struct Worker {
 /// Number of workers that this process has created.
 static WORKERS_CREATED: AtomicU64 = AtomicU64::new(0);
 
+/// How much of its unfinished work an agent looks at in one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// As little as keeps all of it going, for a call that begins or tests something of its own.
+    Brief,
+    /// As much as a call has time for that waits.
+    Full,
+}
+
 /// Asynchronous work of a crate above this one, such as messages. Any waiting call of the rank makes it progress.
 pub trait Agent: Send + Sync + Debug {
     /// Makes progress without waiting. One thread at a time calls it. Returns true if
     /// [`Agent::run_callbacks`] has work.
-    fn advance(&self, worker: &Worker) -> bool;
+    fn advance(&self, worker: &Worker, effort: Effort) -> bool;
 
     /// Calls the program's code that waited for finished work. No `advance` runs meanwhile, so the code may make calls.
     fn run_callbacks(&self);

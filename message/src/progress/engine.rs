@@ -17,10 +17,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::node_state::UnderWay;
-use tasuki_core::engine::{Agent, TryLock, WaitEvent, Worker};
+use tasuki_core::engine::{Agent, Effort, TryLock, WaitEvent, Worker};
 
-/// How many messages one call steps; the others follow in later calls.
+/// How many messages a call that waits steps; the others follow in later calls.
 const STEPS_MAX: usize = 64;
+/// How many messages a call that waits looks at: about 2 us.
+const LOOKS_MAX: usize = 256;
+/// How many messages a call looks at that does not wait. The bound on what other messages add to its cost.
+const BRIEF_LOOKS_MAX: usize = 8;
+
+/// How many messages one call looks at, and how many it steps.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    looks: usize,
+    steps: usize,
+    /// A message that ends does not count, so that its successor gets a step, too.
+    is_complete: bool,
+}
+
+impl Share {
+    /// All of `count` messages, once each.
+    fn of_all(count: usize) -> Share {
+        Share { looks: count, steps: count, is_complete: true }
+    }
+
+    /// The part of `count` messages that falls to one of many calls.
+    fn of_call(effort: Effort, count: usize) -> Share {
+        let (looks, steps) = match effort {
+            Effort::Brief => (BRIEF_LOOKS_MAX, BRIEF_LOOKS_MAX),
+            Effort::Full => (LOOKS_MAX, STEPS_MAX),
+        };
+        Share { looks: looks.min(count), steps, is_complete: false }
+    }
+}
 
 /// The unfinished messages of a rank.
 #[derive(Debug, Default)]
@@ -58,9 +87,8 @@ impl ProgressEngine {
 
     fn forget(&self, operation: &Arc<MessageOp>) {
         let mut queue = self.queue();
-        if queue.remove(operation) {
-            self.count.store(queue.len(), Ordering::Release);
-        }
+        queue.remove(operation);
+        self.count.store(queue.len(), Ordering::Release);
     }
 
     /// Returns the last buffered message of a slot.
@@ -93,20 +121,28 @@ impl ProgressEngine {
         self.queue().first_of(MessageOp::is_detached)
     }
 
-    /// Steps up to `steps` messages once each. Holds no lock during a step.
-    fn run_steps(&self, worker: &Worker, steps: usize) {
+    /// Looks at the next messages in turn, and steps those that are not quiet. Holds no lock during a step.
+    ///
+    /// With n messages outstanding, a call must not look at all of them: n calls would look n * n times. A waiting call
+    /// steps the message that it waits for, and this share of the others.
+    fn run_steps(&self, worker: &Worker, mut share: Share) {
         let Some(turn) = self.running.try_lock() else {
             return; // another thread of this rank steps messages
         };
-        let (mut any_ended, mut left) = (false, steps);
-        while left > 0 {
-            let Some(operation) = ({ self.queue().next() }) else { break };
-            left -= 1;
+        let (mut any_ended, mut is_ring_free) = (false, self.rings.seem_free());
+        while share.steps > 0 {
+            let next =
+                self.queue().next_ready(&mut share.looks, |operation| operation.is_quiet(is_ring_free));
+            let Some(operation) = next else { break };
+            share.steps -= 1;
             if operation.advance(worker) {
                 self.remove_ended(&operation);
                 self.to_wake().extend(operation.take_waker());
                 any_ended = true;
-                left += 1; // for its successor
+                share.steps += usize::from(share.is_complete);
+                share.looks += usize::from(share.is_complete);
+            } else if operation.awaits_ring() {
+                is_ring_free = false;
             }
         }
         drop(turn);
@@ -132,9 +168,24 @@ impl ProgressEngine {
         ended
     }
 
+    /// Steps a message that the calling thread asks for, once. Returns true if this call ended it; then no other
+    /// thread uses it, and the caller takes its waker.
+    pub(crate) fn step(&self, worker: &Worker, operation: &Arc<MessageOp>) -> bool {
+        let ended = operation.advance(worker);
+        if ended {
+            self.remove_ended(operation);
+        }
+        ended
+    }
+
+    /// Returns how many times calls of this rank have looked at an unfinished message on behalf of all of them.
+    pub fn looks(&self) -> u64 {
+        self.queue().looks()
+    }
+
     /// Steps every message once.
     pub(crate) fn advance_all(&self, worker: &Worker) {
-        self.run_steps(worker, self.count.load(Ordering::Acquire));
+        self.run_steps(worker, Share::of_all(self.count.load(Ordering::Acquire)));
         self.run_callbacks();
     }
 
@@ -167,12 +218,13 @@ impl ProgressEngine {
 }
 
 impl Agent for ProgressEngine {
-    fn advance(&self, worker: &Worker) -> bool {
+    fn advance(&self, worker: &Worker, effort: Effort) -> bool {
         let count = self.count.load(Ordering::Acquire);
         if count > 0 {
             // Where no thread may sleep before virtual time advances, there is no later call: step all in this one.
-            let most = if worker.platform().lets_threads_sleep() { STEPS_MAX } else { count };
-            self.run_steps(worker, count.min(most));
+            let has_later_call = worker.platform().lets_threads_sleep();
+            let share = if has_later_call { Share::of_call(effort, count) } else { Share::of_all(count) };
+            self.run_steps(worker, share);
         }
         let follows = self.continuations.is_any();
         if follows {
@@ -189,8 +241,7 @@ impl Agent for ProgressEngine {
         let is_awaited = |operation: &Arc<MessageOp>| {
             awaited.is_some_and(|event| std::ptr::addr_eq(Arc::as_ptr(event), Arc::as_ptr(operation)))
         };
-        let sending = self.queue().all(MessageOp::is_sending);
-        let sends = sending.iter().any(|operation| !is_awaited(operation));
+        let sends = self.queue().any(|operation| operation.is_sending() && !is_awaited(operation));
         UnderWay { sends, signals: self.continuations.any_under_way() }
     }
 
@@ -208,8 +259,22 @@ impl Agent for ProgressEngine {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let first: Vec<Arc<MessageOp>> = self.queue().first_of(|_| true);
-        first.iter().any(|operation| operation.may_step())
+        let is_ring_free = self.rings.seem_free();
+        let (mut place, removed) = (0, self.queue().removed());
+        loop {
+            let found = {
+                let queue = self.queue();
+                if queue.removed() != removed {
+                    return true; // another thread makes progress, and the places of messages have changed
+                }
+                queue.find_ready(&mut place, |operation| operation.is_quiet(is_ring_free))
+            };
+            match found {
+                None => return false,
+                Some(operation) if operation.may_step() => return true, // not under the lock: it calls the fabric
+                Some(_) => {}
+            }
+        }
     }
 
     fn announce_leaving(&self, worker: &Worker) {

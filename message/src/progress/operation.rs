@@ -4,10 +4,10 @@ use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
-use crate::protocol::state_machine::{Outcome, OutcomeCell, ProtocolState};
+use crate::protocol::state_machine::{Awaits, AwaitsCell, Outcome, OutcomeCell, ProtocolState};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
@@ -41,8 +41,12 @@ pub struct MessageOp {
     /// Bytes that it occupies in the send buffer, if it is buffered.
     buffered: Option<u64>,
     outcome: OutcomeCell,
-    /// Its place in the progress engine's queue; 0: not queued. Changed under the queue's lock.
+    /// Its number in the progress engine's queue; 0: not queued. Changed under the queue's lock.
     pub(crate) ticket: AtomicU64,
+    /// Its index among the queued messages that can step. Used under the queue's lock.
+    pub(crate) place: AtomicUsize,
+    /// What it waits for. While a thread steps it: anything.
+    awaits: AwaitsCell,
     waker: Mutex<Option<Waker>>,
     /// When to wake the waker although the message has not ended, so that the task can buffer it.
     buffer_at_ns: AtomicU64,
@@ -86,6 +90,7 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> MessageOp {
         let had_predecessor = predecessor.is_some();
+        let awaits = AwaitsCell::new(protocol.awaits());
         let (kind, number) = match &protocol {
             ProtocolState::Send(_) => (OpKind::Send, 0),
             ProtocolState::Receive(receiving) => (OpKind::Receive, receiving.number()),
@@ -103,6 +108,8 @@ impl MessageOp {
             buffered: None,
             outcome: OutcomeCell::default(),
             ticket: AtomicU64::new(0),
+            place: AtomicUsize::new(0),
+            awaits,
             waker: Mutex::default(),
             buffer_at_ns: AtomicU64::new(u64::MAX),
             withdraw_requested: AtomicBool::new(false),
@@ -185,11 +192,13 @@ impl MessageOp {
         {
             protocol.withdraw();
         }
+        self.awaits.set(Awaits::Anything);
         let ended = protocol.run(worker, (&self.bank, self.index), &self.rings, attempts).is_some();
         if let ProtocolState::Receive(receiving) = &*protocol {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
         if !ended {
+            self.awaits.set(protocol.awaits());
             return false;
         }
         protocol.end().into_iter().for_each(|end| self.outcome.set(end));
@@ -198,6 +207,29 @@ impl MessageOp {
             self.free_slot();
         }
         true
+    }
+
+    /// Returns true if a look at its slot shows that a step would achieve nothing. Makes no call of the fabric and takes
+    /// no lock. `is_ring_free`: a ring may be available.
+    #[inline]
+    pub(crate) fn is_quiet(&self, is_ring_free: bool) -> bool {
+        let bank = &self.bank;
+        bank.is_directly_readable()
+            && match self.awaits.get() {
+                Awaits::Anything => false,
+                Awaits::Data => {
+                    // SYNC message-awaits: `number` is the one for which it waits.
+                    !bank.has_data(self.index, self.number.load(Ordering::Relaxed))
+                        && !self.withdraw_requested.load(Ordering::SeqCst)
+                }
+                Awaits::Posting => !bank.is_recv_posted(self.index) && !bank.first_bank().is_recv_posted(ANY),
+                Awaits::Ring => !is_ring_free,
+            }
+    }
+
+    /// Returns true if it waits for a ring.
+    pub(crate) fn awaits_ring(&self) -> bool {
+        self.awaits.get() == Awaits::Ring
     }
 
     /// Returns true if an earlier message on the slot has not ended. Drops the reference to one that has.

@@ -3,7 +3,7 @@
 
 use crate::progress::operation::MessageOp;
 use crate::slot::bank::{SlotBank, SlotIndex};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,14 +12,18 @@ type SlotKey = (usize, SlotIndex);
 
 #[derive(Debug, Default)]
 pub(crate) struct PendingOps {
-    /// All operations by ticket, in the order in which they were added.
-    all: BTreeMap<u64, Arc<MessageOp>>,
-    /// How many were ever added.
+    /// How many operations were ever added.
     added: u64,
-    /// Those without a predecessor.
+    /// How many were ever removed.
+    removed: u64,
+    /// How often [`PendingOps::next_ready`] has looked at an operation.
+    looks: u64,
+    /// Those without a predecessor, each at its `place`. Since the last turn began, those before `next` were looked at.
     first: Vec<Arc<MessageOp>>,
-    /// Index in `first` of the next one to step.
+    /// Index in `first` of the next one to look at.
     next: usize,
+    /// The buffered ones among them, by slot.
+    first_buffered: HashMap<SlotKey, Arc<MessageOp>>,
     /// Those with a predecessor, by slot.
     blocked: HashMap<SlotKey, VecDeque<Arc<MessageOp>>>,
 }
@@ -32,31 +36,70 @@ impl PendingOps {
         }
         self.added += 1;
         operation.ticket.store(self.added, Relaxed);
-        self.all.insert(self.added, operation.clone());
         if operation.has_predecessor() {
-            self.blocked.entry(place(operation)).or_default().push_back(operation.clone());
+            self.blocked.entry(slot_key(operation)).or_default().push_back(operation.clone());
         } else {
-            self.first.push(operation.clone());
+            self.add_first(operation.clone());
         }
+    }
+
+    fn add_first(&mut self, operation: Arc<MessageOp>) {
+        operation.place.store(self.first.len(), Relaxed);
+        if operation.is_buffered() {
+            self.first_buffered.insert(slot_key(&operation), operation.clone());
+        }
+        self.first.push(operation);
     }
 
     /// Removes an operation. If it has ended, its successor can step from now on. Returns true if it was there.
     pub(crate) fn remove(&mut self, operation: &Arc<MessageOp>) -> bool {
-        let ticket = operation.ticket.swap(0, Relaxed);
-        let was_in = self.all.remove(&ticket).is_some();
-        let before = self.first.len();
-        self.first.retain(|other| !Arc::ptr_eq(other, operation));
-        if let Some(others) = self.blocked.get_mut(&place(operation)) {
-            if before == self.first.len() {
+        let was_in = operation.ticket.swap(0, Relaxed) != 0;
+        self.removed += u64::from(was_in);
+        let was_first = was_in && self.remove_first(operation);
+        if self.blocked.is_empty() {
+            return was_in;
+        }
+        let key = slot_key(operation);
+        if let Some(others) = self.blocked.get_mut(&key) {
+            if was_in && !was_first {
                 others.retain(|other| !Arc::ptr_eq(other, operation));
             }
             let next = others.pop_front_if(|next| !next.has_predecessor());
-            self.first.extend(next);
             if others.is_empty() {
-                self.blocked.remove(&place(operation));
+                self.blocked.remove(&key);
             }
+            next.into_iter().for_each(|next| self.add_first(next));
         }
         was_in
+    }
+
+    /// Removes an operation from `first` in constant time. Those that were not looked at in this turn stay behind
+    /// `next`. Returns true if it was there.
+    fn remove_first(&mut self, operation: &Arc<MessageOp>) -> bool {
+        let mut place = operation.place.load(Relaxed);
+        if !self.first.get(place).is_some_and(|other| Arc::ptr_eq(other, operation)) {
+            return false;
+        }
+        if place < self.next {
+            self.next -= 1;
+            self.swap(place, self.next);
+            place = self.next;
+        }
+        self.swap(place, self.first.len() - 1);
+        self.first.pop();
+        let key = slot_key(operation);
+        if operation.is_buffered()
+            && self.first_buffered.get(&key).is_some_and(|it| Arc::ptr_eq(it, operation))
+        {
+            self.first_buffered.remove(&key);
+        }
+        true
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        self.first.swap(one, other);
+        self.first[one].place.store(one, Relaxed);
+        self.first[other].place.store(other, Relaxed);
     }
 
     /// Returns how many can step.
@@ -64,11 +107,45 @@ impl PendingOps {
         self.first.len()
     }
 
-    /// Returns the next one to step, in turn.
-    pub(crate) fn next(&mut self) -> Option<Arc<MessageOp>> {
-        let turn = self.next % self.first.len().max(1);
-        self.next = turn + 1;
-        self.first.get(turn).cloned()
+    /// Returns how many were ever removed.
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    /// Returns how often [`PendingOps::next_ready`] has looked at an operation.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// Returns the next one that is not quiet, in turn. Looks at `looks` at most, and counts them down.
+    pub(crate) fn next_ready(
+        &mut self,
+        looks: &mut usize,
+        is_quiet: impl Fn(&MessageOp) -> bool,
+    ) -> Option<Arc<MessageOp>> {
+        while *looks > 0 && !self.first.is_empty() {
+            *looks -= 1;
+            self.looks += 1;
+            let turn = if self.next < self.first.len() { self.next } else { 0 };
+            self.next = turn + 1;
+            if !is_quiet(&self.first[turn]) {
+                return Some(self.first[turn].clone());
+            }
+        }
+        None
+    }
+
+    /// Returns the first one from `place` on that is not quiet, and sets `place` behind it. Between two calls none may
+    /// be removed.
+    pub(crate) fn find_ready(
+        &self,
+        place: &mut usize,
+        is_quiet: impl Fn(&MessageOp) -> bool,
+    ) -> Option<Arc<MessageOp>> {
+        let rest = self.first.get(*place..)?;
+        let found = rest.iter().position(|operation| !is_quiet(operation))?;
+        *place += found + 1;
+        Some(rest[found].clone())
     }
 
     /// Returns those of some kind that can step. If there are none, no blocked ones exist either.
@@ -76,9 +153,20 @@ impl PendingOps {
         self.first.iter().filter(|operation| is_it(operation)).cloned().collect()
     }
 
+    /// Returns true if there is one of some kind.
+    pub(crate) fn any(&self, is_it: impl Fn(&Arc<MessageOp>) -> bool) -> bool {
+        self.iter().any(is_it)
+    }
+
     /// Returns all of some kind, in the order in which they were added.
     pub(crate) fn all(&self, is_it: impl Fn(&MessageOp) -> bool) -> Vec<Arc<MessageOp>> {
-        self.all.values().filter(|operation| is_it(operation)).cloned().collect()
+        let mut all: Vec<_> = self.iter().filter(|operation| is_it(operation)).cloned().collect();
+        all.sort_by_key(|operation| operation.ticket.load(Relaxed));
+        all
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<MessageOp>> {
+        self.first.iter().chain(self.blocked.values().flatten())
     }
 
     /// Returns the last buffered message of a slot.
@@ -86,11 +174,10 @@ impl PendingOps {
         let is_buffered = |operation: &&Arc<MessageOp>| operation.is_buffered();
         let here = (Arc::as_ptr(bank) as usize, index);
         let last = self.blocked.get(&here).and_then(|others| others.iter().rev().find(is_buffered));
-        let first = || self.first.iter().filter(is_buffered).find(|operation| place(operation) == here);
-        last.or_else(first).cloned()
+        last.or_else(|| self.first_buffered.get(&here)).cloned()
     }
 }
 
-fn place(operation: &MessageOp) -> SlotKey {
+fn slot_key(operation: &MessageOp) -> SlotKey {
     (Arc::as_ptr(&operation.bank) as usize, operation.index)
 }

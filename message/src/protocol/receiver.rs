@@ -16,7 +16,7 @@ use crate::protocol::late_match::{LateMatch, LateMatchSearch, LateMatches};
 use crate::protocol::ring_consumer::RingConsumer;
 use crate::protocol::ring_span::RingSpan;
 use crate::protocol::split_copy;
-use crate::protocol::state_machine::{Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::Arc;
@@ -130,6 +130,17 @@ impl RecvProtocol {
     /// Returns the number of its message.
     pub(crate) fn number(&self) -> u32 {
         self.consumer.number
+    }
+
+    /// Returns what it waits for since its last step. A receive of any slot may also go on with a late match.
+    pub(crate) fn awaits(&self) -> Awaits {
+        let is_untouched = self.consumer.taken == 0 && !self.all_parts_taken && !self.withdraw_requested;
+        match self.state {
+            RecvState::Posted if is_untouched && self.search.is_none() && self.failed.is_none() => {
+                Awaits::Data
+            }
+            _ => Awaits::Anything,
+        }
     }
 
     /// Returns true if its next step does not depend on the sender: one of its operations is in flight, or it has

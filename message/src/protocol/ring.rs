@@ -2,8 +2,11 @@
 //! can reach passes in chunks. So both processors copy at once.
 //!
 //! A ring belongs to the sender. The sender copies a chunk in and announces the number of chunks; the receiver copies
-//! it out and acknowledges the number it has taken. A ring holds one message at a time, from its first chunk until
-//! its last is taken. The sender need not wait for that.
+//! it out and acknowledges the number it has taken. The sender need not wait for that.
+//!
+//! One message at a time is copied into a ring. It begins in an empty ring; or, if no ring is empty and it is small,
+//! behind messages that were not taken yet. So a rank that has many small messages in flight need not wait for its
+//! peer after every fourth. Receivers take messages in any order, but room becomes free from the oldest message on.
 //!
 //! Each message begins in the ring where the last one ended. A ring larger than the second-level cache is evicted to
 //! the third level, which both processors share, before it is used again. Writing lines again from there costs a third
@@ -14,7 +17,8 @@ use crate::protocol::pipelined::MatchedSlot;
 use crate::protocol::ring_span::{Chunking, RingSpan};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::directory;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
@@ -34,13 +38,15 @@ const WIDE_AFTER: u64 = 4 << 20;
 /// Rings of a rank, of either size. This many messages can be in rings at a time; others wait. Rings whose message has
 /// met a withdrawn receive do not count: nobody knows when it will be taken.
 const RINGS_MAX: usize = 4;
+/// Longest message that is copied behind others.
+const BEHIND_MAX: u64 = RING / 16;
 /// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
 /// addresses with equal page offsets are slow (`os/memory/copy.rs` in core).
 const PAGE_OFFSET: u64 = 2048;
 /// How often to check for events that nobody reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A ring. One message at a time uses it.
+/// A ring.
 #[derive(Debug)]
 struct Ring {
     at: GlobalAddress,
@@ -55,10 +61,23 @@ struct RingState {
     is_held: bool,
     /// Offset at which the last message ended.
     next: u64,
-    /// The message that lies in it, if its send is over.
-    unconsumed: Option<Unconsumed>,
-    /// The operation that reads the bank's generation, to find out whether anybody can still take that message.
+    /// Bytes from the start of the oldest message to `next`.
+    used: u64,
+    /// The last message in it whose send is over. Kept apart, because most often there is no other.
+    last: StagedMessage,
+    /// The messages before the last, from the oldest on.
+    earlier: VecDeque<StagedMessage>,
+    /// The operation that reads the generation of the oldest message's bank, to find out whether anybody can still
+    /// take that message.
     generation_query: Option<u64>,
+}
+
+/// A message in a ring, and the bytes that become free when it is over.
+#[derive(Debug, Default)]
+struct StagedMessage {
+    /// `None`: it is over.
+    unconsumed: Option<Unconsumed>,
+    bytes: u64,
 }
 
 /// A ring that one message holds until this is dropped.
@@ -67,8 +86,8 @@ pub(crate) struct HeldRing {
     ring: Arc<Ring>,
     /// Where the message lies in it: behind the last one.
     pub(crate) span: RingSpan,
-    /// The message that the next one has to wait for.
-    unconsumed: Option<Unconsumed>,
+    /// The message, once its send is over, and its bytes.
+    message: StagedMessage,
 }
 
 /// A message in a ring whose send has completed.
@@ -100,6 +119,12 @@ impl Unconsumed {
             }
             _ => *place = Some(Unconsumed::new(bank, index, number, chunks)),
         }
+    }
+
+    /// Returns true if both are the same message.
+    fn is(&self, other: &Unconsumed) -> bool {
+        let key = |message: &Unconsumed| (message.generation, message.index, message.number);
+        Arc::ptr_eq(&self.bank, &other.bank) && key(self) == key(other)
     }
 
     /// Returns true if it was taken, according to the bank's lines, or if nobody can take it since both ranks have
@@ -169,19 +194,60 @@ impl WaitEvent for Unconsumed {
 }
 
 impl HeldRing {
-    /// The send is over. The ring is free for others when that message is taken.
+    /// The send is over. Its room is free for others when that message is taken.
     pub(crate) fn set_unconsumed(&mut self, message: Unconsumed) {
-        self.unconsumed = Some(message);
+        self.message.unconsumed = Some(message);
     }
 }
 
 impl Drop for HeldRing {
     fn drop(&mut self) {
         let mut state = lock(&self.ring.state);
-        if self.unconsumed.is_some() {
-            state.unconsumed = self.unconsumed.take();
-        }
+        state.push(std::mem::take(&mut self.message));
         state.is_held = false;
+    }
+}
+
+impl StagedMessage {
+    /// Returns true if it is over, without a call of the fabric. False: it may be over nevertheless.
+    fn is_seen_over(&self) -> bool {
+        self.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken)
+    }
+}
+
+impl RingState {
+    /// Frees the room of messages that are over, as far as this is seen without a call of the fabric. Returns true if
+    /// the ring is empty then.
+    #[inline]
+    fn is_empty(&mut self) -> bool {
+        while self.earlier.front().is_some_and(StagedMessage::is_seen_over) {
+            self.drop_oldest();
+        }
+        self.earlier.is_empty() && self.last.is_seen_over()
+    }
+
+    fn oldest(&self) -> &StagedMessage {
+        self.earlier.front().unwrap_or(&self.last)
+    }
+
+    /// Frees the room of the oldest message.
+    fn drop_oldest(&mut self) {
+        let oldest = self.earlier.pop_front().unwrap_or_else(|| std::mem::take(&mut self.last));
+        self.used -= oldest.bytes;
+        self.generation_query = None;
+    }
+
+    /// Adds a message, whose room is counted already.
+    fn push(&mut self, message: StagedMessage) {
+        let before = std::mem::replace(&mut self.last, message);
+        if before.bytes > 0 {
+            self.earlier.push_back(before);
+        }
+    }
+
+    /// Returns all messages, from the oldest on.
+    fn all(&mut self) -> impl Iterator<Item = &mut StagedMessage> {
+        self.earlier.iter_mut().chain(Some(&mut self.last))
     }
 }
 
@@ -193,23 +259,38 @@ impl Ring {
         Ok(Arc::new(Ring { at, bytes, state: Mutex::default() }))
     }
 
-    /// Holds the ring for a message of `len` bytes, if it is free and empty.
-    fn hold(self: &Arc<Ring>, worker: &Worker, len: u64) -> Option<HeldRing> {
-        let (message, mut generation_query) = {
+    /// Holds the ring for a message of `len` bytes, if it is free and empty; `behind`: or has room behind others.
+    fn hold(self: &Arc<Ring>, worker: &Worker, len: u64, behind: bool) -> Option<HeldRing> {
+        loop {
             let mut state = lock(&self.state);
             if state.is_held {
                 return None;
             }
-            if state.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken) {
+            if state.is_empty() || behind && self.has_room_behind(&state, len) {
                 return Some(self.held(&mut state, len));
             }
-            state.is_held = true;
-            (state.unconsumed.clone(), state.generation_query.take())
-        };
-        let is_over = message.is_none_or(|message| message.is_over(worker, &mut generation_query));
-        let mut state = lock(&self.state);
-        (state.is_held, state.generation_query) = (false, generation_query);
-        is_over.then(|| self.held(&mut state, len))
+            let (message, mut generation_query) =
+                (state.oldest().unconsumed.clone(), state.generation_query.take());
+            state.is_held = true; // so that the oldest message stays the oldest
+            drop(state);
+            let is_over = message.is_none_or(|message| message.is_over(worker, &mut generation_query));
+            let mut state = lock(&self.state);
+            (state.is_held, state.generation_query) = (false, generation_query);
+            if !is_over {
+                return None;
+            }
+            state.drop_oldest();
+        }
+    }
+
+    /// Returns the bytes from the end of the last message to the end of the next, at that span.
+    fn footprint(&self, state: &RingState, span: RingSpan) -> u64 {
+        (span.start + self.bytes - state.next) % self.bytes + span.chunking.bytes()
+    }
+
+    /// Returns true if a message of `len` bytes fits behind those in the ring.
+    fn has_room_behind(&self, state: &RingState, len: u64) -> bool {
+        len <= BEHIND_MAX && state.used + self.footprint(state, self.span(state, len)) <= self.bytes
     }
 
     /// Returns where the next message, of `len` bytes, will lie.
@@ -219,66 +300,104 @@ impl Ring {
         RingSpan { ring: self.at, bytes: self.bytes, start, chunking }
     }
 
-    /// Lets `fill` copy a whole message into the ring, if it is free and empty. Runs under the lock, so `fill` must
-    /// not call the fabric. Returns `None` if the ring is not available; `Some(false)` if `fill` did nothing.
+    /// Lets `fill` copy a whole message into the ring, if it is free and empty; `behind`: or has room behind others.
+    /// Runs under the lock, so `fill` must not call the fabric. Returns `None` if the ring is not available;
+    /// `Some(false)` if `fill` did nothing.
     #[inline]
-    fn fill(&self, at: MatchedSlot<'_>, len: u64, fill: impl FnOnce(RingSpan) -> bool) -> Option<bool> {
+    fn fill(
+        &self,
+        at: MatchedSlot<'_>,
+        len: u64,
+        behind: bool,
+        fill: impl FnOnce(RingSpan) -> bool,
+    ) -> Option<bool> {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        let is_free = state.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken);
-        if state.is_held || state.generation_query.is_some() || !is_free {
+        if state.is_held || state.generation_query.is_some() {
+            return None;
+        }
+        let is_empty = state.is_empty();
+        if !(is_empty || behind && self.has_room_behind(&state, len)) {
             return None;
         }
         let span = self.span(&state, len);
         let is_filled = fill(span);
         if is_filled {
+            let chunks = span.chunking.chunks();
+            if is_empty {
+                state.last.bytes = span.chunking.bytes();
+                state.used = state.last.bytes;
+                Unconsumed::put(&mut state.last.unconsumed, at, chunks);
+            } else {
+                let (bytes, mut unconsumed) = (self.footprint(&state, span), None);
+                state.used += bytes;
+                Unconsumed::put(&mut unconsumed, at, chunks);
+                state.push(StagedMessage { unconsumed, bytes });
+            }
             state.next = span.end();
-            Unconsumed::put(&mut state.unconsumed, at, span.chunking.chunks());
         }
         Some(is_filled)
     }
 
-    /// Holds the ring for a message of `len` bytes. The caller knows that it is free.
+    /// Holds the ring for a message of `len` bytes. The caller knows that it has room.
     fn held(self: &Arc<Ring>, state: &mut RingState, len: u64) -> HeldRing {
         let span = self.span(state, len);
-        *state = RingState { is_held: true, next: span.end(), unconsumed: None, generation_query: None };
-        HeldRing { ring: self.clone(), span, unconsumed: None }
+        let bytes = if state.is_empty() {
+            (state.last, state.used) = (StagedMessage::default(), 0);
+            span.chunking.bytes().min(self.bytes)
+        } else {
+            self.footprint(state, span)
+        };
+        (state.is_held, state.next, state.generation_query) = (true, span.end(), None);
+        state.used += bytes;
+        HeldRing { ring: self.clone(), span, message: StagedMessage { unconsumed: None, bytes } }
     }
 
-    /// Returns the message that lies in it; `None` while a message holds the ring.
-    fn unconsumed(&self) -> Option<Option<Unconsumed>> {
-        let state = lock(&self.state);
-        (!state.is_held).then(|| state.unconsumed.clone())
+    /// Returns the oldest message in it.
+    fn oldest(&self) -> Option<Unconsumed> {
+        lock(&self.state).oldest().unconsumed.clone()
     }
 
-    /// Returns true if it may be available.
-    fn is_free(&self) -> bool {
-        self.unconsumed().is_some_and(|message| message.is_none_or(|message| message.may_be_over()))
+    /// Returns true if [`Ring::hold`] may succeed, or frees room.
+    fn may_hold(&self, len: u64, behind: bool) -> bool {
+        let oldest = {
+            let state = lock(&self.state);
+            if state.is_held {
+                return false;
+            }
+            if behind && self.has_room_behind(&state, len) {
+                return true;
+            }
+            state.oldest().unconsumed.clone()
+        };
+        oldest.is_none_or(|message| message.may_be_over())
     }
 
-    /// Returns true if the message in it has met a withdrawn receive.
+    /// Returns true if the message whose end would free room has met a withdrawn receive.
     fn is_recv_withdrawn(&self) -> bool {
-        self.unconsumed().flatten().is_some_and(|message| message.is_recv_withdrawn())
+        let oldest = {
+            let state = lock(&self.state);
+            if state.is_held { None } else { state.oldest().unconsumed.clone() }
+        };
+        oldest.is_some_and(|message| message.is_recv_withdrawn())
     }
 
-    /// Forgets a message on one of these banks that was taken.
+    /// Forgets messages on these banks that were taken.
     fn forget_taken(&self, banks: &[Arc<SlotBank>]) {
-        let Some(message) = lock(&self.state).unconsumed.clone() else { return };
-        if banks.iter().any(|bank| Arc::ptr_eq(bank, &message.bank)) && message.is_taken() {
-            let mut state = lock(&self.state);
-            let is_it = |other: &Unconsumed| {
-                Arc::ptr_eq(&other.bank, &message.bank)
-                    && (other.generation, other.index, other.number)
-                        == (message.generation, message.index, message.number)
-            };
-            if !state.is_held
-                && state.generation_query.is_none()
-                && state.unconsumed.as_ref().is_some_and(is_it)
-            {
-                state.unconsumed = None;
+        let is_on_them = |message: &Unconsumed| banks.iter().any(|bank| Arc::ptr_eq(bank, &message.bank));
+        let mut messages: Vec<Unconsumed> =
+            lock(&self.state).all().filter_map(|message| message.unconsumed.clone()).collect();
+        messages.retain(|message| is_on_them(message) && message.is_taken());
+        let mut state = lock(&self.state);
+        // While a thread asks about the oldest message, that thread finds out.
+        let is_asked = state.is_held || state.generation_query.is_some();
+        for message in state.all().skip(usize::from(is_asked)) {
+            let is_taken = |unconsumed: &Unconsumed| messages.iter().any(|taken| taken.is(unconsumed));
+            if message.unconsumed.as_ref().is_some_and(is_taken) {
+                message.unconsumed = None;
             }
         }
     }
@@ -313,21 +432,42 @@ impl RingsOfSize {
         all.iter().filter(|ring| !ring.is_recv_withdrawn()).count() < RINGS_MAX
     }
 
-    /// Returns true if a ring may be available.
-    fn has_room(&self) -> bool {
+    /// Returns true if a ring may be available for a message of `len` bytes.
+    fn has_room(&self, len: u64) -> bool {
+        let mut numbered = self.first().enumerate();
+        if !self.is_complete() || numbered.any(|(index, ring)| ring.may_hold(len, index > 0)) {
+            return true;
+        }
+        // Most often the rest is in vain, and threads that wait for a ring ask again and again.
+        if lock(&self.extra).is_empty() && !self.first().any(|ring| ring.is_recv_withdrawn()) {
+            return false;
+        }
         let all = self.all();
-        all.iter().any(|ring| ring.is_free()) || RingsOfSize::may_grow(&all)
+        all[RINGS_MAX..].iter().any(|ring| ring.may_hold(len, true)) || RingsOfSize::may_grow(&all)
+    }
+
+    /// Returns true if all rings but the extra ones are allocated.
+    fn is_complete(&self) -> bool {
+        self.rings[RINGS_MAX - 1].get().is_some()
+    }
+
+    /// Returns the rings in which a message may lie behind others. The first is not among them, so that a longer
+    /// message, which needs an empty ring, finds one again and again.
+    fn behind(&self) -> impl Iterator<Item = &Arc<Ring>> {
+        self.first().skip(if self.is_complete() { 1 } else { RINGS_MAX })
     }
 
     /// Returns a free ring or a new one; `None` if all are in use.
     fn take(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
-        if let Some(held) = self.first().find_map(|ring| ring.hold(worker, len)) {
+        if let Some(held) = self.first().find_map(|ring| ring.hold(worker, len, false)) {
             return Ok(Some(held));
         }
-        if self.rings[RINGS_MAX - 1].get().is_some() {
-            self.extra(worker, len)
-        } else {
-            self.make(worker, len)
+        if !self.is_complete() {
+            return self.make(worker, len);
+        }
+        match self.behind().find_map(|ring| ring.hold(worker, len, true)) {
+            None => self.extra(worker, len),
+            held => Ok(held),
         }
     }
 
@@ -345,7 +485,7 @@ impl RingsOfSize {
     #[cold]
     fn extra(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         let all = self.all();
-        if let Some(held) = all.iter().skip(RINGS_MAX).find_map(|ring| ring.hold(worker, len)) {
+        if let Some(held) = all.iter().skip(RINGS_MAX).find_map(|ring| ring.hold(worker, len, true)) {
             return Ok(Some(held));
         }
         let may_grow = RingsOfSize::may_grow(&all);
@@ -367,11 +507,18 @@ pub(crate) struct Rings {
     wide: RingsOfSize,
     /// Approximate number of bytes staged so far: two threads that add at once may lose one addition.
     staged: AtomicU64,
+    /// No ring was available for the last message that asked.
+    was_full: AtomicBool,
 }
 
 impl Default for Rings {
     fn default() -> Rings {
-        Rings { narrow: RingsOfSize::of(RING), wide: RingsOfSize::of(WIDE), staged: AtomicU64::new(0) }
+        Rings {
+            narrow: RingsOfSize::of(RING),
+            wide: RingsOfSize::of(WIDE),
+            staged: AtomicU64::new(0),
+            was_full: AtomicBool::new(false),
+        }
     }
 }
 
@@ -383,6 +530,7 @@ impl Rings {
             Err(_) if staged >= WIDE_AFTER => self.narrow.take(worker, len)?, // no memory for wide ones
             held => held?,
         };
+        self.was_full.store(held.is_none(), Ordering::Relaxed);
         if held.is_some() {
             self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
         }
@@ -393,16 +541,23 @@ impl Rings {
     #[inline]
     pub(crate) fn fill(&self, at: MatchedSlot<'_>, len: u64, fill: impl Fn(RingSpan) -> bool) -> bool {
         let staged = self.staged.load(Ordering::Relaxed);
-        let is_filled = self.sized(staged).first().find_map(|ring| ring.fill(at, len, &fill));
+        let rings = self.sized(staged);
+        let is_filled = (rings.first().find_map(|ring| ring.fill(at, len, false, &fill)))
+            .or_else(|| rings.behind().find_map(|ring| ring.fill(at, len, true, &fill)));
         if is_filled == Some(true) {
             self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
         }
         is_filled == Some(true)
     }
 
-    /// Returns true if a ring may be available.
-    pub(crate) fn have_room(&self) -> bool {
-        self.sized(self.staged.load(Ordering::Relaxed)).has_room()
+    /// Returns true if a ring may be available for a small message.
+    pub(crate) fn seem_free(&self) -> bool {
+        !self.was_full.load(Ordering::Relaxed) || self.have_room(1)
+    }
+
+    /// Returns true if a ring may be available for a message of `len` bytes.
+    pub(crate) fn have_room(&self, len: u64) -> bool {
+        self.sized(self.staged.load(Ordering::Relaxed)).has_room(len)
     }
 
     /// Returns the rings for a rank that has staged that many bytes.
@@ -413,16 +568,16 @@ impl Rings {
     /// Waits until all messages in the rings are taken, or will never be taken. Called when the rank leaves.
     pub(crate) fn drain(&self, worker: &Worker) {
         for ring in self.all() {
-            let Some(message) = lock(&ring.state).unconsumed.clone() else { continue };
-            let (peer, slot) = (message.bank.peer, message.bank.slot(message.index));
-            let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
-            let event = Arc::new(message);
-            while ring.hold(worker, 0).is_none() {
+            while ring.hold(worker, 0, false).is_none()
+                && let Some(message) = ring.oldest()
+            {
+                let (peer, slot) = (message.bank.peer, message.bank.slot(message.index));
+                let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
                 // Nobody reports when the peer closes a bank that this rank has closed.
-                let limit = (!event.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
-                match worker.wait(&Condition::Event(event.clone()), limit, &call) {
-                    Err(error) if error.is_timeout() => {}
-                    _ => break, // taken; or the peer or the job has ended, and nobody takes it
+                let limit = (!message.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
+                let waited = worker.wait(&Condition::Event(Arc::new(message)), limit, &call);
+                if waited.is_err_and(|error| !error.is_timeout()) {
+                    lock(&ring.state).drop_oldest(); // the peer or the job has ended, and nobody takes it
                 }
             }
         }

@@ -6,6 +6,8 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a chunk, for messages of at most twice this length.
 const SMALL_CHUNK: u64 = 2 << 10;
+/// Bytes of the smallest chunk. A message of one chunk gets the next power of two, so that a ring holds many such.
+const LEAST_CHUNK: u64 = 512;
 /// Bytes of the smallest and the largest chunk of all other messages. From 4 KiB on the C library uses the copy
 /// instruction that does not fetch lines it overwrites completely.
 const CHUNK_MIN: u64 = 4 << 10;
@@ -23,13 +25,24 @@ impl Chunking {
     /// Divides a message of `len` bytes: chunks are a quarter of it, so that the receiver begins early; not so small
     /// that announcing costs more than copying, nor so large that the ring holds only a few.
     pub(crate) fn of(len: u64) -> Chunking {
-        let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
-        Chunking { len, chunk: if len <= 2 * SMALL_CHUNK { SMALL_CHUNK } else { quarter } }
+        let chunk = if len < SMALL_CHUNK {
+            len.next_power_of_two().max(LEAST_CHUNK)
+        } else if len <= 2 * SMALL_CHUNK {
+            SMALL_CHUNK
+        } else {
+            (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX)
+        };
+        Chunking { len, chunk }
     }
 
     /// Returns the bytes of the message.
     pub(crate) fn len(self) -> u64 {
         self.len
+    }
+
+    /// Returns the bytes that all its chunks occupy in a ring that holds them at once.
+    pub(crate) fn bytes(self) -> u64 {
+        u64::from(self.chunks()) * self.chunk
     }
 
     /// Returns the number of chunks.
@@ -67,7 +80,7 @@ impl RingSpan {
 
     /// Returns the offset at which the message ends, for the next one.
     pub(crate) fn end(self) -> u64 {
-        (self.start + u64::from(self.chunking.chunks()) * self.chunking.chunk) % self.bytes
+        (self.start + self.chunking.bytes()) % self.bytes
     }
 
     /// Encodes the span for the receiver: the ring, the message's length, the ring's size and the start.
@@ -103,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_in_one_chunk() {
-        for len in [49, 4095, 4096, 4097, 16 << 10, 65_537, 1 << 20, (1 << 20) + 1] {
+        for len in [49, 512, 513, 2047, 2048, 4095, 4096, 4097, 16 << 10, 65_537, 1 << 20, (1 << 20) + 1] {
             let chunking = Chunking::of(len);
             let mut next = 0;
             for chunk in 0..chunking.chunks() {

@@ -19,7 +19,7 @@ use crate::buffer::MessageBuffer;
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
 use crate::protocol::ring::Rings;
 use crate::protocol::split_copy::SplitCopy;
-use crate::protocol::state_machine::{Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
 use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub(crate) struct SendProtocol {
     from: MessageBuffer,
     /// True if it meets a receive of any slot, at the pair's index for those.
     any: bool,
+    /// Its receive is posted, but no ring was free.
+    lacks_ring: bool,
     state: SendState,
     end: Option<Outcome>,
 }
@@ -102,7 +104,7 @@ impl From<Cause> for SendNext {
 
 impl SendProtocol {
     pub(crate) fn new(from: MessageBuffer) -> SendProtocol {
-        SendProtocol { from, any: false, state: SendState::Looking, end: None }
+        SendProtocol { from, any: false, lacks_ring: false, state: SendState::Looking, end: None }
     }
 
     /// Returns the outcome, if it has ended.
@@ -113,6 +115,15 @@ impl SendProtocol {
     /// Returns true if it has not met a receive.
     pub(crate) fn is_unmatched(&self) -> bool {
         matches!(self.state, SendState::Looking)
+    }
+
+    /// Returns what it waits for since its last step.
+    pub(crate) fn awaits(&self) -> Awaits {
+        match self.state {
+            SendState::Looking if self.lacks_ring => Awaits::Ring,
+            SendState::Looking => Awaits::Posting,
+            _ => Awaits::Anything,
+        }
     }
 
     /// Returns the buffer, so that an unmatched message can be copied.
@@ -134,7 +145,7 @@ impl SendProtocol {
     pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         match &self.state {
             SendState::Looking => match find(bank, index, self.from.len()) {
-                Found::Staged => rings.have_room(),
+                Found::Staged => rings.have_room(self.from.len()),
                 Found::Nothing => any_posted(bank).is_some(),
                 _ => true,
             },
@@ -150,7 +161,9 @@ impl SendProtocol {
                 let (at, matched_index) = self.matched_slot(bank, index);
                 split.can_step(at, matched_index, at.next_number(matched_index))
             }
-            SendState::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
+            SendState::Claimed { receive } => {
+                !receive.is_staged(self.from.len()) || rings.have_room(self.from.len())
+            }
             SendState::Notifying { .. } => true,
             // The fabric reports the end of their operations.
             SendState::Claiming { .. } | SendState::Putting { .. } | SendState::Over => false,
@@ -232,10 +245,15 @@ impl SendProtocol {
         rings: &Rings,
     ) -> SendNext {
         let number = bank.next_number(index);
+        self.lacks_ring = false;
         match find(bank, index, self.from.len()) {
             Found::Short => return self.short(number, bank.slot(index)),
             Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
-            Found::Staged => return self.begin_pipelined_send(worker, rings),
+            Found::Staged => {
+                let next = self.begin_pipelined_send(worker, rings);
+                self.lacks_ring = matches!(next, SendNext::Waits);
+                return next;
+            }
             Found::Long { version } => return claim(worker, bank, index, number, version),
             Found::Nothing => {}
         }

@@ -18,6 +18,41 @@ pub(crate) enum StepResult {
     Ended,
 }
 
+/// What an unfinished message waits for. It tells the progress engine where a look shows that a step is in vain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Awaits {
+    /// Only a step can tell.
+    Anything,
+    /// Data about a receive's message.
+    Data,
+    /// A receive for a message to send.
+    Posting,
+    /// A ring. The receive is posted.
+    Ring,
+}
+
+/// [`Awaits`], for readers without the lock.
+#[derive(Debug)]
+pub(crate) struct AwaitsCell(AtomicU8);
+
+impl AwaitsCell {
+    pub(crate) fn new(awaits: Awaits) -> AwaitsCell {
+        AwaitsCell(AtomicU8::new(awaits as u8))
+    }
+
+    pub(crate) fn set(&self, awaits: Awaits) {
+        self.0.store(awaits as u8, Ordering::Release); // SYNC message-awaits
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Awaits {
+        let all = [Awaits::Data, Awaits::Posting, Awaits::Ring];
+        let found = self.0.load(Ordering::Acquire); // SYNC message-awaits
+        all.into_iter().find(|&one| one as u8 == found).unwrap_or(Awaits::Anything)
+    }
+}
+
 /// The outcome of a message.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Outcome {
@@ -149,6 +184,15 @@ impl ProtocolState {
                 StepResult::Waits { .. } => left = left.checked_sub(1)?,
             }
             std::hint::spin_loop();
+        }
+    }
+
+    /// Returns what it waits for since its last step.
+    pub(crate) fn awaits(&self) -> Awaits {
+        match self {
+            ProtocolState::Send(sending) => sending.awaits(),
+            ProtocolState::Receive(receiving) => receiving.awaits(),
+            ProtocolState::Watch { .. } => Awaits::Data,
         }
     }
 

@@ -206,3 +206,44 @@ fn ended(call: &str) -> Error {
     let text = "the message has ended and its values were returned already: begin another";
     Error::argument(text).in_call(|| call.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Rank, Result, Slot, local};
+
+    /// Exchanges `count` messages of a rank with itself, so that nothing depends on time. Returns how many times calls
+    /// have looked at unfinished messages, per message.
+    fn looks_per_message(count: u32, order: fn(u32, u32) -> u32, tests_first: bool) -> Result<u64> {
+        let looks = local(1, |job| {
+            let all = job.world().split_with_slots(Some(0), 0, count)?.expect("a member");
+            let before = all.messages().progress().looks();
+            let receives = (0..count).map(|slot| all.irecv(vec![0_u64; 50], Rank(0), Slot(slot)));
+            let mut receives = receives.collect::<Result<Vec<_>>>()?;
+            let sends = (0..count).map(|slot| all.isend(vec![u64::from(slot); 50], Rank(0), Slot(slot)));
+            let mut sends = sends.collect::<Result<Vec<_>>>()?;
+            while tests_first && !receives.iter().all(|receive| receive.is_finished()) {}
+            for slot in (0..count).map(|index| order(index, count)) {
+                assert_eq!(receives[slot as usize].wait()?.0, [u64::from(slot); 50]);
+                sends[slot as usize].wait()?;
+            }
+            Ok((all.messages().progress().looks() - before) / u64::from(count))
+        })?;
+        Ok(looks[0])
+    }
+
+    #[test]
+    fn looks_at_outstanding_messages_grow_with_their_number_only() -> Result<()> {
+        // 7,919 is prime.
+        let orders: [fn(u32, u32) -> u32; 3] =
+            [|index, _| index, |index, count| count - 1 - index, |index, count| index * 7919 % count];
+        for (place, order) in orders.into_iter().enumerate() {
+            for tests_first in [false, true] {
+                let looks = [500, 8000].map(|count| looks_per_message(count, order, tests_first));
+                let [few, many] = looks;
+                let (few, many) = (few?, many?);
+                assert!(many <= 2 * few.max(20), "order {place}: {few} looks per message, then {many}");
+            }
+        }
+        Ok(())
+    }
+}

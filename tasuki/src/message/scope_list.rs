@@ -10,6 +10,7 @@
 use crate::{Rank, Result, Slot};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -30,13 +31,36 @@ pub(crate) enum ScopeRequest {
 }
 
 impl ScopeRequest {
-    fn is_send(&self, peer: Rank, slot: Slot) -> bool {
-        matches!(self, ScopeRequest::Send(send, _) if send.on() == (peer, slot.0))
+    fn key(&self) -> Key {
+        match self {
+            ScopeRequest::Send(send, _) => (Kind::Send, send.on()),
+            ScopeRequest::Receive(receive, _) => (Kind::Receive, receive.on()),
+        }
     }
+}
 
-    fn is_receive(&self, peer: Rank, slot: Slot) -> bool {
-        matches!(self, ScopeRequest::Receive(receive, _) if receive.on() == (peer, slot.0))
-    }
+/// What a message in the list is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Posted,
+    Send,
+    Receive,
+}
+
+/// A message in the list: its peer and its slot. A scope has only one of a kind at a time, since the slot is busy.
+type Key = (Kind, (Rank, u32));
+
+/// From this length on, messages are found by an index.
+const INDEX_MIN: usize = 200;
+
+/// Where messages are in a list that is too long to search for each of them. It is made when one is first searched
+/// for, and later ones are added then, so that beginning a message costs nothing more.
+#[derive(Default)]
+struct ScopeIndex {
+    places: HashMap<Key, usize>,
+    /// How many of the list's messages are in it.
+    posted: usize,
+    requests: usize,
 }
 
 /// Everything that the scope has begun and not waited for.
@@ -54,8 +78,24 @@ struct ScopeState<'c> {
     posted: SmallVec<[Option<ShortRecv<'c>>; POSTED_INLINE]>,
     /// In the order in which they were begun; `None` for a message that was waited for.
     requests: Vec<Option<ScopeRequest>>,
+    /// Where in `posted` and `requests` a message is.
+    index: Option<Box<ScopeIndex>>,
     /// In the order in which they were started.
     starts: Vec<Box<dyn StartedPlan + 'c>>,
+}
+
+/// Removes the message with that key. `indexed`: how many are in `places`.
+fn remove<T>(
+    all: &mut [Option<T>],
+    (places, indexed): (&mut HashMap<Key, usize>, &mut usize),
+    key: impl Fn(&T) -> Key,
+    of: Key,
+) -> Option<T> {
+    for (place, one) in all.iter().enumerate().skip(*indexed) {
+        one.iter().for_each(|one| _ = places.insert(key(one), place));
+    }
+    *indexed = all.len();
+    all[places.remove(&of)?].take_if(|one| key(one) == of)
 }
 
 /// A started plan with the values that it uses.
@@ -74,7 +114,8 @@ impl<'c> ScopeList<'c> {
     #[inline(always)]
     pub(crate) fn sent(&self, sent: SentShort<'c>) {
         let (bank, bit) = sent.bit();
-        self.change(|all| match all.sent.iter_mut().find(|(other, _)| bank.is(*other)) {
+        // From the last on, which most often is the same bank.
+        self.change(|all| match all.sent.iter_mut().rev().find(|(other, _)| bank.is(*other)) {
             Some((_, bits)) => *bits |= bit,
             None => all.sent.push((bank, bit)),
         });
@@ -124,8 +165,9 @@ impl<'c> ScopeList<'c> {
     pub(crate) fn find_sent(&self, peer: Rank, slot: Slot) -> Option<SentShort<'c>> {
         self.change(|all| {
             all.sent.iter_mut().find_map(|(bank, bits)| {
-                let sent = bank.sent(*bits).find(|sent| sent.on() == (peer, slot.0))?;
-                *bits &= !sent.bit().1;
+                let bit = 1 << (slot.0 % u64::BITS); // a bank holds 64 slots
+                let sent = bank.sent(*bits & bit).find(|sent| sent.on() == (peer, slot.0))?;
+                *bits &= !bit;
                 Some(sent)
             })
         })
@@ -133,22 +175,34 @@ impl<'c> ScopeList<'c> {
 
     /// Removes the short receive from that peer on that slot.
     pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<ShortRecv<'c>> {
-        let matches = |receive: &ShortRecv<'_>| receive.0.on() == (peer, slot.0);
-        self.change(|all| all.posted.iter_mut().find(|one| one.as_ref().is_some_and(matches))?.take())
+        let (of, key) = ((Kind::Posted, (peer, slot.0)), |one: &ShortRecv<'_>| (Kind::Posted, one.0.on()));
+        self.change(|all| {
+            if all.posted.len() < INDEX_MIN {
+                return all.posted.iter_mut().find_map(|one| one.take_if(|one| key(one) == of));
+            }
+            let index = &mut **all.index.get_or_insert_default();
+            remove(&mut all.posted, (&mut index.places, &mut index.posted), key, of)
+        })
     }
 
     /// Removes the send to that peer on that slot, if it was not sent at once.
     pub(crate) fn find_send(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request(|request| request.is_send(peer, slot))
+        self.find_request((Kind::Send, (peer, slot.0)))
     }
 
     /// Removes the receive from that peer on that slot, if it is not short.
     pub(crate) fn find_receive(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request(|request| request.is_receive(peer, slot))
+        self.find_request((Kind::Receive, (peer, slot.0)))
     }
 
-    fn find_request(&self, matches: impl Fn(&ScopeRequest) -> bool) -> Option<ScopeRequest> {
-        self.change(|all| all.requests.iter_mut().find(|one| one.as_ref().is_some_and(&matches))?.take())
+    fn find_request(&self, of: Key) -> Option<ScopeRequest> {
+        self.change(|all| {
+            if all.requests.len() < INDEX_MIN {
+                return all.requests.iter_mut().find_map(|one| one.take_if(|one| one.key() == of));
+            }
+            let index = &mut **all.index.get_or_insert_default();
+            remove(&mut all.requests, (&mut index.places, &mut index.requests), ScopeRequest::key, of)
+        })
     }
 
     /// Empties the list, whose messages were all waited for, and frees its memory.
@@ -159,6 +213,7 @@ impl<'c> ScopeList<'c> {
             all.posted.clear();
             all.posted.shrink_to_fit();
             all.requests = Vec::new();
+            all.index = None;
         });
     }
 }

@@ -4,7 +4,7 @@ use crate::base::Cause;
 use crate::engine::operation::kind::{FabricStep, Operation};
 use crate::engine::operation::set::OperationSet;
 use crate::engine::operation::table::StepResult;
-use crate::engine::worker::Worker;
+use crate::engine::worker::{Effort, Worker};
 use crate::fabric::{Posted, Refused, check_same_rank};
 
 /// Completions expected in one poll of the fabric.
@@ -31,10 +31,19 @@ impl Drop for RefusedSteps<'_> {
 impl Worker {
     /// Takes completions, handles requests of peers, and starts operations that may start now.
     pub fn progress(&self) {
+        self.progress_with(Effort::Full);
+    }
+
+    /// Like [`Worker::progress`], for a call that does not wait: what other work of the agent costs it is bounded.
+    pub fn progress_briefly(&self) {
+        self.progress_with(Effort::Brief);
+    }
+
+    fn progress_with(&self, effort: Effort) {
         let Some(guard) = self.polling().try_lock() else {
             return; // another thread of this rank polls
         };
-        let has_callbacks = self.poll();
+        let has_callbacks = self.poll(effort);
         drop(guard);
         self.run_calls();
         self.forward_taken();
@@ -47,7 +56,7 @@ impl Worker {
     pub(in crate::engine) fn progress_last(&self) {
         loop {
             if let Some(guard) = self.polling().try_lock() {
-                self.poll();
+                self.poll(Effort::Full);
                 return std::mem::forget(guard);
             }
             self.pause_briefly();
@@ -55,7 +64,7 @@ impl Worker {
     }
 
     /// Polls once. Returns true if the agent has callbacks to run afterwards.
-    fn poll(&self) -> bool {
+    fn poll(&self, effort: Effort) -> bool {
         let mut ended = Vec::new();
         self.fabric().poll(&mut |token, outcome| {
             if ended.capacity() == 0 {
@@ -72,7 +81,7 @@ impl Worker {
         if self.commands().are_used() || self.has_remote_note() || self.inbox_has_commands() {
             self.poll_queues();
         }
-        self.agent().is_some_and(|agent| agent.advance(self))
+        self.agent().is_some_and(|agent| agent.advance(self, effort))
     }
 
     pub(in crate::engine) fn start_ready(&self) {

@@ -46,6 +46,61 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G9: thousands of messages are in flight in both directions. They arrive whatever the order in which they are begun
+/// and waited for, and though they do not fit into the rings.
+pub fn g9_thousands_in_flight(job: &Job) -> Result<()> {
+    let (peer, many) = (job.rank_after(1), effort(job, 4000, 60));
+    let world = job.world().split_with_slots(Some(0), 0, many as u32)?.expect("all are members");
+    // Thirty-seven divides neither number, so this is a permutation.
+    let orders: [fn(usize, usize) -> usize; 3] =
+        [|index, _| index, |index, many| many - 1 - index, |index, many| index * 37 % many];
+    let seed = |round: usize, slot: usize| (round * many + slot) as u64;
+    for (round, order) in orders.into_iter().enumerate() {
+        let len = |slot: usize| if slot % 500 == 7 { 20_000 } else { 300 + slot % 200 };
+        let begin_receive = |slot| world.irecv(vec![0_u8; len(slot)], peer, Slot(slot as u32));
+        let mut receives = (0..many).map(begin_receive).collect::<Result<Vec<_>>>()?;
+        let mut sends: Vec<Option<SendRequest<u8>>> = (0..many).map(|_| None).collect();
+        for slot in (0..many).map(|index| orders[(round + 1) % 3](index, many)) {
+            let values = pattern::bytes(seed(round, slot), len(slot));
+            sends[slot] = Some(world.isend(values, peer, Slot(slot as u32))?);
+        }
+        for slot in (0..many).map(|index| order(index, many)) {
+            let (values, received) = receives[slot].wait()?;
+            assert_eq!(received.slot, Slot(slot as u32));
+            pattern::check(&values, seed(round, slot), &format!("slot {slot} in round {round}"));
+            let sent = sends[slot].take().expect("each is waited for once").wait()?;
+            assert_eq!(sent.len(), len(slot));
+        }
+    }
+    wait_by_slot(&world, peer, many)?;
+    job.barrier()
+}
+
+/// The same in a scope, whose messages are waited for by their slots. Every other message is short.
+fn wait_by_slot(world: &Communicator, peer: Rank, many: usize) -> Result<()> {
+    let values: Vec<Vec<u8>> =
+        (0..many).map(|slot| pattern::bytes(slot as u64, if slot % 2 == 0 { 24 } else { 240 })).collect();
+    let mut into: Vec<Vec<u8>> = values.iter().map(|values| vec![0; values.len()]).collect();
+    world.scope(|scope| {
+        for (slot, into) in into.iter_mut().enumerate() {
+            scope.recv(into, peer, Slot(slot as u32))?;
+        }
+        for (slot, values) in values.iter().enumerate() {
+            scope.send(values, peer, Slot(slot as u32))?;
+        }
+        for slot in (0..many).map(|index| index * 37 % many) {
+            let received = scope.wait_recv::<u8>(peer, Slot(slot as u32))?;
+            assert_eq!(received.count, values[slot].len());
+            if slot % 3 == 0 {
+                scope.wait_send(peer, Slot(slot as u32))?;
+            }
+        }
+        Ok(())
+    })?;
+    assert!(into == values, "messages of a scope are whole");
+    Ok(())
+}
+
 /// G17: the bytes of a send whose request is dropped or forgotten still arrive, and no freed memory
 /// is read.
 pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {

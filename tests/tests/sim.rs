@@ -1,4 +1,4 @@
-//! Every case on simulated ranks: on every machine, with one or three seeds.
+//! Every case on simulated ranks: on every machine, with one or two seeds.
 
 use tasuki_tests::{case_runner, each_case, failing_jobs};
 
@@ -60,6 +60,9 @@ fn seeds(name: &str) -> u64 {
         "j3_plans_are_dropped_at_any_moment",
         "j9_a_rank_outside_runs_the_tree",
         "j9_one_rank_runs_the_commands_of_all",
+        "j_communicators_are_dropped_at_different_times",
+        "j_dropped_communicators_are_freed",
+        "j_dropped_chunked_plans_complete_their_starts",
         "j_nonblocking_calls_mix_with_other_calls",
         "j_nonblocking_calls_of_every_kind",
         "j_repeated_calls_get_cached_schedules",
@@ -77,7 +80,7 @@ fn seeds(name: &str) -> u64 {
         "reductions_of_one_queue_all_count",
         "reductions_on_arrival",
     ];
-    if ONCE.contains(&name) { 1 } else { 3 }
+    if ONCE.contains(&name) { 1 } else { 2 }
 }
 
 macro_rules! test_of {

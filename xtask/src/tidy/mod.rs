@@ -11,7 +11,7 @@ mod text;
 mod tokens;
 
 use crate::tree::{Finding, Tree};
-use code::{lints, silenced, sync_pairs, type_names, unsafe_code};
+use code::{lints, silenced, sync_pairs, sync_table, type_names, unsafe_code};
 use layering::{bench_reach, dependency_edges, knows_no_collective, layers, libc_home};
 use text::{commented_out, doc_paths, heads, length, names, retired_words, unfinished_marks};
 
@@ -51,6 +51,7 @@ const RULES: &[Rule] = &[
     Rule::new("type_names", type_names::check),
     Rule::new("commented_out", commented_out::check),
     Rule::new("sync_pairs", sync_pairs::check),
+    Rule::new("sync_table", sync_table::check),
 ];
 
 /// The results of all rules.

@@ -3,5 +3,6 @@
 pub(crate) mod lints;
 pub(crate) mod silenced;
 pub(crate) mod sync_pairs;
+pub(crate) mod sync_table;
 pub(crate) mod type_names;
 pub(crate) mod unsafe_code;

@@ -2,7 +2,7 @@
 //! both sides.
 
 use crate::tidy::line_comment;
-use crate::tree::{Finding, Tree};
+use crate::tree::{File, Finding, Tree};
 use std::collections::BTreeMap;
 
 const MARK: &str = "SYNC ";
@@ -19,6 +19,13 @@ pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     places.into_values().filter(|sides| sides.len() == 1).flatten().collect()
+}
+
+/// Returns each name with one of its places.
+pub(super) fn names_of(tree: &Tree) -> BTreeMap<&str, (&File, usize)> {
+    let files = tree.rust().filter(|(file, _)| !file.below(OWN_TALK));
+    let of_line = |file, (line, text)| names(text).into_iter().map(move |name| (name, (file, line)));
+    files.flat_map(|(file, _)| file.lines().flat_map(move |line| of_line(file, line))).collect()
 }
 
 /// The names in the comment of a line.

@@ -159,8 +159,9 @@ impl Communicator {
     /// by `key`, then by their number here. Returns `None` on a member that gives no colour.
     ///
     /// Collective. Messages of one communicator never match receives of another. A pair takes memory when it
-    /// exchanges its first message. That memory is not freed when the communicator is dropped, so a job can use some
-    /// thousands of communicators. Errors: those of [`Communicator::allgather`]. Cost: an allgather of 40 bytes.
+    /// exchanges its first message. When all members have dropped the communicator, and the requests and plans that
+    /// they made on it, its memory is freed by the next `split` or [`quiesce`](Communicator::quiesce) of this one.
+    /// Errors: those of [`Communicator::allgather`]. Cost: an allgather of 40 bytes.
     pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Communicator>> {
         self.split_into(colour, key, SLOTS)
     }

@@ -269,6 +269,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 1..=4 dropped_communicators::j_dropped_communicators_are_freed;
             Everywhere "J" 1..=4 dropped_communicators::j_communicators_are_dropped_at_different_times;
+            Everywhere "J" 2..=4 dropped_communicators::j_a_member_leaves_while_communicators_are_freed;
             Everywhere "J" 2..=4 cached_schedules::j_cached_calls_fail_when_a_member_leaves;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_of_every_kind;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_combine_in_member_order;

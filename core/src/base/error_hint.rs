@@ -91,15 +91,17 @@ impl Cause {
             QueueUnwound { .. } => "see that rank's output: it says why it panicked",
             Full { what: SIGNAL_MEMORY, .. } => {
                 "signals and signal lines exist until the job ends (job.memory().signals counts them): create them once \
-                 and reuse them with growing thresholds; the signals of plans are freed when all members have dropped \
-                 the plan and called quiesce()"
+                 and reuse them with growing thresholds; those of plans and communicators are freed when all members \
+                 have dropped them and called quiesce()"
             }
             Full { what: ARENA_OF_MESSAGES, .. } => {
-                "Communicator::close(peer), called by both ranks of a pair, frees its banks; dropping a communicator \
-                 does not: close its pairs first, or use more slots of one communicator"
+                "drop communicators that are no longer used, on all members: the next split or quiesce() of the one \
+                 that they were split from frees their banks; Communicator::close(peer), called by both ranks of a \
+                 pair, frees those of the pair"
             }
             Full { what: DIRECTORY_OF_MESSAGES, .. } => {
-                "entries exist until the job ends: create communicators once, and use more slots of one"
+                "drop communicators that are no longer used, on all members: the next split or quiesce() of the one \
+                 that they were split from frees their entries; or use more slots of one communicator"
             }
             Full { what: QUEUES_OF_RANK, .. } => {
                 "drop queues that are no longer used; those of plans are freed when all members have dropped the plan \

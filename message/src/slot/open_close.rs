@@ -65,7 +65,12 @@ impl Context {
         // No write of this rank may be in flight to lines that other ranks may get.
         self.worker.settle(&|| "the end of a communicator that was dropped".into())?;
         self.progress.rings.forget_taken(&open);
-        open.iter().try_for_each(|bank| bank.release(&self.worker))?;
+        for bank in &open {
+            match bank.release(&self.worker) {
+                Err(error) if matches!(error.cause(), Cause::PeerLeft { .. }) => {} // nobody needs that memory
+                released => released?,
+            }
+        }
         self.progress.retired.add(
             banks
                 .iter()

@@ -378,7 +378,8 @@ impl Communicator {
     }
 
     /// Returns when all plans of this communicator that all members have dropped are freed, and also its cached
-    /// schedules of repeated collective calls, which are compiled again when the calls come again. Collective.
+    /// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
+    /// communicators that were split from this one and that all their members have dropped. Collective.
     ///
     /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
     /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call

@@ -85,3 +85,20 @@ pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
     job.quiesce()?;
     job.barrier()
 }
+
+/// A member that leaves right after the split in which a communicator is freed does not disturb the others.
+pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> {
+    let world = job.world();
+    let rest = world.split((job.rank() != Rank(0)).then_some(1), 0)?;
+    for turn in 0..3 {
+        let part = world.split(Some(turn), 0)?.expect("every rank is a member");
+        assert_eq!(part.alltoall(&vec![turn; job.size()])?, vec![turn; job.size()]);
+    }
+    let Some(rest) = rest else { return Ok(()) };
+    // The last communicator with rank 0 is never freed; those of the others are.
+    for turn in 0..3 {
+        let part = rest.split(Some(turn), 0)?.expect("every rank is a member");
+        assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size() as u64]);
+    }
+    rest.quiesce()
+}

@@ -1,6 +1,7 @@
 //! The encoding of the words of a slot.
 //!
-//! A slot at a rank consists of two lines, both written by the peer:
+//! A slot at a rank consists of two lines. The peer writes both, with two exceptions in the second: the rank itself may
+//! change the claim by compare-and-swap, and in a split copy both ranks count parts in the last payload word.
 //!
 //! | line | word | holds | called below |
 //! |---|---|---|---|

@@ -564,22 +564,22 @@ impl Case {
         CASES.iter().position(|case| case == self).unwrap_or(0)
     }
 
-    /// Whether two ranks, each on a processor of its own, play it against each other.
+    /// Returns true if two ranks play it, each on a processor of its own.
     pub(crate) fn is_for_two(&self) -> bool {
         matches!(self.played, Played::Two(_) | Played::Handlers | Played::Blocks)
     }
 
-    /// Whether `--ranks` has a meaning for it.
+    /// Returns true if `--ranks` applies to it.
     pub(crate) fn has_ranks(&self) -> bool {
         matches!(self.played, Played::Collective | Played::Jobs | Played::Memory) && self.job.is_none()
     }
 
-    /// Whether `--sizes` has a meaning for it.
+    /// Returns true if `--sizes` applies to it.
     pub(crate) fn has_sizes(&self) -> bool {
         self.operations.iter().any(|operation| operation.sizes.len() > 1)
     }
 
-    /// Whether `--against` has a meaning for it: also where others have nothing like it.
+    /// Returns true if `--against` applies to it, even if other libraries have no such operation.
     pub(crate) fn is_shown_beside(&self) -> bool {
         !self.peers.is_empty() || self.played == Played::Two("commands")
     }
@@ -589,7 +589,7 @@ impl Case {
         self.peers.iter().find(|(of, _)| [variant, "*"].contains(of)).map(|(_, name)| *name)
     }
 
-    /// Whether its bytes say nothing.
+    /// Returns true if its figures do not depend on the number of bytes.
     pub(crate) fn is_without_block(&self, variant: &str) -> bool {
         self.played == Played::Collective && (!self.has_sizes() || variant.ends_with("barrier"))
     }

@@ -68,7 +68,7 @@ impl Program {
         self.answer(self.answer_max)
     }
 
-    /// Where it has ended, how it did says more than that it seen nothing.
+    /// Sends a line. Errors are ignored: if the program has ended, `answer` reports how, which is more useful.
     fn send(&mut self, line: &str) {
         let _ = self.input.as_mut().map(|input| input.write_all(format!("{line}\n").as_bytes()));
     }

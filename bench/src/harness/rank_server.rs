@@ -52,14 +52,14 @@ pub(crate) struct Plan {
     pub(crate) effort: Effort,
     /// The file of the limits' memory; without one there are no limits and no hand-over.
     pub(crate) limits_file: Option<String>,
-    /// Whether the limits take their memory for blocks before the cases do.
+    /// True if the limits take their memory for blocks before the cases do.
     pub(crate) limits_first: bool,
     /// The way of the hand-over, if it is known.
     pub(crate) way: Option<usize>,
 }
 
 impl Plan {
-    /// Whether it is for ranks with handlers.
+    /// Returns true if it is for ranks with handlers.
     pub(crate) fn has_handlers(&self) -> bool {
         self.groups.iter().flat_map(|group| &group.cases).any(|case| case.played == Played::Handlers)
     }

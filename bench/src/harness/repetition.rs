@@ -28,7 +28,7 @@ pub(crate) struct Repetition {
 }
 
 impl Repetition {
-    /// Whether the machine was the same before and after.
+    /// Returns true if the hand-over took as long after the repetition as before it.
     fn is_still(&self) -> bool {
         self.before.max(self.after) <= AGREEMENT * self.before.min(self.after)
     }
@@ -116,7 +116,7 @@ pub(crate) struct Summary {
     pub(crate) max: f64,
     /// How many it was made of.
     pub(crate) repetitions: usize,
-    /// Whether enough repetitions counted.
+    /// True if enough repetitions counted.
     pub(crate) steady: bool,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Whether to go on with these figures, `elapsed` after their first repetition began.
+    /// Returns true if these figures need more repetitions. `elapsed` is the time since their first repetition began.
     pub(crate) fn lasts<'s>(
         &self,
         mut series: impl Iterator<Item = &'s Series> + Clone,

@@ -11,8 +11,8 @@ use std::process::Command;
 pub(crate) struct Setting {
     /// As rows show it.
     pub(crate) name: &'static str,
-    /// Whether each rank is put on the processor on which ours is. The program does that itself, since launchers count
-    /// processors, cores and threads each in their own way; the launcher then binds nothing.
+    /// True if each rank is bound to the processor to which the rank of Tasuki's job is bound. The program does that
+    /// itself, because each launcher numbers processors, cores and threads in its own way; the launcher binds nothing.
     bound: bool,
     environment: &'static [(&'static str, &'static str)],
     arguments: &'static [&'static str],
@@ -73,8 +73,8 @@ impl Library {
         }
     }
 
-    /// Whether it can play a case with that many ranks: UCP has no collectives, and our program for it two ranks; MPI
-    /// has no handlers.
+    /// Returns true if it can play a case with that many ranks. UCP has no collectives, and its program has two ranks;
+    /// MPI has no handlers.
     pub(crate) fn plays(self, case: &str, ranks: usize) -> bool {
         match case {
             "handler" => self == Library::Ucx && ranks == 2,

@@ -33,7 +33,7 @@ const ORDER: [(Library, &str, RGBColor); 6] = [
 /// A panel of the picture.
 type Panel<'r> = Box<dyn Fn(&Area<'_>) -> Drawn + 'r>;
 
-/// Whether figures of a case are drawn.
+/// Returns true if figures of a case are drawn.
 pub(crate) fn draws(played: Played) -> bool {
     matches!(played, Played::Two(_) | Played::Handlers | Played::Blocks | Played::Collective)
 }

@@ -32,7 +32,7 @@ impl Metric {
         }
     }
 
-    /// Whether more is better.
+    /// Returns true if more is better.
     pub(crate) fn is_rate(self) -> bool {
         matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS)
     }
@@ -128,7 +128,7 @@ impl Row {
         Key { case, library, variant: self.variant.clone(), setting: self.setting.clone(), bytes }
     }
 
-    /// Whether the row has a line in the table, or is only shown beside another one.
+    /// Returns true if the row has a line of its own in the table; false if it is only shown beside another one.
     pub(crate) fn is_shown(&self) -> bool {
         let is_spread = self.case.name == "single_driver" && self.variant.ends_with("_spread");
         !is_spread && !self.variant.ends_with("_call")

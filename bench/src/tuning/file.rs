@@ -124,7 +124,7 @@ impl Tuning {
         }
     }
 
-    /// What the ranks are text: variables with their values.
+    /// Returns the environment variables that tell ranks what was measured, with their values.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let Tuning::Measured { values, .. } = self else { return Vec::new() };
         let direct = (names::DIRECT_BYTES_MIN, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());

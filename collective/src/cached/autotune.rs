@@ -1,5 +1,6 @@
 //! Chooses at run time between two variants for long calls of two members: the root copies the values into memory
-//! that both map, or each member exposes its buffer to the other (`algorithm/bcast/split_copy.rs`).
+//! that both map, or each member exposes its buffer to the other
+//! (`schedule/src/algorithm/bcast/split_copy.rs`; a split copy of messages is something else).
 //!
 //! With exposed buffers nothing is copied twice, but each copy is a system call that must get access to the memory of
 //! another process. The faster variant depends on the distance between the two processors, which changes when a rank

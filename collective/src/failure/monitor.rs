@@ -164,7 +164,7 @@ pub(crate) struct FailureMonitor {
     has_failed: AtomicBool,
     /// The first failure, once it was looked for.
     first_failure: OnceLock<(String, FailureReason)>,
-    /// Whether the ranks of the job read each other's words.
+    /// True if the ranks of the job read each other's words.
     reads_words: bool,
     /// Opened by the first call.
     records: OnceLock<CallRecords>,

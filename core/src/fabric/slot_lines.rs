@@ -3,7 +3,8 @@
 //! Unsafe: atomics in the mapped arena of a rank. The structure that points into the arena keeps it mapped, whichever
 //! lines it points to.
 //!
-//! A slot line is 64 bytes in the arena of its owner. One peer writes it, its owner reads it:
+//! A slot line is 64 bytes in the arena of its owner. One peer writes it, and its owner reads it. Lines that hold a
+//! claim are an exception: both sides change the main word by compare-and-swap, and the part counter by addition.
 //!
 //! | word | holds | written |
 //! |---|---|---|

@@ -1,6 +1,6 @@
 //! The protocol by which a waiting rank goes to sleep and a rank that raises its signal wakes it.
 //!
-//! Each rank has one park line `{state, futex}` in shared memory. The *writer* stores the signal
+//! Each rank has one park line `{state, futex, processor}` in shared memory. The *writer* stores the signal
 //! and then loads the state. The *sleeper* stores the state and then checks its signals again. At
 //! least one of the two must see the other's store. This needs a full fence on each side. Where
 //! each rank has its own processor, the writer can do without: then the sleeper executes a fence on

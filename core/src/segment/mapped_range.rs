@@ -150,7 +150,8 @@ impl MappedRange {
         NonNull::new(self.system.load(Ordering::Acquire))
     }
 
-    /// Returns the piece that contains `offset` if it and the system piece are mapped already. Costs three loads.
+    /// Returns the piece that contains `offset` if it and the system piece are mapped already. Costs three loads: the
+    /// table of the piece, the piece, and the system piece.
     #[inline]
     pub fn view(&self, offset: u64) -> Option<PieceView> {
         Some(PieceView { start: self.piece(offset / PIECE)?, system: self.mapped_system()? })

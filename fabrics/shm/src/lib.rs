@@ -1,9 +1,9 @@
 //! The fabric inside a node: every rank maps the memory of every other rank, so the issuer's own processor completes
 //! most operations before the call returns.
 //!
-//! Ranks may be processes or threads of one process; the code is the same. Registered memory of a
-//! peer's own is copied by process_vm_readv and process_vm_writev where the kernel permits
-//! ([`processes`]), otherwise by a request to its owner ([`owner_requests`]).
+//! Ranks may be processes or threads of one process; the code is the same. Registered program memory of a peer is
+//! copied by `process_vm_readv` and `process_vm_writev` where the kernel permits that ([`processes`]), otherwise by a
+//! request to its owner ([`owner_requests`]).
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
 //! Unsafe: copies between buffers that callers keep valid and places that [`peer_memory`] has found
@@ -93,7 +93,8 @@ impl ShmFabric {
         self.node_state.rank_state(rank).notify_helper(self.mode);
     }
 
-    /// Raises a signal. Returns which ranks have commands that wait for it, as `armed_after_raise` encodes them.
+    /// Raises a signal. Returns which queues of the owner have commands that wait for it, as `armed_after_raise`
+    /// encodes them.
     #[inline(always)]
     fn add(&self, word: DirectCell, owner: Rank, amount: u64) -> u64 {
         word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise

@@ -48,8 +48,8 @@ impl Peers {
             .get_or_init(|| Arc::new(MappedRange::new(self.files[rank.index()].clone(), rank.index())))
     }
 
-    /// Returns the piece of an address if it is mapped already. As fast as an addition if this
-    /// thread accessed that piece last, otherwise five dependent loads.
+    /// Returns the piece of an address if it is mapped already. As fast as an addition if this thread accessed that
+    /// piece last, otherwise a chain of dependent loads (`piece_cache.rs`).
     #[inline(always)]
     fn view(&self, at: GlobalAddress) -> Option<PieceView> {
         piece_cache::last(self.number, at.piece()).or_else(|| self.another_view(at))

@@ -1,8 +1,9 @@
 //! A cache of the pieces of global memory that a thread accessed last.
 //!
-//! The lookup of an address takes five dependent loads, and a program that follows pointers through global memory waits
-//! for all of them each time. The guess that an access goes to the same piece as the last one costs a comparison, which
-//! the processor predicts without waiting. Each thread has its own cache, so no two threads write the same memory.
+//! The lookup of an address is a chain of dependent loads: the list of ranges, the range of the rank, the table of the
+//! piece, and the piece. A program that follows pointers through global memory waits for all of them each time. The
+//! guess that an access goes to the same piece as the last one costs a comparison, which the processor predicts without
+//! waiting. Each thread has its own cache, so no two threads write the same memory.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

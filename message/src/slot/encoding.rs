@@ -1,6 +1,7 @@
 //! The encoding of the words of a slot.
 //!
-//! A slot at a rank consists of two lines, both written by the peer:
+//! A slot at a rank consists of two lines. The peer writes both, with two exceptions in the second: the rank itself may
+//! change the claim by compare-and-swap, and in a split copy both ranks count parts in the last payload word.
 //!
 //! | line | word | holds | called below |
 //! |---|---|---|---|
@@ -68,7 +69,7 @@ pub(crate) enum Posting {
 
 const SHORT: u64 = 1;
 const LONG: u64 = 2;
-const TO_STAGE: u64 = 3;
+const POSTING_STAGED: u64 = 3;
 const WITHDRAWN: u64 = 4;
 const KIND: u64 = 63;
 const VERSION_MASK: u32 = (1 << 19) - 1;
@@ -102,7 +103,7 @@ pub(crate) fn short_posting(number: u32, version: u32, room: usize) -> u64 {
 /// Encodes the posting of a longer receive, of `room` bytes, whose message is to be staged.
 pub(crate) fn staged_posting(number: u32, version: u32, room: u64) -> u64 {
     let power = u64::from(room.max(1).ilog2());
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | TO_STAGE)
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | POSTING_STAGED)
 }
 
 /// Encodes the posting of a longer receive that must be claimed.
@@ -132,7 +133,7 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
     match word & KIND {
         SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
         LONG => Posting::Long { version },
-        TO_STAGE => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
+        POSTING_STAGED => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
         WITHDRAWN => Posting::Withdrawn,
         _ => Posting::None,
     }
@@ -215,7 +216,7 @@ pub(crate) enum Data {
 }
 
 const DATA_SHORT: u64 = 1;
-const STAGED: u64 = 2;
+const DATA_STAGED: u64 = 2;
 const IN_PLACE: u64 = 3;
 const TOO_LONG: u64 = 4;
 const SPLIT_COPY: u64 = 5;
@@ -229,7 +230,7 @@ pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
 
 /// Encodes the data word of a long message of which `chunks` are staged.
 pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
-    numbered(number, u64::from(chunks) << 6 | STAGED)
+    numbered(number, u64::from(chunks) << 6 | DATA_STAGED)
 }
 
 /// Encodes the data word of a split copy.
@@ -267,7 +268,7 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
     let upper = (word >> 6) as u32 & ((1 << 26) - 1);
     match word & KIND {
         DATA_SHORT => Data::Short { slot: upper >> 6, len: (upper & 63) as usize },
-        STAGED => Data::Staged { chunks: upper },
+        DATA_STAGED => Data::Staged { chunks: upper },
         SPLIT_COPY => Data::SplitCopy,
         IN_PLACE => Data::InPlace,
         TOO_LONG => Data::TooLong { version: upper },

@@ -260,7 +260,7 @@ impl Staging {
         }
     }
 
-    /// Number of steps that [`StageTable::combine`] adds.
+    /// Number of steps that [`Staging::combine`] adds.
     fn combinations(me: usize, sources: std::ops::Range<usize>) -> u64 {
         let is_there = sources.contains(&me) && me - sources.start < 2;
         sources.len() as u64 - u64::from(is_there)

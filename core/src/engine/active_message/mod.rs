@@ -7,7 +7,7 @@
 //! call queues and run the handlers, one at a time. Call queues are rings of commands (`queue/layout`). They need no
 //! lease, because only the process of their own rank reads them.
 //!
-//! **No deadlock** (protocol 11). A handler runs only when this process has room, in the *deferred* list of the level
+//! **No deadlock.** A handler runs only when this process has room, in the *deferred* list of the level
 //! below, for everything that the handler may post. An entry leaves the list when its destination has room. Calls of
 //! level 0 post no calls, so their queues always drain. If the queues of level `n` drain, the deferred lists for them
 //! drain, so calls of level `n + 1` find room and run. Replies go to reply lines that were taken before the call was

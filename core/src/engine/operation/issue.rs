@@ -320,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// Posts an operation if the fabric can take it in one step; returns `Again` for any other.
+    /// Posts an operation to the fabric. It is refused with `Again` if the fabric has no room for it now.
     #[inline]
     pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
         let fabric = self.fabric();

@@ -3,6 +3,7 @@
 mod launcher;
 
 use launcher::{Ended, Running, TASUKI};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -424,6 +425,40 @@ fn files_that_are_none_are_reported_with_the_place() {
     assert!(wrong(&|plan| plan["parts"][0]["steps"][1]["when"]["signal"] = json!(77)).contains("signal 77"));
     assert!(misuse(&["check", text(&folder.path().join("none.json"))]).contains("No such file"));
     assert!(misuse(&["check", text(&path), "--ranks", "4"]).contains("the file decides --ranks"));
+}
+
+#[test]
+fn an_export_that_does_not_fit_is_refused_and_one_that_is_ended_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.goal");
+    let args = |ranks| {
+        [
+            "export",
+            "allgather",
+            "--ranks",
+            ranks,
+            "--bytes",
+            "8",
+            "--algorithm",
+            "ring",
+            "--format",
+            "goal",
+            "-o",
+        ]
+    };
+    let refused = plan(&[&args("1000000")[..], &[text(&path)]].concat()).expect(2);
+    assert!(refused.err.contains("GiB left: give fewer ranks"), "{}", refused.err);
+    let mut command = Command::new(TASUKI);
+    command.arg("plan").args(args("3000")).arg(&path);
+    let mut running = Running::start(command);
+    let files = || fs::read_dir(folder.path()).unwrap().count();
+    let begun = std::time::Instant::now();
+    while files() == 0 && begun.elapsed() < launcher::WATCHDOG {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    running.signal(Signal::TERM);
+    running.wait();
+    assert_eq!(files(), 0, "the unfinished file stayed");
 }
 
 #[test]

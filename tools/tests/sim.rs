@@ -29,6 +29,21 @@ fn figures(args: &[&str]) -> Value {
 }
 
 #[test]
+fn what_takes_longer_than_times_can_count_is_refused() {
+    let error = misuse(&["bcast", "--ranks", "2", "--bytes", "1G", "--byte-time", "1ms"]);
+    assert!(error.contains("longer than 5 h of simulated time"), "{error}");
+    let error = misuse(&["bcast", "--ranks", "2", "--compute", "36000s"]);
+    assert!(error.contains("36000s is more than 1000 s"), "{error}");
+}
+
+#[test]
+fn json_on_standard_output_stands_alone() {
+    let ended = sim(&["bcast", "--ranks", "4", "--json", "-"]).expect(0);
+    let line: Value = serde_json::from_str(&ended.out).expect("one object and nothing else");
+    assert_eq!(line["ranks"], json!(4));
+}
+
+#[test]
 fn a_simulation_is_shown_within_the_width() {
     let ended = sim(&["bcast", "--ranks", "33", "--bytes", "1M", "--topology", "torus"]).expect(0);
     for word in ["time", "bandwidth", "busiest link", "memory", "commands", "delivered", "what plans take"] {

@@ -220,26 +220,26 @@ impl EnvironmentReader<'_> {
         let simulated = self.choice(names::FABRIC, "sim", "shm")?;
         let seed = self.read(names::SEED, |text| text.parse::<u64>().ok())?;
         let ranks = self.count(names::THREADS)?;
-        let launched = self.0.get(names::RANK).is_some() || self.0.get(names::SIZE).is_some();
-        match (launched, ranks) {
-            (true, Some(_)) => {
-                Err(conflict(names::RANK, names::THREADS, "is set, too, for another way to start"))
+        let by_launcher = [names::RANK, names::SIZE].into_iter().find(|name| self.0.get(name).is_some());
+        match (by_launcher, ranks) {
+            (Some(name), Some(_)) => {
+                Err(conflict(name, names::THREADS, "is set, too, for another way to start"))
             }
-            (true, None) if simulated => {
-                Err(conflict(names::RANK, names::FABRIC, "=sim needs all ranks in one process"))
+            (Some(name), None) if simulated => {
+                Err(conflict(name, names::FABRIC, "is `sim`, which needs all ranks in one process"))
             }
-            (true, None) => self.launched().map(Start::Launched),
-            (false, Some(ranks)) if simulated => {
+            (Some(_), None) => self.launched().map(Start::Launched),
+            (None, Some(ranks)) if simulated => {
                 Ok(Start::Simulated { ranks, seed: seed.unwrap_or(0), server: self.server()? })
             }
-            (false, Some(ranks)) => Ok(Start::Threads { ranks, server: self.server()? }),
-            (false, None) if simulated => {
+            (None, Some(ranks)) => Ok(Start::Threads { ranks, server: self.server()? }),
+            (None, None) if simulated => {
                 Err(conflict(names::FABRIC, names::THREADS, "is missing: it gives the number of ranks"))
             }
-            (false, None) if self.server()?.is_some() => {
+            (None, None) if self.server()?.is_some() => {
                 Err(conflict(names::JOB_SOCKET, names::RANK, MISSING))
             }
-            (false, None) => match foreign_launcher::managed(self.0)? {
+            (None, None) => match foreign_launcher::managed(self.0)? {
                 Some(managed) => Ok(Start::Managed(managed)),
                 None => foreign_launcher::refuse(self.0).map(|()| Start::Alone),
             },

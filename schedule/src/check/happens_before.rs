@@ -5,7 +5,7 @@
 //! count. So a fact about one event helps to find others, and the rules are applied until nothing new is found.
 //!
 //! Starts are not unrolled: their number is unlimited. A fact says of an event in start k that another has happened in
-//! start k - lag, for every k of at least lag ([`super::facts`]).
+//! start k - lag, for every k of at least lag ([`super::happens_before_table`]).
 //!
 //! The rules:
 //!

@@ -3,6 +3,7 @@
 use super::{Goal, GoalOp, OpKind};
 use crate::Error;
 use std::collections::HashMap;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// The state of the parser.
 #[derive(Default)]
@@ -195,7 +196,10 @@ fn whole(word: &str) -> Result<u64, String> {
     if word == "-1" {
         return Err("-1, which stands for any rank or tag, is not supported".into());
     }
-    word.parse().map_err(|_| format!("{word:?} is no whole number"))
+    word.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("{word} is too large"),
+        _ => format!("{word:?} is no whole number"),
+    })
 }
 
 #[cfg(test)]
@@ -209,6 +213,7 @@ mod tests {
             ("rank 0 {\n}", "line 1: \"num_ranks N\" must come before"),
             ("num_ranks 0", "line 1: num_ranks must be at least 1"),
             ("num_ranks two", "line 1: \"two\" is no whole number"),
+            ("num_ranks 99999999999999999999", "line 1: 99999999999999999999 is too large"),
             ("num_ranks 2\nrank 0 {\n}", "line 3: the text ends after 1 of 2 ranks"),
             ("num_ranks 1\nrank 1 {\n}", "line 2: rank 1 cannot come after 0 of 1 ranks"),
             ("num_ranks 1\nrank 0 {\na: calc 1", "line 3: the rank that begins in line 2 is not closed"),

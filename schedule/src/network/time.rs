@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A point or duration of virtual time. The maximum is five hours, where it saturates.
+/// A point or duration of virtual time. It saturates at [`Time::MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(u64);
 
@@ -13,6 +13,9 @@ const SECOND: f64 = 1e15;
 impl Time {
     /// The beginning of time, or a duration of zero.
     pub const ZERO: Time = Time(0);
+
+    /// The largest time, where sums and products saturate: five hours and seven minutes.
+    pub const MAX: Time = Time(u64::MAX);
 
     /// Creates a time of that many femtoseconds.
     pub const fn femtoseconds(count: u64) -> Time {

@@ -112,9 +112,12 @@ impl Ask {
                     "{name} is what a job would run here, inline in the calls of its ranks; --engine shows {engine}"
                 ) + ", which helpers run"
             }
-            None => format!(
-                "{name} is what a job would run here, as commands that helpers or any waiting rank run"
-            ),
+            None => {
+                let by = if is_engine { "a job whose helpers run plans" } else { "a job" };
+                format!(
+                    "{name} is what {by} would run here, as commands that helpers or any waiting rank run"
+                )
+            }
         };
         if let Some(tried) = Selection::tried_by_calls(&shape) {
             remark += &format!("; repeated blocking calls try {} inline, too", tried.name);

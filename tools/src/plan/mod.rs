@@ -14,6 +14,8 @@ mod show;
 
 use crate::arguments::proof::warn_of_unproven;
 use arguments::{Ask, Plan};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -183,11 +185,60 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
     // stays until the new one is complete.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    check_room(&plan, folder)?;
     let mut builder = tempfile::Builder::new();
     builder.permissions(fs::Permissions::from_mode(0o666)); // the umask applies, as for any new file
     let mut file = builder.tempfile_in(folder).map_err(failed)?;
+    let removing = RemovedOnSignal::new(file.path()).map_err(failed)?;
     write(&plan, format, file.as_file_mut()).map_err(refused)?;
+    drop(removing);
     file.persist(&path).map_err(|error| failed(error.error)).map(|_| ())
+}
+
+/// Removes an unfinished file if a signal ends the program, until it is dropped.
+struct RemovedOnSignal(signal_hook::iterator::Handle);
+
+impl RemovedOnSignal {
+    fn new(file: &Path) -> io::Result<RemovedOnSignal> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let (handle, file) = (signals.handle(), file.to_path_buf());
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                let _ = fs::remove_file(&file);
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        });
+        Ok(RemovedOnSignal(handle))
+    }
+}
+
+impl Drop for RemovedOnSignal {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Bytes of a step in a file, at the least.
+const STEP_BYTES: u64 = 25;
+
+/// Refuses a file that will not fit, as far as the parts of three ranks show.
+fn check_room(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
+    let ranks = plan.schedule.ranks();
+    let of = |rank: usize| plan.schedule.part(rank).steps().len() as u64;
+    let usual = [ranks - 1, ranks / 2, ranks / 3].map(of).into_iter().min().unwrap_or(0);
+    let needed = usual.saturating_mul(ranks as u64).saturating_mul(STEP_BYTES);
+    let Ok(room) = rustix::fs::statvfs(folder) else { return Ok(()) };
+    let there = room.f_bavail.saturating_mul(room.f_frsize);
+    if needed <= there {
+        return Ok(());
+    }
+    let [needed, there] = [needed, there].map(|bytes| bytes >> 30);
+    Err(misuse(format!(
+        "{} has about {usual} steps on each of {ranks} ranks, which take more than {needed} GiB, and {} has {there} GiB \
+         left: give fewer ranks, or another algorithm",
+        plan.title,
+        folder.display()
+    )))
 }
 
 /// Writes a plan. If a small plan is refused, nothing is written.

@@ -24,7 +24,7 @@ use anyhow::Context;
 use network_costs::Costs;
 use std::path::PathBuf;
 use tasuki_command::Sink;
-use tasuki_command::{misuse, print};
+use tasuki_command::{is_standard_output, misuse, print};
 use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_core::os::available_memory;
 use tasuki_schedule::goal;
@@ -144,10 +144,18 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn write_report(report: &report::SimReport<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
+    if report.simulated.time == Time::MAX {
+        return Err(misuse(
+            "it takes longer than 5 h of simulated time, beyond which `sim` does not count: give fewer starts or \
+             bytes, or shorter times",
+        ));
+    }
     if let Some(sink) = json {
         sink.replace(&report.line()?)?;
     }
-    print(&report.table())?;
+    if !report.args.json.as_deref().is_some_and(is_standard_output) {
+        print(&report.table())?;
+    }
     Ok(0)
 }
 

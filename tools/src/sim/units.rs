@@ -10,8 +10,11 @@ const COMPUTE_MAX: f64 = 1000.0;
 pub(super) fn time(text: &str) -> Result<Time, String> {
     let split = TIMES.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
     let seconds = split.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * unit));
-    let seconds = seconds.filter(|seconds| (0.0..=COMPUTE_MAX).contains(seconds));
-    seconds.map(Time::of_seconds).ok_or_else(|| "give a time with its unit, like 10us or 1.5ms".into())
+    match seconds {
+        Some(seconds) if (0.0..=COMPUTE_MAX).contains(&seconds) => Ok(Time::of_seconds(seconds)),
+        Some(seconds) if seconds >= 0.0 => Err(format!("{text} is more than {COMPUTE_MAX} s")),
+        _ => Err("give a time with its unit (ns, us, ms, s), like 10us or 1.5ms".into()),
+    }
 }
 
 const RATES: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("Gbit/s", 1.25e8)];
@@ -64,6 +67,7 @@ mod tests {
         assert_eq!(time("10us"), Ok(Time::nanoseconds(10_000)));
         assert_eq!(time("1.5ms"), Ok(Time::nanoseconds(1_500_000)));
         assert_eq!(time("0s"), Ok(Time::ZERO));
+        assert_eq!(time("36000s"), Err("36000s is more than 1000 s".into()));
         assert!(time("10").is_err() && time("us").is_err() && time("-1s").is_err() && time("nans").is_err());
     }
 

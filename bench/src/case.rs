@@ -1,5 +1,6 @@
-//! The table of cases: who plays each, what is set up, what it is divided by, which other libraries play it, its usual
-//! ranks and sizes, and its bars. One harness (`harness/run.rs`) measures all of them.
+//! The table of cases. A row says who takes part in a case, how the case is set up, what limit its figures are divided
+//! by, which other libraries run it, its usual numbers of ranks and sizes, and its bars (the figures that it is
+//! required to reach). One harness (`harness/run.rs`) measures all cases.
 
 use crate::cases::{
     Figures, Setup, blocks, collectives, commands, fuzzy_barrier, messages, nothing, overlap, words,
@@ -13,26 +14,26 @@ use crate::sizes::{K, M};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Who plays a case.
+/// Who takes part in a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Played {
     /// Two ranks that move words. Cases with the same text are measured in turn.
     Two(&'static str),
-    /// Two ranks that have handlers: a rank with handlers looks for calls whenever it waits.
+    /// Two ranks that have handlers: a rank with handlers polls for calls whenever it waits.
     Handlers,
-    /// Two ranks that move blocks of several sizes, in four states of the buffers.
+    /// Two ranks that move blocks of several sizes; the buffers are in one of four states.
     Blocks,
-    /// Ranks that call all together, again and again.
+    /// All ranks make the same call together, repeatedly.
     Collective,
-    /// Ranks of which each has a part of its own.
+    /// Each rank does something different.
     Roles,
-    /// Jobs that the bench starts for it; two other ranks measure the hand-over.
+    /// Jobs that the bench starts for the case; the two ranks of another job measure the hand-over.
     Jobs,
-    /// Jobs whose ranks report their memory: no clock.
+    /// Jobs whose ranks report how much memory they use. No time is measured.
     Memory,
 }
 
-/// A bare loop.
+/// What a loop without any library measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Limit {
     HandOver,
@@ -40,11 +41,12 @@ pub(crate) enum Limit {
     RemoteAdd,
     /// A copy by one processor.
     Memcpy,
-    /// The same by both.
+    /// A copy by two processors, one half each.
     Pair,
 }
 
-/// An operation of a case, its usual sizes, and its sizes in a long run. One that has one size has no other.
+/// An operation of a case, its usual sizes, and its sizes in a long run. `--sizes` does not apply to an operation with
+/// only one size.
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) sizes: &'static [u64],
@@ -55,33 +57,33 @@ const fn operation(name: &'static str, sizes: &'static [u64], long_sizes: &'stat
     Operation { name, sizes, long_sizes }
 }
 
-/// A bar, and which variants, bytes and ranks it is for.
+/// A bar, and a function that returns true if the bar applies to a variant, a number of bytes and a number of ranks.
 type BarRow = (With, Demand, fn(&str, u64, usize) -> bool);
-/// The bar is for all.
+/// The bar applies to all figures of the case.
 const ALWAYS: fn(&str, u64, usize) -> bool = |_, _, _| true;
 
-/// The options of `tasuki run`, for these processors and that many ranks.
+/// Returns the options of `tasuki run` for these processors and this number of ranks.
 type JobOptions = fn(&[usize], usize) -> Vec<String>;
 
 /// A row of the table.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What `--list` shows.
+    /// The description that `--list` shows.
     pub(crate) text: &'static str,
     pub(crate) played: Played,
     pub(crate) metric: Metric,
-    /// Makes its figures on each rank.
+    /// Makes the figures of the case on each rank.
     pub(crate) set_up: for<'j> fn(&Setup<'j>) -> Figures<'j>,
-    /// What it is divided by.
+    /// The limit that the figures are divided by.
     pub(crate) limit: Option<Limit>,
-    /// Variants that other libraries play (`*`: all), with the names that their programs have for them.
+    /// Variants that other libraries run (`*`: all), with the names that the programs of those libraries use for them.
     pub(crate) peers: &'static [(&'static str, &'static str)],
     pub(crate) ranks: &'static [usize],
     pub(crate) long_ranks: &'static [usize],
     pub(crate) operations: &'static [Operation],
-    /// If it is a job of its own: how that is started.
+    /// For a case that needs a job to itself: the options with which that job is started.
     pub(crate) job: Option<JobOptions>,
-    /// How long it usually takes with one number of ranks and all sizes.
+    /// How many seconds the case usually takes with one number of ranks and all sizes.
     pub(crate) seconds: f64,
     pub(crate) bars: &'static [BarRow],
 }
@@ -95,7 +97,7 @@ const LONG_BLOCKS: &[u64] = &[64 * K, 256 * K, M, 4 * M, 16 * M, 64 * M];
 const MEMCPY: Option<Limit> = Some(Limit::Memcpy);
 const HAND_OVER: Option<Limit> = Some(Limit::HandOver);
 
-/// What most cases of words have.
+/// The values that most cases of words have.
 const BASE: Case = Case {
     name: "",
     text: "",
@@ -327,7 +329,7 @@ pub(crate) static CASES: [Case; 40] = [
         text: "Commands that copy large blocks of job memory while both ranks wait, one in flight",
         set_up: blocks::shared_copy,
         limit: Some(Limit::Pair),
-        // Others have no copy that both ends make: they move a block one way, as they are quickest.
+        // Other libraries have no copy that both ranks share. They move a block in one direction, in their fastest way.
         peers: &[("*", "bandwidth_job")],
         operations: &[operation("", &[M, 16 * M], &[M, 4 * M, 16 * M, 64 * M])],
         bars: &[
@@ -442,7 +444,7 @@ pub(crate) static CASES: [Case; 40] = [
         bars: &[
             (Beside, AtMost(1.03), |variant, bytes, _| !variant.contains('_') && SUMS.contains(&bytes)),
             (Mpi, AtMost(0.5), |variant, bytes, _| !variant.contains('_') && SUMS.contains(&bytes)),
-            // It is asked from four ranks on.
+            // The bar applies to jobs with more than two ranks.
             (Beside, AtMost(0.5), |variant, bytes, ranks| {
                 variant.starts_with("last_") && SUMS.contains(&bytes) && ranks > 2
             }),
@@ -547,54 +549,54 @@ pub(crate) static CASES: [Case; 40] = [
     },
 ];
 
-/// All ranks, on the processors in turn.
+/// Returns the options that bind the ranks to the processors in turn.
 pub(crate) fn spread(processors: &[usize], ranks: usize) -> Vec<String> {
     let list: Vec<String> = (0..ranks).map(|rank| processors[rank % processors.len()].to_string()).collect();
     vec!["--bind".into(), list.join(",")]
 }
 
-/// The case of that name.
+/// Returns the case with this name.
 pub(crate) fn named(name: &str) -> &'static Case {
     CASES.iter().find(|case| case.name == name).unwrap_or(&CASES[0])
 }
 
 impl Case {
-    /// Its place in the table.
+    /// Returns the index of the case in the table.
     pub(crate) fn place(&self) -> usize {
         CASES.iter().position(|case| case == self).unwrap_or(0)
     }
 
-    /// Returns true if two ranks play it, each on a processor of its own.
+    /// Returns true if two ranks run the case, each on its own processor.
     pub(crate) fn is_for_two(&self) -> bool {
         matches!(self.played, Played::Two(_) | Played::Handlers | Played::Blocks)
     }
 
-    /// Returns true if `--ranks` applies to it.
+    /// Returns true if `--ranks` applies to the case.
     pub(crate) fn has_ranks(&self) -> bool {
         matches!(self.played, Played::Collective | Played::Jobs | Played::Memory) && self.job.is_none()
     }
 
-    /// Returns true if `--sizes` applies to it.
+    /// Returns true if `--sizes` applies to the case.
     pub(crate) fn has_sizes(&self) -> bool {
         self.operations.iter().any(|operation| operation.sizes.len() > 1)
     }
 
-    /// Returns true if `--against` applies to it, even if other libraries have no such operation.
+    /// Returns true if `--against` applies to the case, even if other libraries have no such operation.
     pub(crate) fn is_shown_beside(&self) -> bool {
         !self.peers.is_empty() || self.played == Played::Two("commands")
     }
 
-    /// The name of a variant in the programs of other libraries.
+    /// Returns the name that the programs of other libraries use for a variant.
     pub(crate) fn peer_case(&self, variant: &str) -> Option<&'static str> {
         self.peers.iter().find(|(of, _)| [variant, "*"].contains(of)).map(|(_, name)| *name)
     }
 
-    /// Returns true if its figures do not depend on the number of bytes.
+    /// Returns true if the figures of a variant do not depend on the number of bytes.
     pub(crate) fn is_without_block(&self, variant: &str) -> bool {
         self.played == Played::Collective && (!self.has_sizes() || variant.ends_with("barrier"))
     }
 
-    /// Its numbers of ranks: those that were asked for, if it can have them.
+    /// Returns the numbers of ranks of the case: those that the user asked for, if `--ranks` applies to the case.
     pub(crate) fn ranks<'r>(&'r self, asked: &'r [usize], is_long: bool) -> &'r [usize] {
         match is_long {
             _ if self.has_ranks() && !asked.is_empty() => asked,
@@ -603,7 +605,7 @@ impl Case {
         }
     }
 
-    /// The bars of a figure.
+    /// Returns the bars of a figure.
     pub(crate) fn bars(&self, key: &Key, ranks: usize) -> Vec<Bar> {
         let is_for = |row: &&BarRow| row.2(&key.variant, key.bytes, ranks);
         self.bars.iter().filter(is_for).map(|&(with, demand, _)| Bar { with, demand }).collect()
@@ -611,7 +613,7 @@ impl Case {
 }
 
 impl Operation {
-    /// Its sizes: those that were asked for, unless it has but one.
+    /// Returns the sizes of the operation: those that the user asked for, unless the operation has only one size.
     pub(crate) fn sizes<'s>(&'s self, asked: &'s [u64], is_long: bool) -> &'s [u64] {
         match (self.sizes.len(), asked.is_empty(), is_long) {
             (2.., false, _) => asked,

@@ -1,14 +1,14 @@
-//! `tasuki bench`: how fast it is here, beside what the machine can do.
+//! `tasuki bench`: measures how fast Tasuki is on this machine, and compares that with the limits of the machine.
 //!
 //! ```text
 //! case        the table of cases
-//! cases/      what one repetition of each does, through the crate `tasuki` only
-//! harness/    how all of them are measured
-//! limit/      what bare loops reach: these files may go below the library
-//! peers/      other libraries, measured by programs of their own, a repetition at a time
-//! result/     figures, comparisons, rows, the table for people
+//! cases/      what one repetition of each case does; uses the crate `tasuki` only
+//! harness/    how all cases are measured
+//! limit/      what loops without any library reach: these files may use interfaces below the library
+//! peers/      other libraries, measured by separate programs in turn with Tasuki
+//! result/     figures, comparisons, rows, the table for users
 //! plot/       the figures as a picture
-//! tuning/     which way is quicker here, for later jobs
+//! tuning/     which variants are faster on this machine, for later jobs
 //! machine, sizes
 //! ```
 
@@ -99,7 +99,7 @@ pub struct Args {
     list: bool,
 }
 
-/// What `--against` names: one library, or all.
+/// The value of `--against`: one library, or all.
 #[derive(Clone, Debug)]
 struct Against(Vec<Library>);
 
@@ -119,7 +119,7 @@ fn ranks(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|ranks| (1..=4096).contains(ranks)).ok_or_else(|| "give 1 to 4096 ranks".into())
 }
 
-/// The subcommand; its exit code.
+/// Runs the subcommand and returns its exit code.
 pub fn command(args: &Args) -> anyhow::Result<u8> {
     if args.list {
         let lines = CASES.iter().map(|case| format!("{:16} {}\n", case.name, case.text));
@@ -146,7 +146,7 @@ pub fn command(args: &Args) -> anyhow::Result<u8> {
     Ok(u8::from(!run.failures.is_empty()))
 }
 
-/// What was asked for, each once and in order.
+/// Returns what the user asked for, in order and without duplicates.
 fn wanted(args: &Args) -> Wanted {
     let asked = |library: &Library| args.against.iter().any(|against| against.0.contains(library));
     let (mut ranks, mut sizes) = (args.ranks.clone(), args.sizes.clone());

@@ -1,20 +1,21 @@
-//! The machine as a reader of figures needs to know it, and who else worked on it meanwhile.
+//! The properties of the machine that a reader of figures needs, and which other work the machine did during the
+//! measurement.
 
 use crate::sizes;
 use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-/// Others that used no more of a processor are not mentioned.
+/// Other processes are not mentioned if they used at most this share of a processor.
 const BUSY_ABOVE: f64 = 0.05;
 /// The unit of time in /proc.
 const TICKS_PER_S: f64 = 100.0;
 
-/// The machine.
+/// The properties of the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     processor: String,
-    /// Those that this process may use.
+    /// The processors that this process may use.
     pub(crate) processors: Vec<usize>,
     memory: u64,
     kernel: String,
@@ -34,12 +35,12 @@ impl Machine {
     }
 }
 
-/// What the processor calls itself.
+/// Returns the model name that the processor reports.
 pub(crate) fn processor() -> String {
     field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into())
 }
 
-/// The version of the kernel.
+/// Returns the version of the kernel.
 pub(crate) fn kernel() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
@@ -59,14 +60,15 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Who else works on the machine while figures are taken.
+/// Measures what other processes use of the machine while figures are measured.
 #[derive(Debug)]
 pub(crate) struct Others {
     start: Instant,
     before: Ticks,
 }
 
-/// Processor time of all, of the hypervisor's other guests, and of this process with those that have ended below it.
+/// Processor time of all processes, of other guests of the hypervisor, and of this process including its descendants
+/// that have ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticks {
     all: f64,
@@ -79,7 +81,7 @@ impl Others {
         Others { start: Instant::now(), before: Ticks::now() }
     }
 
-    /// What is to be said about them, if anything.
+    /// Returns a remark about other work, if there was enough to mention.
     pub(crate) fn remark(&self) -> Option<String> {
         let (now, before) = (Ticks::now(), self.before);
         let share = |ticks: f64| ticks / TICKS_PER_S / self.start.elapsed().as_secs_f64();

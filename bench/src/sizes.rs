@@ -1,13 +1,13 @@
-//! Sizes as they are typed and shown: 8, 64K, 1M.
+//! Sizes as users type and see them: 8, 64K, 1M.
 
 pub(crate) const K: u64 = 1 << 10;
 pub(crate) const M: u64 = 1 << 20;
 const UNITS: [(&str, u64); 4] = [("", 1), ("K", K), ("M", M), ("G", 1 << 30)];
-/// Blocks are made of words.
+/// Blocks consist of words of this many bytes.
 const WORD: u64 = 8;
 const MAX: u64 = 1 << 30;
 
-/// Reads a size.
+/// Parses a size.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
@@ -25,7 +25,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size for people.
+/// Returns a size as users see it.
 pub(crate) fn show(bytes: u64) -> String {
     let is_of = |&&(_, factor): &&(&str, u64)| bytes.is_multiple_of(factor) && bytes >= factor;
     match UNITS.iter().rev().find(is_of) {

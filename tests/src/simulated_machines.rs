@@ -1,5 +1,5 @@
 //! The simulated machines on which every case runs. They differ in the capabilities of their
-//! network and in how much it reorders operations.
+//! network and in how much the network reorders operations.
 //!
 //! Each machine makes the library take code paths that the other machines do not use. So a case
 //! that passes on one machine may fail on the next.

@@ -1,6 +1,6 @@
-//! Cases on processes in PID namespaces of their own, as in containers. There the process id of a
-//! rank names a different process for its peers, so the library must not use it to copy through the
-//! kernel.
+//! Cases on processes that each run in a separate PID namespace, as in containers. There the
+//! process id of a rank names a different process for its peers, so the library must not use it to
+//! copy through the kernel.
 
 use std::process::{Command, Stdio};
 use tasuki_tests::case_runner::Switches;

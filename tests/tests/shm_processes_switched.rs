@@ -1,6 +1,6 @@
-//! Cases on processes with test switches set, where processes differ from threads. A rank's own
-//! memory is in another address space, and sleeping ranks are found with the help of all processes
-//! of the node.
+//! Cases that run on processes with test switches set, because processes and threads differ in
+//! them. A rank's own memory is in another address space, and sleeping ranks are found with the
+//! help of all processes of the node.
 
 use tasuki_tests::case_runner::Switches;
 use tasuki_tests::failing_jobs::FAILING;

@@ -1,4 +1,5 @@
-//! D8, step by step: on the simulator a command is cancelled at every moment of its life.
+//! D8, step by step: on the simulator a command is cancelled at every moment from its post until
+//! after its effect.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Networks with a barrier and a multicast of their own: the cases that could use them, what those
-//! operations promise, and that every call ends, whatever other members do.
+//! Networks that have a barrier and a multicast: the cases that could use them, the promises of
+//! these two operations, and the promise that every call ends, whatever other members do.
 
 use tasuki::{Cause, Communicator, Job, Rank, Result, Sim, Sum};
 use tasuki_tests::simulated_machines::{OFFERING, offering};

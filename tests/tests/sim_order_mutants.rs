@@ -1,6 +1,6 @@
-//! Checks that the cases of order can fail. Each claim has an order mutant, which is the same
-//! program without the order, or its case runs on a machine that breaks the promise on which the
-//! case rests. Both must fail.
+//! Checks that the cases of order can fail. For each claim, either an order mutant runs, which is
+//! the same program without the order, or the case of the claim runs on a machine that breaks the
+//! promise on which the case rests. Both must fail.
 
 use tasuki::Sim;
 use tasuki_tests::order_mutants::{self, needs_its_order};

@@ -1,4 +1,5 @@
-//! G16, step by step: on the simulator a receive times out at every moment of its message's life.
+//! G16, step by step: on the simulator a receive times out at every moment while its message is
+//! sent and received.
 
 use std::time::Duration;
 use tasuki::{Job, Rank, Result, Sim, Slot};

@@ -1,27 +1,28 @@
-//! Memory of the bandwidth cases: the program's own and the job's, with blocks written and read alike, and how two
-//! ranks meet before a block.
+//! Memory of the bandwidth cases: memory that the program owns and job memory. Blocks of both are written and read in
+//! the same way. The two ranks also synchronise here before a block is sent.
 
 use super::{Setup, Stopwatch, expect};
 use std::cell::{Cell, RefCell, RefMut};
 use tasuki::{Array, Job, Queue, Rank, Signal};
 
-/// Words of a cache line and of a page.
+/// Number of words in a cache line, and in a page.
 const LINE: usize = 8;
 const PAGE: usize = 512;
-/// Places of the queue of `shared_copy`.
+/// Number of places in the queue of `shared_copy`.
 const PLACES: usize = 8;
 
-/// One block of a rotation: its first word, how many there are, the number that is written into it.
+/// One block of a rotation: the index of its first word, its number of words, and the number that is written into it.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     pub(super) first: usize,
     pub(super) words: usize,
     pub(super) number: u64,
-    /// Each line is written before and read after; else only the first and the last word.
+    /// True if each line is written before the block is sent and read after it has arrived; false if only the first and
+    /// the last word are.
     pub(super) fresh: bool,
 }
 
-/// Memory that the program owns, from a page boundary on.
+/// Memory that the program owns; it begins at a page boundary.
 pub(super) struct Pages {
     all: Vec<u64>,
     first: usize,
@@ -85,7 +86,7 @@ pub(super) fn read(memory: &Array<u64>, block: Block) -> tasuki::Result<()> {
     expect((lines, ends), (true, (block.number, block.number)), "bandwidth")
 }
 
-/// Which areas the cases of a job need.
+/// Which memory areas the cases of a job need.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Areas {
     pub(crate) own_source: bool,
@@ -94,7 +95,8 @@ pub(crate) struct Areas {
     pub(crate) job_target: bool,
 }
 
-/// Areas of a rank, and the signals and numbers by which it meets the other one. An area that no case needs is empty.
+/// The memory areas of a rank, and the signals and counters with which it synchronises with the other rank. An area
+/// that no case needs is empty.
 pub(crate) struct BlockMemory<'j> {
     pub(super) job: &'j Job,
     pub(super) is_lead: bool,
@@ -115,7 +117,7 @@ pub(crate) struct BlockMemory<'j> {
 }
 
 impl<'j> BlockMemory<'j> {
-    /// Takes and touches the memory. Collective.
+    /// Allocates the memory and touches it. Collective.
     pub(crate) fn new(s: &Setup<'j>, areas: Areas, bytes: usize) -> tasuki::Result<BlockMemory<'j>> {
         let (job, words) = (s.job, bytes / size_of::<u64>());
         let room = |is_needed: bool| if is_needed { words } else { 1 };
@@ -138,7 +140,8 @@ impl<'j> BlockMemory<'j> {
             copies: Cell::new(0),
             clock_ns: Stopwatch::cost_ns(),
         };
-        // Pages of a target are given to the rank that writes them first, as they will be used: the other one.
+        // The system assigns the pages of a target to the processor that writes them first. So each rank writes the
+        // target of the other rank here, as it will during the measurement.
         let mut ones = Pages::new(if areas.own_source { 0 } else { room(areas.job_target) });
         match areas.own_source {
             true => job.put(
@@ -159,7 +162,7 @@ impl<'j> BlockMemory<'j> {
         self.own_target.borrow_mut()
     }
 
-    /// The lead learns that the follower is ready.
+    /// Returns on the lead when the follower is ready.
     pub(super) fn meet(&self) -> tasuki::Result<()> {
         match self.is_lead {
             true => self.ready.wait_at_least(count(&self.readied)),
@@ -168,7 +171,7 @@ impl<'j> BlockMemory<'j> {
     }
 }
 
-/// Counts one more.
+/// Adds one to a counter and returns its new value.
 pub(super) fn count(counter: &Cell<u64>) -> u64 {
     counter.set(counter.get() + 1);
     counter.get()

@@ -1,8 +1,9 @@
-//! Large blocks between two ranks, one in flight: bandwidth_put, bandwidth_job, bandwidth_own, shared_copy; and
-//! bandwidth_stream, windows of 64 with an answer each.
+//! Large blocks between two ranks. One block is in flight in bandwidth_put, bandwidth_job, bandwidth_own and
+//! shared_copy. bandwidth_stream sends windows of 64 blocks, each followed by one answer.
 //!
-//! In hot memory all blocks of a window are the same one, as in OSU's programs. No two receives can borrow one buffer,
-//! so only as many are outstanding as there are buffers; all sends are.
+//! In hot memory all blocks of a window use the same buffer, as in OSU's programs. Two receives cannot borrow one
+//! buffer, so the number of outstanding receives is at most the number of buffers; all sends of a window are
+//! outstanding at once.
 
 use super::block_memory::{Block, BlockMemory, count, read, write};
 use super::messages::{WINDOW, window_slots};
@@ -13,7 +14,8 @@ use tasuki::{Command, Slot};
 const SLOT: Slot = Slot(3);
 const ANSWER: Slot = Slot(2);
 
-/// How a case carries a block: writes it, sends it there and back (the time in ns), reads it.
+/// How a case transfers a block: a function that writes it, one that sends it to the other rank and back (returns the
+/// time in ns), and one that reads it.
 struct Carrier {
     write: fn(&BlockMemory<'_>, Block) -> tasuki::Result<()>,
     ping_pong: fn(&BlockMemory<'_>, Block) -> tasuki::Result<u64>,
@@ -25,22 +27,22 @@ const JOB: Carrier = Carrier { write: write_job, ping_pong: ping_pong_in_job_mem
 const OWN: Carrier = Carrier { write: write_own, ping_pong: ping_pong_in_own_memory, read: read_own };
 const SHARED: Carrier = Carrier { write: write_job, ping_pong: ping_pong_by_commands, read: read_job };
 
-/// Put with signal, into job memory.
+/// Blocks are put into job memory, with a signal.
 pub(crate) fn bandwidth_put<'j>(s: &Setup<'j>) -> Figures<'j> {
     carried(s, &PUT)
 }
 
-/// Messages from job memory to job memory.
+/// Blocks are sent as messages from job memory to job memory.
 pub(crate) fn bandwidth_job<'j>(s: &Setup<'j>) -> Figures<'j> {
     carried(s, &JOB)
 }
 
-/// Messages between memory that the two programs merely own.
+/// Blocks are sent as messages between memory that only the two programs own.
 pub(crate) fn bandwidth_own<'j>(s: &Setup<'j>) -> Figures<'j> {
     carried(s, &OWN)
 }
 
-/// Copies by commands while both ranks wait: each of them takes a part.
+/// Commands copy blocks while both ranks wait: each rank copies a part of each block.
 pub(crate) fn shared_copy<'j>(s: &Setup<'j>) -> Figures<'j> {
     carried(s, &SHARED)
 }
@@ -49,7 +51,7 @@ fn memory<'j>(s: &Setup<'j>) -> tasuki::Result<Rc<BlockMemory<'j>>> {
     s.blocks.clone().ok_or_else(|| wrong("the memory of blocks"))
 }
 
-/// Bytes a second of blocks that go to and fro.
+/// Bytes per second of blocks that are sent to the other rank and back.
 fn carried<'j>(s: &Setup<'j>, carrier: &'static Carrier) -> Figures<'j> {
     let (memory, words, fresh) = (memory(s)?, s.words(), s.state.fresh);
     let (places, blocks, bytes) = (s.effort.places(s.bytes, s.state.cold), s.effort.blocks(s.bytes), s.bytes);
@@ -146,7 +148,7 @@ fn ping_pong_in_own_memory(memory: &BlockMemory<'_>, block: Block) -> tasuki::Re
     })
 }
 
-/// The follower posts its copy when the lead's has ended.
+/// The follower posts its copy after the lead's copy has ended.
 #[inline(never)]
 fn ping_pong_by_commands(memory: &BlockMemory<'_>, block: Block) -> tasuki::Result<u64> {
     let ended = &memory.ended;
@@ -166,7 +168,7 @@ fn ping_pong_by_commands(memory: &BlockMemory<'_>, block: Block) -> tasuki::Resu
     Ok(watch.ns(memory.clock_ns))
 }
 
-/// Bytes a second of windows of blocks.
+/// Bytes per second of windows of blocks.
 pub(crate) fn bandwidth_stream<'j>(s: &Setup<'j>) -> Figures<'j> {
     let stream = Stream {
         memory: memory(s)?,
@@ -191,7 +193,7 @@ struct Stream<'j> {
 }
 
 impl Stream<'_> {
-    /// The first place of a window, and how many it uses.
+    /// Returns the index of the first buffer of a window, and the number of buffers that the window uses.
     fn run(&self, number: u64) -> (usize, usize) {
         let used = self.places.min(WINDOW);
         (number as usize % (self.places / used) * used, used)

@@ -1,12 +1,13 @@
-//! What collective operations are given and must give: another value in each call, the first and the last word of a
-//! block written and checked; and the loop that times calls back to back, the root another rank in each.
+//! The data of collective operations. Each call has other values than the calls before it; the first and the last word
+//! of each block are written and checked. The file also contains the loop that times consecutive calls, each with
+//! another root.
 
 use super::{Stopwatch, expect};
 use tasuki::{Communicator, Job, Max};
 
-/// Calls that warm up.
+/// Number of warm-up calls.
 pub(crate) const WARM_UP: u64 = 20;
-/// A loop of more than this is made shorter, but not below so many calls.
+/// The loop makes fewer calls if it would take longer than this, but at least `CALLS_MIN`.
 const TIME_MAX_NS: f64 = 3e8;
 const CALLS_MIN: u64 = 20;
 
@@ -25,7 +26,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// By the name of its call.
+    /// Returns the operation of the call with this name.
     pub(crate) fn named(name: &str) -> Operation {
         match name {
             "bcast" => Operation::Bcast,
@@ -41,29 +42,30 @@ impl Operation {
     }
 }
 
-/// A call is known by its number; a value names the call and the rank that gives it, and who it is for.
+/// A value encodes the number of its call, as a multiple of `CALL`; the rank for which it is contributed, as a multiple
+/// of `FOR`; and the rank that contributes it.
 const CALL: u64 = 1 << 16;
 const FOR: u64 = 1 << 40;
 
-/// One call of many.
+/// One of many calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Round {
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
-    /// Words of a block.
+    /// Number of words in a block.
     pub(crate) words: usize,
     pub(crate) number: u64,
     pub(crate) root: usize,
 }
 
 impl Round {
-    /// Before the first call.
+    /// Returns the state before the first call.
     pub(crate) fn new(job: &Job, bytes: u64) -> Round {
         let words = bytes as usize / size_of::<u64>();
         Round { rank: job.rank().index(), ranks: job.size(), words, number: 0, root: 0 }
     }
 
-    /// The next call, with the next root.
+    /// Goes on to the next call, which has another root.
     pub(crate) fn next(&mut self) {
         self.number += 1;
         self.root = if self.root + 1 == self.ranks { 0 } else { self.root + 1 };
@@ -73,53 +75,54 @@ impl Round {
         self.rank == self.root
     }
 
-    /// Whose block is checked in this call.
+    /// Returns the rank whose block is checked in this call.
     pub(crate) fn checked(&self) -> usize {
         (self.number / self.ranks as u64 % self.ranks as u64) as usize
     }
 
-    /// What a rank gives.
+    /// Returns the value that a rank contributes.
     pub(crate) fn value(&self, rank: usize) -> u64 {
         self.number * CALL + rank as u64
     }
 
-    /// What a rank gives for another.
+    /// Returns the value that a rank contributes for another rank.
     pub(crate) fn value_for(&self, from: usize, to: usize) -> u64 {
         self.value(from) + to as u64 * FOR
     }
 
-    /// The sum of what all give.
+    /// Returns the sum of the values that all ranks contribute.
     pub(crate) fn sum(&self) -> u64 {
         let ranks = self.ranks as u64;
         ranks * self.number * CALL + ranks * (ranks - 1) / 2
     }
 
-    /// The sum of what all give for one.
+    /// Returns the sum of the values that all ranks contribute for one rank.
     pub(crate) fn sum_for(&self, to: usize) -> u64 {
         self.sum() + self.ranks as u64 * to as u64 * FOR
     }
 
-    /// Writes the two words of a block that are looked at.
+    /// Writes the first and the last word of a block, which are the words that are checked.
     pub(crate) fn give(block: &mut [u64], value: u64) {
         let last = block.len() - 1;
         (block[0], block[last]) = (value, value);
     }
 
-    /// Checks them.
+    /// Checks the first and the last word of a block.
     pub(crate) fn check(block: &[u64], value: u64) -> tasuki::Result<()> {
         expect((block.first(), block.last()), (Some(&value), Some(&value)), "a collective operation")
     }
 }
 
-/// The largest of what the ranks give.
+/// Returns the largest of the values that the ranks pass.
 pub(crate) fn slowest(world: &Communicator, mine: f64) -> tasuki::Result<f64> {
     let mut slowest = [mine];
     world.allreduce_in_place(&mut slowest, Max)?;
     Ok(slowest[0])
 }
 
-/// The mean time of calls, after some that warm up; `time` returns that of so many on this rank, in ns. As many calls
-/// are made as were asked for and take no more than a third of a second. The slowest rank's time counts.
+/// Returns the mean time of a call after some warm-up calls. `time` makes a number of calls and returns their mean time
+/// on this rank, in ns. The loop makes as many calls as were asked for, or fewer if those would take more than a third
+/// of a second. The result is the time of the slowest rank.
 pub(crate) fn mean_of_calls(
     world: &Communicator,
     calls: u64,
@@ -132,7 +135,7 @@ pub(crate) fn mean_of_calls(
     slowest(world, mean)
 }
 
-/// One repetition of calls back to back.
+/// Returns the function that makes one repetition of consecutive calls.
 pub(crate) fn back_to_back<'j>(
     job: &'j Job,
     bytes: u64,

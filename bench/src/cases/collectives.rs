@@ -1,4 +1,4 @@
-//! Collective operations, by calls, by plans that are started again and again (all ranks run them, or one), and by
+//! Collective operations: blocking calls; plans that are started repeatedly and run by all ranks or by one; and
 //! nonblocking calls that are waited for at once.
 
 use super::collective_data::{Operation, Round, back_to_back, mean_of_calls};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
 use tasuki::{Cause, Error, Job, Plan, Rank, Sum};
 
-/// Calls of a repetition.
+/// Number of calls in a repetition.
 const CALLS: u64 = 1_000;
 
-/// The blocking call of the case.
+/// Blocking calls of the operation of the case.
 pub(crate) fn call<'j>(s: &Setup<'j>) -> Figures<'j> {
     let play = calls(s, Operation::named(s.operation));
     Ok(vec![figure("", back_to_back(s.job, s.bytes, s.effort.times(CALLS), play))])
 }
 
-/// Plays an operation by its blocking call.
+/// Returns a function that makes the blocking call of an operation.
 fn calls<'j>(s: &Setup<'j>, operation: Operation) -> impl FnMut(&Round) -> tasuki::Result<()> + use<'j> {
     use Operation::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Reduce, ReduceScatter, Scatter};
     let (world, words, ranks) = (s.world(), s.words(), s.job.size());
@@ -76,8 +76,8 @@ fn calls<'j>(s: &Setup<'j>, operation: Operation) -> impl FnMut(&Round) -> tasuk
     }
 }
 
-/// Nonblocking calls that are waited for at once, beside blocking ones. The vectors of values come back from the calls,
-/// which return others.
+/// Nonblocking calls that are waited for at once, compared with blocking calls. A call takes vectors of values; waiting
+/// for it returns vectors that the next call takes.
 pub(crate) fn nonblocking<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (world, words) = (s.world(), s.words());
     let operation = Operation::named(s.operation.trim_start_matches('i'));
@@ -110,11 +110,12 @@ pub(crate) fn nonblocking<'j>(s: &Setup<'j>) -> Figures<'j> {
     ])
 }
 
-/// The largest block for which the last rank is measured alone, and what is.
+/// The largest block for which the last rank is measured separately, and the operations for which it is.
 const LAST_BYTES_MAX: u64 = 8 << 10;
 const LAST: [Operation; 2] = [Operation::Bcast, Operation::Barrier];
 
-/// Plans, one for each root, started and waited for, beside blocking calls; by the very last rank, too.
+/// Plans, one for each root, that are started and waited for, compared with blocking calls. The time of the last rank
+/// to arrive is measured, too.
 pub(crate) fn persistent<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, bytes, operation, times) =
         (s.job, s.bytes, Operation::named(s.operation), s.effort.times(CALLS));
@@ -129,16 +130,16 @@ pub(crate) fn persistent<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(figures)
 }
 
-/// What plans are made of.
+/// The plans of an operation and their buffers.
 pub(crate) struct Plans {
     operation: Operation,
     barrier: Option<Plan<u8>>,
-    /// One, or one for each root.
+    /// One plan, or one for each root.
     of_values: Vec<Plan<u64>>,
 }
 
 impl Plans {
-    /// By the algorithms that plans choose. Collective.
+    /// Makes the plans with the algorithms that plans choose themselves. Collective.
     pub(crate) fn new(job: &Job, operation: Operation, bytes: u64) -> tasuki::Result<Plans> {
         let (world, words) = (job.world(), bytes as usize / size_of::<u64>());
         let of_roots = |init: &dyn Fn(Rank) -> tasuki::Result<Plan<u64>>| job.ranks().map(init).collect();
@@ -161,7 +162,7 @@ impl Plans {
         &mut self.of_values[place]
     }
 
-    /// Writes what this rank gives.
+    /// Writes the values that this rank contributes.
     pub(crate) fn give(&mut self, round: &Round) -> tasuki::Result<()> {
         let (operation, rank, words) = (self.operation, round.rank, round.words);
         let mut write = |block: usize, value: u64| {
@@ -194,7 +195,7 @@ impl Plans {
         }
     }
 
-    /// Checks what this rank got.
+    /// Checks the values that this rank received.
     pub(crate) fn check(&mut self, round: &Round) -> tasuki::Result<()> {
         let (rank, root, from, words) = (round.rank, round.root, round.checked(), round.words);
         let (block, value) = match self.operation {
@@ -213,7 +214,7 @@ impl Plans {
         Round::check(&got, value)
     }
 
-    /// One start and wait.
+    /// Starts the plan and waits for it.
     pub(crate) fn play(&mut self, round: &Round) -> tasuki::Result<()> {
         self.give(round)?;
         self.start(round)?;
@@ -222,10 +223,11 @@ impl Plans {
     }
 }
 
-/// Others wait at least so long before the last rank starts.
+/// The other ranks wait at least for this time before the last rank starts.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Start and wait of the last rank, which is never the root, when all others have said that they are about to wait.
+/// Times start and wait of the last rank, which is never the root. It starts when all other ranks have said that they
+/// are about to wait.
 fn last<'j>(
     s: &Setup<'j>,
     operation: Operation,
@@ -264,15 +266,15 @@ fn last<'j>(
     })
 }
 
-/// The algorithm of that name.
+/// Returns the algorithm with this name.
 pub(crate) fn algorithm(operation: CollectiveKind, name: &str) -> tasuki::Result<&'static Algorithm> {
     let found = ALGORITHMS.iter().find(|one| one.operation == operation && one.name == name);
     found.ok_or_else(|| Error::new(Cause::Bug(format!("there is no {operation:?} by {name}"))))
 }
 
-/// Plans of one schedule in two forms: spread over all ranks as lists, and by one list that one rank runs. Broadcasts
-/// go down a binary tree from another root in each and are run by it; rank 0 runs the allgathers, which are those of
-/// the ACP library's interface.
+/// Plans of one schedule in two forms: one list of steps on each rank, and one list of all steps that one rank runs.
+/// Broadcasts use a binary tree; each has another root, and that root runs the single list. Rank 0 runs the single list
+/// of the allgathers, which are those of the ACP library's interface.
 pub(crate) fn single_driver<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, bytes, ranks) = (s.job, s.bytes, s.job.size());
     let operation = Operation::named(s.operation);

@@ -1,19 +1,20 @@
-//! Commands and handlers: post and chain between two ranks, queue_contention of many, handler.
+//! Commands and handlers: post and chain use two ranks, queue_contention uses many, handler calls a handler of the
+//! other rank.
 
 use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::time::Duration;
 use tasuki::{AtomicOp, Cause, Command, HandlerCx, Handlers, Rank, RemoteQueue};
 
-/// Commands of a row, and places of a queue.
+/// Number of commands that are posted in a row, and number of places of a queue.
 const POSTS: u64 = 1_000;
 const PLACES: usize = 2_048;
-/// Copies of a chain, and how far apart their words lie.
+/// Number of copies of a chain, and the distance of the words that they copy.
 const HOPS: u64 = 64;
 const APART: usize = 16;
-/// Rounds of a repetition, of which the first does not count.
+/// Number of rounds in a repetition. The first round does not count.
 const ROUNDS: u64 = 40;
 
-/// Commands posted to a queue that the other rank drains, one by one and 50 in a call.
+/// Posts commands to a queue that the other rank drains: one command in each call, or 50.
 pub(crate) fn post<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, me, peer, is_lead, rounds) =
         (s.job, s.job.rank(), s.peer(), s.is_lead(), s.effort.times(ROUNDS));
@@ -60,8 +61,8 @@ pub(crate) fn post<'j>(s: &Setup<'j>) -> Figures<'j> {
     [("one_by_one", 1), ("by_50", 50)].into_iter().map(of).collect()
 }
 
-/// Copies of eight bytes to and fro between two ranks, each of which lets the next one go; run by the source of their
-/// bytes, or by whoever comes first.
+/// Copies of eight bytes to and fro between two ranks; each copy triggers the next one. A copy is run by the rank that
+/// has the source, or by the first rank that finds it.
 pub(crate) fn chain<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, me, peer, is_lead, rounds) =
         (s.job, s.job.rank(), s.peer(), s.is_lead(), s.effort.times(ROUNDS));
@@ -103,12 +104,12 @@ pub(crate) fn chain<'j>(s: &Setup<'j>) -> Figures<'j> {
 
 const HANDLER: &str = "invert";
 
-/// The handlers of a job that plays `handler`.
+/// Returns the handlers of a job that runs `handler`.
 pub(crate) fn handlers() -> Handlers {
     Handlers::new().add(HANDLER, |_: &HandlerCx<'_>, word: u64| !word)
 }
 
-/// A word is handed to a handler of the other rank, which waits, and its reply comes back.
+/// Passes a word to a handler of the other rank, which is waiting, and receives the reply.
 pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, peer, is_lead, rounds) = (s.job, s.peer(), s.is_lead(), s.effort.times(20_000));
     let (handler, end) = (job.handler(HANDLER)?, job.signal()?);
@@ -128,13 +129,13 @@ pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
     })])
 }
 
-/// The owner of the contended queue, and its places.
+/// The rank that owns the contended queue, and the number of its places.
 const OWNER: Rank = Rank(0);
 const FEW_PLACES: usize = 1_024;
-/// How long a rank that finds the queue full runs its queues before it tries again.
+/// How long a rank that finds the queue full runs its own queues before it tries again.
 const SERVE: Duration = Duration::from_micros(10);
 
-/// Many ranks post to one queue, as fast as it takes commands.
+/// Many ranks post to one queue, as fast as it accepts commands.
 pub(crate) fn queue_contention<'j>(s: &Setup<'j>) -> Figures<'j> {
     let job = s.job;
     let names = job.alloc::<RemoteQueue>(1)?;
@@ -165,7 +166,7 @@ pub(crate) fn queue_contention<'j>(s: &Setup<'j>) -> Figures<'j> {
         (counted, ended) = (counted + each * posters, ended + posters);
         job.barrier()?;
         let watch = Stopwatch::start();
-        job.barrier()?; // part of the time: who leaves it first posts at once
+        job.barrier()?; // its time is measured, because the first rank to leave it posts at once
         if job.rank() != OWNER {
             let add = Command::atomic(word.on(OWNER), AtomicOp::Add(1));
             (0..each).try_for_each(|_| post(&add))?;

@@ -1,6 +1,7 @@
-//! What a fuzzy barrier costs a rank for which all others are there already, from its start until it is found over; and
-//! what one costs beside work that takes longer, with that work taken off. Of the latter the median counts: where a
-//! rank lost its processor in the midst of its work nothing was hidden.
+//! The cost of a fuzzy barrier, in two cases. The first is a rank that starts the barrier after all others: the time
+//! from its start until it finds the barrier complete. The second is a barrier beside work that takes longer than the
+//! barrier: the total time less the time of the work. The median of the second counts, because a rank that lost its
+//! processor during its work has hidden nothing.
 
 use super::collective_data::mean_of_calls;
 use super::{Figures, Setup, Stopwatch, figure};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tasuki::Rank;
 
 const CALLS: u64 = 1_000;
-/// The work beside a barrier.
+/// How long the work beside a barrier takes.
 const WORK: Duration = Duration::from_micros(20);
 
 /// Rank 0 starts a barrier that all others have started.

@@ -1,4 +1,5 @@
-//! Bytes that a rank takes, against the formulas of docs/guide/memory.md: alone, with messages, with plans.
+//! Bytes that a rank takes, compared with the formulas of docs/guide/memory.md: without communication, with messages,
+//! with plans.
 
 use super::collectives::algorithm;
 use crate::harness::process_role::{ProcessRole, report};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape};
 use tasuki::{Job, Rank, RecvRequest, SendRequest, Slot, Sum};
 
-/// A figure: bytes of each rank, and what they should be.
+/// A figure: the bytes of each rank, and the value of the formula.
 pub(crate) struct MemoryFigure {
     pub(crate) variant: String,
     pub(crate) bytes: Vec<f64>,
@@ -24,12 +25,12 @@ impl MemoryFigure {
     }
 }
 
-/// More ranks than this are simulated.
+/// Jobs of more ranks than this are simulated.
 const PROCESSES_MAX: usize = 256;
-/// The checker takes long for plans of more ranks.
+/// Plans are not measured with more ranks than this, because checking them takes long.
 const PLANNING_RANKS_MAX: usize = 16;
 
-/// All figures of a job of that many ranks.
+/// Returns all figures of a job of this many ranks.
 pub(crate) fn figures(ranks: usize) -> anyhow::Result<Vec<MemoryFigure>> {
     let mut figures = Vec::new();
     if ranks <= PROCESSES_MAX {
@@ -44,7 +45,7 @@ pub(crate) fn figures(ranks: usize) -> anyhow::Result<Vec<MemoryFigure>> {
     Ok(figures)
 }
 
-/// What the ranks reported under that name.
+/// Returns the numbers that the ranks reported under this name.
 fn named(reports: &[(String, u64)], name: &str, ranks: usize) -> anyhow::Result<Vec<f64>> {
     let bytes: Vec<f64> =
         reports.iter().filter(|(what, _)| what == name).map(|&(_, bytes)| bytes as f64).collect();
@@ -52,25 +53,27 @@ fn named(reports: &[(String, u64)], name: &str, ranks: usize) -> anyhow::Result<
     Ok(bytes)
 }
 
-/// Memory is backed in pages of this many bytes.
+/// The system provides memory in pages of this many bytes.
 const PAGE: u64 = 4096;
-/// Job memory that every rank allocates, and signals that every rank makes and another one raises.
+/// Bytes of job memory that every rank allocates, and the number of signals that every rank makes and another rank
+/// raises.
 const ALLOCATED: u64 = 1 << 20;
 const SIGNALS: u64 = 1000;
-/// What a rank has done when its memory is looked at; each step adds to the one before.
+/// What a rank has done when its memory is measured. Each step is done in addition to the steps before it.
 const STEPS: [&str; 4] = ["fixed", "alloc_1MiB", "signals_1000", "all_peers"];
 
-/// Pairs of ranks that meet in a barrier.
+/// Returns the number of ranks with which a rank exchanges signals in a barrier.
 fn distances(ranks: u64) -> u64 {
     u64::from(ranks.next_power_of_two().trailing_zeros())
 }
 
-/// Pages of the memory file: fixed ones, signals, allocated memory and its map.
+/// Returns the bytes of the pages of the memory file: pages that every rank has, signals, allocated memory and the map
+/// of allocated memory.
 fn file(signals: u64, allocated: u64, stretches: u64) -> u64 {
     PAGE * (13 + (128 * signals).div_ceil(PAGE).max(1) + allocated.div_ceil(PAGE) + stretches)
 }
 
-/// Private tables about peers that were reached.
+/// Returns the bytes of private tables about the peers that a rank has reached.
 fn tables(ranks: u64, peers: u64) -> u64 {
     16 * ranks + (312 + 256) * (peers + 1)
 }
@@ -87,7 +90,7 @@ fn wait_in_vain(job: &Job) -> tasuki::Result<()> {
     waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
 }
 
-/// Each rank goes through the steps and reports its bytes after each.
+/// Each rank does the steps and reports its bytes after each step.
 pub(crate) fn stepping_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
     let next = Rank((job.rank().0 + 1) % job.size() as u32);
     let look = |step: usize| {
@@ -116,18 +119,19 @@ fn of_ranks(ranks: usize) -> anyhow::Result<Vec<MemoryFigure>> {
     STEPS.iter().enumerate().map(of).collect()
 }
 
-/// Slots on which messages are exchanged: so that all pages are touched in which a pair's slots lie.
+/// Slots on which messages are exchanged. They are chosen so that all pages that contain the slots of a pair are
+/// touched.
 const SLOTS: [Slot; 3] = [Slot(0), Slot(32), Slot(63)];
-/// Bytes at either end for 64 slots of a pair; of an entry, in the memory of the lower of the two ranks; of the head of
-/// a list of entries, by the number of the peer; and private bytes.
+/// Bytes of the 64 slots of a pair, on either rank; bytes of an entry, in the memory of the lower of the two ranks;
+/// bytes of the head of a list of entries (there is one list for each number of a peer); private bytes for each peer.
 const UNIT: u64 = 8320;
 const ENTRY: u64 = 32;
 const HEAD: u64 = 8;
 const PRIVATE: u64 = 1200;
-/// The inbox of a simulated rank.
+/// Bytes of the inbox of a simulated rank.
 const INBOX: u64 = 72_320;
 
-/// What the first rank takes that has exchanged messages, both ways, with so many peers.
+/// Returns the bytes that the first rank takes when it has exchanged messages with this many peers, in both directions.
 fn formula_of_messages(ranks: u64, peers: u64) -> u64 {
     let file = file(2 * distances(ranks), 0, 0);
     let fixed = match ranks as usize > PROCESSES_MAX {
@@ -139,7 +143,8 @@ fn formula_of_messages(ranks: u64, peers: u64) -> u64 {
     fixed + PAGE * pages + PRIVATE * peers
 }
 
-/// The first rank exchanges messages with one other, then with the rest, and reports its bytes after either.
+/// The first rank exchanges messages with one other rank, then with all others, and reports its bytes after each
+/// exchange.
 pub(crate) fn talking_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
     wait_in_vain(job)?;
     for (what, peers) in [("one", 1..2), ("all", 2..job.size() as u32)] {
@@ -154,9 +159,10 @@ pub(crate) fn talking_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Re
     Ok(())
 }
 
-/// The first rank opens all pairs before anybody else does: who opens one in the same moment takes memory and gives it
-/// back, and that stays in the file. Its messages find no receive posted, so it looks whether one of any slot is, and
-/// has touched all lines that a pair may ever touch.
+/// The first rank opens all pairs before the other ranks do. If both ranks of a pair open it at the same moment, one of
+/// them allocates memory and frees it again, and this memory remains in the file. The messages of the first rank find
+/// no receive posted. It therefore checks whether a receive for any slot is posted, and so touches all lines that a
+/// pair can ever touch.
 fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
     let (me, world) = (job.rank(), job.world());
     let (mut receives, mut sends): (Vec<RecvRequest<u64>>, Vec<SendRequest<u64>>) = (Vec::new(), Vec::new());
@@ -195,18 +201,19 @@ fn of_messages(ranks: usize) -> anyhow::Result<Vec<MemoryFigure>> {
     Ok(vec![one, MemoryFigure::by_formula("messages_all", all, of(ranks as u64 - 1)), each])
 }
 
-/// Bytes of what a rank gives to a plan.
+/// Number of bytes that a rank contributes to a plan.
 const BYTES: u64 = 8 << 10;
-/// What is planned, by which algorithm, and whether one rank runs all of it.
+/// A name, the operation, its algorithm, and true if one rank runs the whole plan.
 const PLANS: [(&str, CollectiveKind, &str, bool); 4] = [
     ("bcast_spread", CollectiveKind::Bcast, "binary", false),
     ("bcast_driven", CollectiveKind::Bcast, "binary", true),
     ("sum_spread", CollectiveKind::Allreduce, "tree", false),
     ("sum_driven", CollectiveKind::Allreduce, "tree", true),
 ];
-/// The variant of what is left when all ranks have dropped their plans.
+/// The variant for the memory that is still in use after all ranks have dropped their plans.
 const LEFT: &str = "plans_freed";
-/// Buffers begin at multiples of this many bytes; a signal; a queue without its places; a place of a queue.
+/// Buffers begin at multiples of `BUFFER` bytes. The other constants are the bytes of a signal, of a queue without its
+/// places, and of a place of a queue.
 const BUFFER: u64 = 128;
 const SIGNAL: u64 = 128;
 const QUEUE: u64 = 17_024;
@@ -224,9 +231,10 @@ fn buffers(part: &RankPart) -> u64 {
     part.buffer_decls().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.kind.times()).sum()
 }
 
-/// What a part takes when it is prepared: its signals and the one by which who leaves speaks, its buffers, each as
-/// often as starts take turns, and its queues, of commands for so many starts; a command that raises two signals has
-/// two places.
+/// Returns the bytes that a rank's part takes when it is prepared. They are its signals, and one more with which a
+/// member that leaves publishes the number of its starts; its buffers, each as often as consecutive starts use
+/// different copies of it; and its queues, with room for the commands of all starts that may be in progress. A command
+/// that raises two signals takes two places.
 fn formula_of_plan(part: &RankPart) -> u64 {
     let starts = part.buffer_decls().iter().map(|room| room.kind.times()).max().unwrap_or(1);
     let mut queues: BTreeMap<u16, u64> = BTreeMap::new();
@@ -238,9 +246,11 @@ fn formula_of_plan(part: &RankPart) -> u64 {
     SIGNAL * (part.signal_decls().len() as u64 + 1) + buffers(part) + queues.sum::<u64>()
 }
 
-/// Each rank prepares the plans, one after the other, starts each, and reports its bytes before that and after.
+/// Each rank prepares the plans one after the other, starts each once, and reports by how many bytes its memory has
+/// grown since before the preparation.
 pub(crate) fn planning_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
-    // Buffers and queues, and buffers and signals: what belongs to plans, and buffers twice.
+    // The first number counts buffers and queues, the second buffers and signals. Their sum counts the memory of plans,
+    // and the buffers twice.
     let look = || (job.memory().local, job.memory().plans);
     job.quiesce()?;
     let first = look();
@@ -275,10 +285,10 @@ fn of_plans(ranks: usize) -> anyhow::Result<Vec<MemoryFigure>> {
     Ok(figures)
 }
 
-/// A program of ranks that report numbers by name.
+/// A function that each rank runs and that reports numbers by name.
 type Reporting = fn(&Job, &dyn Fn(&str, u64)) -> tasuki::Result<()>;
 
-/// Reports on standard output.
+/// Makes a function that runs `app` and reports on standard output.
 pub(crate) fn reporting(app: Reporting) -> impl Fn(&Job) -> tasuki::Result<()> {
     move |job| app(job, &report)
 }
@@ -288,7 +298,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// What the ranks of a job of threads report: rank, name, bytes.
+    /// Returns the reports of the ranks of a job of threads: rank, name, bytes.
     fn reports(ranks: usize, app: Reporting) -> Vec<(usize, String, u64)> {
         let all = Mutex::new(Vec::new());
         tasuki::local(ranks, |job| {

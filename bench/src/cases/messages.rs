@@ -1,5 +1,6 @@
-//! Messages of two ranks: message and posted (one way of eight bytes, the receive posted before the send looks),
-//! oversubscribed (the same among waiting ranks), rate and post_gap (windows), outstanding (many at once).
+//! Messages between two ranks. message and posted measure one direction of an exchange of eight bytes; in posted the
+//! receive is posted before the send checks for it. oversubscribed measures the same exchange while other ranks wait,
+//! rate and post_gap measure windows of messages, and outstanding has many messages in flight at once.
 
 use super::collective_data::slowest;
 use super::pointer_chase::random;
@@ -9,18 +10,18 @@ use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
 use tasuki::{Communicator, Rank, RecvRequest, SendRequest, Slot};
 
-/// Slots, by what goes over them.
+/// Slots: what is sent on each.
 const WORD: Slot = Slot(0);
 const MEET: Slot = Slot(1);
 const ANSWER: Slot = Slot(2);
 /// The first slot of a window.
 const FIRST: u32 = 64;
-/// Slots of receives that nobody sends for while others are measured.
+/// Slots of receives for which nobody sends while other messages are measured.
 const OTHERS: Range<u32> = 200..800;
-/// Messages of a window.
+/// Number of messages in a window.
 pub(crate) const WINDOW: usize = 64;
 
-/// One of two ranks that exchange messages.
+/// One of the two ranks that exchange messages.
 #[derive(Clone, Copy)]
 struct Ends<'j> {
     world: &'j Communicator,
@@ -33,7 +34,7 @@ impl<'j> Ends<'j> {
         Ends { world: s.world(), peer: s.peer(), is_lead: s.is_lead() }
     }
 
-    /// The lead learns that the follower is ready.
+    /// Returns on the lead when the follower is ready.
     fn meet(&self) -> tasuki::Result<()> {
         match self.is_lead {
             true => self.world.recv(&mut [0_u64], self.peer, MEET).map(drop),
@@ -46,12 +47,13 @@ impl<'j> Ends<'j> {
     }
 }
 
-/// A program may begin its receives and wait for them, or call; the better one counts, for every library.
+/// A program may begin its receives and wait for them later, or make blocking calls. The better of the two counts, for
+/// every library.
 pub(crate) fn message<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(pings(s, s.effort.times(100_000)))
 }
 
-/// Ping-pongs of these values.
+/// A function that exchanges these values in ping-pongs.
 type Exchange = fn(&Ends<'_>, Range<u64>) -> tasuki::Result<()>;
 
 fn pings<'j>(s: &Setup<'j>, rounds: u64) -> Vec<Figure<'j>> {
@@ -65,8 +67,8 @@ fn pings<'j>(s: &Setup<'j>, rounds: u64) -> Vec<Figure<'j>> {
     .into()
 }
 
-/// Receives are begun, and waited for later. The follower posts the next one before the answer that lets the lead send
-/// for it.
+/// Receives are begun, and waited for later. The follower posts its next receive before it sends the answer that lets
+/// the lead send the next message.
 #[inline(never)]
 fn begun(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     let (first, end) = (values.start, values.end);
@@ -88,7 +90,7 @@ fn begun(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     if ends.is_lead || end == first { Ok(()) } else { ends.send(!(end - 1)) }
 }
 
-/// Receives by the call that returns with the message: the follower waits in it before the lead sends.
+/// Receives are made by the blocking call: the follower is waiting in the call before the lead sends.
 #[inline(never)]
 fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     ends.meet()?;
@@ -106,7 +108,7 @@ fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     Ok(())
 }
 
-/// Two ranks of a larger job exchange messages; the others wait for the next order.
+/// Two ranks of a larger job exchange messages; the other ranks wait for the next order.
 pub(crate) fn oversubscribed<'j>(s: &Setup<'j>) -> Figures<'j> {
     match s.job.rank() <= Rank(1) {
         true => message(s),
@@ -114,7 +116,7 @@ pub(crate) fn oversubscribed<'j>(s: &Setup<'j>) -> Figures<'j> {
     }
 }
 
-/// The same, and the time from posting to posting, while 600 more receives are outstanding.
+/// The exchange of `message`, and the time from one posting to the next, while 600 more receives are outstanding.
 pub(crate) fn posted<'j>(s: &Setup<'j>) -> Figures<'j> {
     let ends = Ends::new(s);
     let mut figures = pings(s, s.effort.times(20_000));
@@ -139,7 +141,7 @@ pub(crate) fn posted<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(figures.into_iter().map(with_others).collect())
 }
 
-/// The slots of a window, in order.
+/// Returns the slots of a window, in order.
 pub(crate) fn window_slots() -> impl Iterator<Item = Slot> {
     (FIRST..FIRST + WINDOW as u32).map(Slot)
 }
@@ -148,8 +150,9 @@ fn window_of(first: u64) -> [u64; WINDOW] {
     std::array::from_fn(|index| first + index as u64)
 }
 
-/// Messages a second from lead to follower: 64 receives posted, 64 sends, one answer, which does not count. Sends are
-/// begun and waited for, or by the call that returns when the value may be overwritten.
+/// Messages per second from lead to follower. A window is 64 receives, 64 sends and one answer; the answer does not
+/// count as a message. A send is begun and waited for, or made by the call that returns when the value may be
+/// overwritten.
 pub(crate) fn rate<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (ends, windows) = (Ends::new(s), s.effort.times(2_000));
     let way = |(way, is_begun)| {
@@ -192,7 +195,7 @@ fn send_windows(ends: &Ends<'_>, is_begun: bool, first: u64, windows: u64) -> ta
     Ok(())
 }
 
-/// The next window is posted before the answer that lets the other side fill it.
+/// The receiver posts the receives of the next window before it sends the answer that lets the sender fill that window.
 #[inline(never)]
 fn fill_windows(ends: &Ends<'_>, first: u64, windows: u64) -> tasuki::Result<()> {
     let answer = |window: u64| ends.world.send(&[!(first + window * WINDOW as u64)], ends.peer, ANSWER);
@@ -209,7 +212,7 @@ fn fill_windows(ends: &Ends<'_>, first: u64, windows: u64) -> tasuki::Result<()>
     answer(windows - 1)
 }
 
-/// Time from one posting to the next, 64 in a row.
+/// The time from one posting to the next; 64 receives are posted in a row.
 fn post_gap<'j>(s: &Setup<'j>) -> Figure<'j> {
     let (ends, windows, clock_ns) = (Ends::new(s), s.effort.times(200), Stopwatch::cost_ns());
     let mut sent = 0;
@@ -247,15 +250,16 @@ fn gap(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
     expect(words, window_of(first), "post_gap").map(|()| took)
 }
 
-/// How many messages are in flight in each direction.
+/// Number of messages in flight in each direction.
 const IN_FLIGHT: [usize; 3] = [64, 1_024, 16_384];
-/// A round that takes longer is the only one of its repetition; else it warms up.
+/// If a round takes longer than this it is the only round of its repetition; a shorter first round is a warm-up.
 const SLOW_NS: f64 = 2e8;
-/// At least so many messages are taken in one repetition.
+/// A repetition receives at least this many messages.
 const OUTSTANDING_MIN: u64 = 16_384;
 
-/// Nonblocking receives and sends of 400 bytes in both directions, completed in order, in reverse, at random: the time
-/// of beginning and completing all, divided by the messages that a rank receives.
+/// Nonblocking receives and sends of 400 bytes in both directions, completed in order, in reverse order, or in random
+/// order. The figure is the time to begin and complete all of them, divided by the number of messages that a rank
+/// receives.
 pub(crate) fn outstanding<'j>(s: &Setup<'j>) -> Figures<'j> {
     let mut figures = Vec::new();
     for in_flight in IN_FLIGHT {
@@ -285,7 +289,7 @@ pub(crate) fn outstanding<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(figures)
 }
 
-/// In which order that many messages are completed; the same on both ranks.
+/// Returns the order in which this many messages are completed. Both ranks have the same order.
 fn order_of(order: &str, count: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..count).collect();
     match order {
@@ -301,7 +305,7 @@ fn order_of(order: &str, count: usize) -> Vec<usize> {
     places
 }
 
-/// Begins a receive and a send on each slot, then completes them. Buffers come back for the next round.
+/// Begins a receive and a send on each slot, then completes them. Returns the buffers for the next round.
 #[inline(never)]
 fn exchange_many(
     world: &Communicator,

@@ -1,16 +1,16 @@
-//! What one repetition of each case does. The files reach the library through the crate `tasuki` only; the table of
-//! cases (`case.rs`) says which function sets a case up.
+//! What one repetition of each case does. The files use the library through the crate `tasuki` only. The table of cases
+//! (`case.rs`) says which function sets a case up.
 //!
 //! ```text
 //! words          put_near, put, get, atomic (pointer_chase: the order in which remote words are visited)
 //! messages       message, posted, oversubscribed, rate, outstanding
 //! commands       post, chain, handler, queue_contention
 //! blocks         bandwidths and shared_copy (block_memory: the buffers)
-//! collectives    calls, plans, nonblocking calls (collective_data: what is given and checked)
+//! collectives    calls, plans, nonblocking calls (collective_data: the values that are contributed and checked)
 //! fuzzy_barrier  fuzzy, fuzzy_hidden
 //! overlap        work beside copies and plans
 //! whole_jobs     startup, idle, death: the bench itself starts the jobs
-//! memory         bytes of a rank, its messages and its plans, against the formulas
+//! memory         bytes of a rank, of its messages and of its plans, compared with the formulas
 //! ```
 
 pub(crate) mod block_memory;
@@ -36,17 +36,17 @@ use std::rc::Rc;
 use std::time::Instant;
 use tasuki::{Cause, Communicator, Error, Job, Rank};
 
-/// Where the bytes of a bandwidth case are when they are copied.
+/// The state of the buffers of a bandwidth case when they are copied.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// The case rotates through more buffers than caches hold; else it uses one pair of buffers.
+    /// True if the case rotates through more buffers than the caches hold; false if it uses one pair of buffers.
     pub(crate) cold: bool,
-    /// The sender has just written every line, and the receiver reads every line; else both leave them alone.
+    /// True if the sender has just written every line and the receiver reads every line; false if neither does.
     pub(crate) fresh: bool,
 }
 
 impl State {
-    /// All four.
+    /// All four states.
     pub(crate) const ALL: [State; 4] = [
         State { cold: false, fresh: false },
         State { cold: false, fresh: true },
@@ -54,17 +54,17 @@ impl State {
         State { cold: true, fresh: true },
     ];
 
-    /// The state that a variant names, or hot and reused.
+    /// Returns the state that a variant names, or hot and reused if it names none.
     pub(crate) fn named(variant: &str) -> State {
         State::ALL.into_iter().find(|state| state.to_string() == variant).unwrap_or_default()
     }
 
-    /// `hot` or `cold`.
+    /// Returns `hot` or `cold`.
     pub(crate) fn temperature(self) -> &'static str {
         if self.cold { "cold" } else { "hot" }
     }
 
-    /// `reused` or `fresh`.
+    /// Returns `reused` or `fresh`.
     pub(crate) fn buffers(self) -> &'static str {
         if self.fresh { "fresh" } else { "reused" }
     }
@@ -76,11 +76,11 @@ impl fmt::Display for State {
     }
 }
 
-/// What a case is set up with, on each rank.
+/// What a rank needs to set a case up.
 pub(crate) struct Setup<'j> {
     pub(crate) job: &'j Job,
     pub(crate) effort: Effort,
-    /// Which of the case's operations, if it has several.
+    /// The operation that is measured, if the case has several.
     pub(crate) operation: &'j str,
     pub(crate) bytes: u64,
     pub(crate) state: State,
@@ -93,7 +93,7 @@ impl<'j> Setup<'j> {
         self.job.world()
     }
 
-    /// The other one of two ranks.
+    /// Returns the other of the two ranks.
     pub(crate) fn peer(&self) -> Rank {
         Rank(1 - self.job.rank().0)
     }
@@ -106,34 +106,34 @@ impl<'j> Setup<'j> {
         self.job.rank() == Rank(0)
     }
 
-    /// 64-bit words of a block.
+    /// Returns the number of 64-bit words in a block.
     pub(crate) fn words(&self) -> usize {
         self.bytes as usize / size_of::<u64>()
     }
 }
 
-/// What a rank is in a measurement of two.
+/// Returns which side this rank is in a measurement with two ranks.
 pub(crate) fn side(job: &Job) -> Side {
     if job.rank() == Rank(0) { Side::Lead } else { Side::Follow }
 }
 
-/// One repetition on this rank. The first rank's figure counts.
+/// Makes one repetition on this rank and returns its result. Only the result of the first rank counts.
 pub(crate) type Repeat<'j> = Box<dyn FnMut() -> tasuki::Result<f64> + 'j>;
 
 /// One figure of a case, ready to be repeated. All ranks make the same figures in the same order.
 pub(crate) struct Figure<'j> {
     pub(crate) variant: String,
-    /// By which calls, if there are several ways. The best counts.
+    /// The calls that are used, if there are several ways to do the same. The best way counts.
     pub(crate) way: &'static str,
-    /// Bytes of a block, if they are not those of the group.
+    /// Bytes of a block, if they differ from those of the group.
     pub(crate) bytes: Option<u64>,
     pub(crate) repeat: Repeat<'j>,
 }
 
-/// What setting up a case gives.
+/// What the function that sets a case up returns.
 pub(crate) type Figures<'j> = tasuki::Result<Vec<Figure<'j>>>;
 
-/// A figure of that variant.
+/// Makes a figure of this variant.
 pub(crate) fn figure<'j>(
     variant: impl Into<String>,
     repeat: impl FnMut() -> tasuki::Result<f64> + 'j,
@@ -141,12 +141,12 @@ pub(crate) fn figure<'j>(
     Figure { variant: variant.into(), way: "", bytes: None, repeat: Box::new(repeat) }
 }
 
-/// A case that ranks do not set up.
+/// Makes no figures: for a case that ranks do not set up.
 pub(crate) fn nothing<'j>(_: &Setup<'j>) -> Figures<'j> {
     Ok(Vec::new())
 }
 
-/// What arrived was not what was sent: a fault of the bench or of the library.
+/// Returns the error for data that differ from what was sent. It means a fault of the bench or of the library.
 #[cold]
 pub(crate) fn wrong(what: &str) -> Error {
     Error::new(Cause::Program(format!("{what}: what arrived is not what was sent")))
@@ -158,14 +158,14 @@ pub(crate) fn expect<T: PartialEq>(got: T, sent: T, what: &str) -> tasuki::Resul
     if got == sent { Ok(()) } else { Err(wrong(what)) }
 }
 
-/// The next `count` values of a rising counter.
+/// Advances a counter by `count` and returns the values that it passed.
 pub(crate) fn advance(counter: &mut u64, count: u64) -> Range<u64> {
     let first = *counter;
     *counter += count;
     first..*counter
 }
 
-/// Half the time of a round trip in ns, after a warm-up of a tenth of the rounds.
+/// Returns half the time of a round trip in ns, measured after a warm-up of a tenth of the rounds.
 pub(crate) fn one_way(
     rounds: u64,
     mut exchange: impl FnMut(u64) -> tasuki::Result<()>,
@@ -181,19 +181,20 @@ pub(crate) fn one_way(
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts it.
+    /// Starts the clock.
     #[inline(always)]
     pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    /// Nanoseconds since the start, less `cost_ns`.
+    /// Returns the nanoseconds since the start, less `cost_ns`.
     #[inline(always)]
     pub(crate) fn ns(self, cost_ns: u64) -> u64 {
         (self.0.elapsed().as_nanos() as u64).saturating_sub(cost_ns)
     }
 
-    /// What it shows when nothing happens: the median of many.
+    /// Returns the time that the clock shows when nothing happens between start and reading: the median of many
+    /// readings.
     pub(crate) fn cost_ns() -> u64 {
         let mut costs: Vec<u64> = (0..1001).map(|_| Stopwatch::start().ns(0)).collect();
         costs.sort_unstable();

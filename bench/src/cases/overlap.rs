@@ -1,6 +1,6 @@
-//! Work beside communication that goes on without it: overlap_copy and thirdparty (a rank works, without any call,
-//! while others copy from its memory), overlap_coll (two ranks share a processor and work; a helper on another one moves
-//! their plans on).
+//! Work beside communication that proceeds without calls of the working rank. In overlap_copy and thirdparty a rank
+//! works, without any call, while another rank copies from its memory. In overlap_coll two ranks share a processor and
+//! work, while a helper on another processor runs their plans.
 //!
 //! ```text
 //! rank 1, one processor       works, and says when it begins and when it has ended
@@ -18,24 +18,25 @@ use std::rc::Rc;
 use std::time::Duration;
 use tasuki::{After, Array, Job, Rank, Signal};
 
-/// Values of a field in the first-level cache, 16 KiB for two, and in the second-level cache, 256 KiB for two.
+/// Number of values of an array so that two arrays fit in the first-level cache (16 KiB together), or in the
+/// second-level cache (256 KiB together).
 const IN_L1: usize = 1 << 10;
 const IN_L2: usize = 16 << 10;
 
-/// Work without any call: sweeps of a stencil over a row of values.
+/// Work without any call: sweeps of a stencil over an array of values.
 struct Stencil {
     values: Vec<f64>,
     next: Vec<f64>,
 }
 
 impl Stencil {
-    /// Of so many values, at least three.
+    /// Makes a stencil over this many values, at least three.
     fn new(values: usize) -> Stencil {
         let row: Vec<f64> = (0..values.max(3)).map(|at| (at % 7) as f64).collect();
         Stencil { next: row.clone(), values: row }
     }
 
-    /// Works out so many values, in whole sweeps: always as much work.
+    /// Computes at least this many values, in whole sweeps, so that the amount of work is always the same.
     #[inline(never)]
     fn work(&mut self, points: u64) {
         for _ in 0..points.div_ceil(self.values.len() as u64) {
@@ -49,27 +50,27 @@ impl Stencil {
     }
 }
 
-/// Words of a copy, and how many copies there is room for.
+/// Number of words in a copy, and number of copies for which there is room.
 const WORDS: usize = (1 << 20) / size_of::<u64>();
 const PLACES: usize = 8;
-/// The mover copies at least so often, and all of that is checked.
+/// The mover makes at least this many copies. All of them are checked.
 const COPIES_MIN: usize = 3;
 const FROM: Rank = Rank(1);
 const TO: Rank = Rank(0);
-/// Places of results, on the lead.
+/// Indices of the results, in the memory of the lead.
 const WORK_NS: usize = 0;
 const COPY_RATE: usize = 1;
 
 /// What rank 1 does meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// It sleeps as long as it would work: if it waited in the library, it would copy, too.
+    /// It sleeps for as long as it would work. If it waited in the library instead, it would copy, too.
     Away,
     InL1,
     InL2,
 }
 
-/// Variant, work of rank 1, whether the mover copies, which result counts.
+/// The variant, the work of rank 1, true if the mover copies, and the index of the result that counts.
 type Scene = (&'static str, Work, bool, usize);
 
 const SCENES: [Scene; 6] = [
@@ -95,12 +96,12 @@ struct Stage<'j> {
     in_l1: Stencil,
     in_l2: Stencil,
     points: u64,
-    /// How long rank 1 has worked in its first-level cache, the last time.
+    /// How long rank 1 worked in its first-level cache in the most recent round.
     worked: Duration,
 }
 
-/// overlap_copy with two ranks, thirdparty with three. A figure is the median of some rounds, after one that does not
-/// count.
+/// overlap_copy with two ranks, thirdparty with three. A figure is the median of several rounds; one round before them
+/// does not count.
 pub(crate) fn copies<'j>(s: &Setup<'j>) -> Figures<'j> {
     let job = s.job;
     let (source, target, results) = (job.alloc(PLACES * WORDS)?, job.alloc(PLACES * WORDS)?, job.alloc(2)?);
@@ -136,7 +137,7 @@ pub(crate) fn copies<'j>(s: &Setup<'j>) -> Figures<'j> {
 }
 
 impl Stage<'_> {
-    /// One round; its result on the lead. Between `begun` and `ended` rank 1 makes no call.
+    /// Runs one round and returns its result on the lead. Between `begun` and `ended` rank 1 makes no call.
     fn round(&mut self, (_, work, copies, result): Scene) -> tasuki::Result<u64> {
         self.round += 1;
         let (me, round) = (self.job.rank(), self.round);
@@ -182,7 +183,7 @@ impl Stage<'_> {
         self.job.store(self.results.on(TO).at(WORK_NS), took)
     }
 
-    /// Copies until rank 1 has ended. The last copy, during which it did, does not count.
+    /// Copies until rank 1 has ended. The last copy does not count, because rank 1 ended during it.
     fn copy_meanwhile(&self) -> tasuki::Result<()> {
         let (watch, mut copies, mut took) = (Stopwatch::start(), 0, 0);
         while copies < COPIES_MIN || self.ended.value() < self.round {
@@ -199,23 +200,24 @@ impl Stage<'_> {
     }
 }
 
-/// Rounds beside work, after some that do not count, and what is worked in each.
+/// Number of rounds beside work, number of warm-up rounds that do not count, and number of points that are computed in
+/// each round.
 const ROUNDS: u64 = 8;
 const WARM_UP: usize = 2;
 const POINTS: u64 = 48 << 20;
-/// Starts of the plans alone.
+/// Number of starts of the plans without work.
 const CALLS: u64 = 200;
-/// Looks at the clock that tell what one costs.
+/// Number of readings of the clock from which the cost of one is derived.
 const LOOKS: u64 = 1_000;
 
-/// The options of the job: its two ranks on the first processor, the helper on the second.
+/// Returns the options of the job: its two ranks on the first processor, the helper on the last.
 pub(crate) fn options(processors: &[usize]) -> Vec<String> {
     let (ranks, helper) = (processors[0], processors[processors.len() - 1]);
     ["--bind", &format!("{ranks},{ranks}"), "--helper", &format!("node:{helper}")].map(String::from).into()
 }
 
-/// overlap_coll: how much processor time start and wait of a plan take beside work, and the time of the plan where
-/// nobody works.
+/// overlap_coll: the processor time that start and wait of a plan take beside work, and the time of the plan where no
+/// rank works.
 pub(crate) fn plans<'j>(s: &Setup<'j>) -> Figures<'j> {
     let mut figures = Vec::new();
     for (name, operation) in [("bcast", Operation::Bcast), ("allreduce", Operation::Allreduce)] {
@@ -231,7 +233,7 @@ pub(crate) fn plans<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(figures)
 }
 
-/// Processor time of this thread in ns.
+/// Returns the processor time of this thread in ns.
 fn processor_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
@@ -242,8 +244,8 @@ fn processor_ns_of(call: impl FnOnce() -> tasuki::Result<()>) -> tasuki::Result<
     call().map(|()| processor_ns() - begin)
 }
 
-/// What a look at the clock costs in warm caches is taken off a start; what one costs after work, measured in each
-/// round around nothing, is taken off all.
+/// The cost of reading the clock is subtracted. The cost in warm caches is subtracted from each start. The cost after
+/// work is measured in each round, around nothing, and its median is subtracted from the median of the rounds.
 fn beside_work<'j>(
     s: &Setup<'j>,
     mut plans: Plans,

@@ -1,11 +1,13 @@
-//! An order in which words are visited, each naming the next: no prefetcher and no overlap can shorten the way.
+//! An order in which words are visited. Each word contains the index of the next one, so neither a prefetcher nor
+//! overlap can shorten the time.
 
-/// The index of the next word is in the low half of a word, the number of the pass above it.
+/// The index of the next word is in the low half of a word; the number of the pass is in the high half.
 const INDEX_BITS: u32 = 32;
-/// What an addition of one to the number of the pass adds to a word.
+/// What a word grows by when the number of its pass grows by one.
 pub(crate) const STEP: u64 = 1 << INDEX_BITS;
 
-/// The words of one pass: a single cycle through all of them, another one for each pass (Sattolo's shuffle).
+/// Returns the words of one pass: a single cycle through all of them, which differs from pass to pass (Sattolo's
+/// shuffle).
 pub(crate) fn chain(words: usize, pass: u64) -> impl Iterator<Item = u64> {
     let mut next: Vec<u32> = (0..words as u32).collect();
     let mut state = pass;
@@ -15,13 +17,13 @@ pub(crate) fn chain(words: usize, pass: u64) -> impl Iterator<Item = u64> {
     next.into_iter().map(move |next| u64::from(next) + pass * STEP)
 }
 
-/// The index of the word after this one.
+/// Returns the index of the word that follows this one.
 #[inline(always)]
 pub(crate) fn next(word: u64) -> usize {
     word as u32 as usize
 }
 
-/// The pass in which this word was written.
+/// Returns the pass in which this word was written.
 #[inline(always)]
 pub(crate) fn pass(word: u64) -> u64 {
     word >> INDEX_BITS

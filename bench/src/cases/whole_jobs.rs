@@ -1,4 +1,4 @@
-//! Figures of whole jobs, which the bench itself starts, watches and ends: startup, idle, death.
+//! Figures of whole jobs, which the bench itself starts, observes and ends: startup, idle, death.
 
 use super::{expect, wrong};
 use crate::harness::process_observation::{Process, Times, await_end, below};
@@ -10,10 +10,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tasuki::{Job, Rank};
 
-/// A repetition of a figure, by its number.
+/// Makes the repetition with this number.
 pub(crate) type RepeatJob = Box<dyn FnMut(usize) -> anyhow::Result<f64>>;
 
-/// The figures of a case, by variant. `watched` is how long `idle` looks.
+/// Returns the figures of a case, by variant. `watched` is how long `idle` observes a job.
 pub(crate) fn figures(case: &str, ranks: usize, watched: Duration) -> Vec<(&'static str, RepeatJob)> {
     match case {
         "startup" => vec![("", Box::new(move |_| startup(ranks)))],
@@ -25,7 +25,7 @@ pub(crate) fn figures(case: &str, ranks: usize, watched: Duration) -> Vec<(&'sta
     }
 }
 
-/// Each rank adds its number and one to a word of rank 0, all see the sum, and leave.
+/// Each rank adds its number plus one to a word of rank 0; all ranks check the sum and leave.
 pub(crate) fn startup_ranks(job: &Job) -> tasuki::Result<()> {
     let word = job.bootstrap_memory(Rank(0))?.cast::<u64>();
     job.fetch_add(word, u64::from(job.rank().0) + 1)?;
@@ -34,7 +34,7 @@ pub(crate) fn startup_ranks(job: &Job) -> tasuki::Result<()> {
     expect(job.load(word)?, ranks * (ranks + 1) / 2, "startup")
 }
 
-/// From exec of `tasuki run` to its exit, in ns.
+/// Returns the time from exec of `tasuki run` to its exit, in ns.
 fn startup(ranks: usize) -> anyhow::Result<f64> {
     let mut command = ProcessRole::Startup.job(ranks, &[])?;
     command.stdin(Stdio::null());
@@ -45,11 +45,11 @@ fn startup(ranks: usize) -> anyhow::Result<f64> {
     Ok(took.as_nanos() as f64)
 }
 
-/// How long the figure of `idle` is about.
+/// The time to which the figure of `idle` refers.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Processor time in ns that a job of waiting ranks takes in ten seconds, launcher and keeper included; scaled, if it
-/// is watched for less.
+/// Returns the processor time in ns that a job of waiting ranks takes in ten seconds, including launcher and keeper.
+/// The figure is scaled if the job is observed for less.
 fn idle(ranks: usize, watched: Duration) -> anyhow::Result<f64> {
     let job = Waiting::start(ranks)?;
     let before = Times::now(job.all())?;
@@ -59,12 +59,12 @@ fn idle(ranks: usize, watched: Duration) -> anyhow::Result<f64> {
     Ok(took as f64 * IDLE.as_secs_f64() / watched.as_secs_f64())
 }
 
-/// After this time of waiting ranks are fast asleep.
+/// After this time all ranks of a waiting job sleep.
 const ASLEEP_AFTER: Duration = Duration::from_millis(50);
-/// Longer than this counts as never.
+/// A time longer than this counts as never.
 const GONE_AFTER: Duration = Duration::from_secs(30);
 
-/// From SIGKILL of a rank, or of the launcher, until the last process of a job is gone, in ns.
+/// Returns the time from SIGKILL of a rank, or of the launcher, until the last process of the job has ended, in ns.
 fn death(ranks: usize, rank: Option<usize>) -> anyhow::Result<f64> {
     let job = Waiting::start(ranks)?;
     std::thread::sleep(ASLEEP_AFTER);
@@ -76,12 +76,12 @@ fn death(ranks: usize, rank: Option<usize>) -> anyhow::Result<f64> {
     Ok(took.as_nanos() as f64)
 }
 
-/// How long a rank waits if nobody ends it: whoever started it was killed then, and it must not stay for ever.
+/// How long a rank waits if it is not ended. A rank whose starter was killed must not stay for ever.
 const WAIT_MAX: Duration = Duration::from_secs(300);
-/// How long the processes of a job may take to end when they are asked to.
+/// How long the processes of a job may take to end after they were asked to.
 const END_MAX: Duration = Duration::from_secs(10);
 
-/// A rank that says which process it is, and waits for a signal that nobody raises.
+/// Each rank reports its process number, and waits for a signal that nobody raises.
 pub(crate) fn waiting_ranks(job: &Job) -> tasuki::Result<()> {
     let signal = job.signal()?;
     job.barrier()?;
@@ -93,14 +93,15 @@ pub(crate) fn waiting_ranks(job: &Job) -> tasuki::Result<()> {
 struct Waiting {
     launcher: Child,
     launcher_process: Process,
-    /// In no order.
+    /// The ranks, in no order.
     ranks: Vec<Process>,
-    /// Everything below the launcher: ranks, keeper.
+    /// All processes below the launcher: ranks and keeper.
     below: Vec<Process>,
 }
 
 impl Waiting {
-    /// Returns when all ranks wait. What the job says on standard error, when it is ended, is of no interest.
+    /// Starts a job and returns when all its ranks wait. The job's output on standard error, when it is ended, is
+    /// discarded.
     fn start(ranks: usize) -> anyhow::Result<Waiting> {
         let mut command = ProcessRole::Waiting.job(ranks, &[])?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -132,7 +133,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Whatever happened, nothing is left behind; of processes that have ended this is an error to ignore.
+        // No process may remain, whatever happened. For processes that have ended the signal fails, which is ignored.
         for process in self.all() {
             let _ = process.send(Signal::KILL);
         }

@@ -1,5 +1,5 @@
-//! Words between two ranks: put_near and put, one way as half a ping-pong; get and atomic, one operation at a time on
-//! words that their owner wrote last.
+//! Words between two ranks. put_near and put measure one direction, as half a ping-pong. get and atomic make one
+//! operation at a time on words that their owner wrote last.
 
 use super::pointer_chase::{STEP, chain, next, pass};
 use super::{Figures, Setup, Stopwatch, advance, expect, figure, one_way};
@@ -9,7 +9,7 @@ use tasuki::{Array, GlobalPtr, Job, PayloadReader, PayloadWriter, Rank, Signal};
 /// Words lie 128 bytes apart.
 const STRIDE: usize = 16;
 
-/// Value and signal in one cache line.
+/// Value and signal lie in one cache line.
 pub(crate) fn put_near<'j>(s: &Setup<'j>) -> Figures<'j> {
     let line = s.job.payload_signal()?;
     let (mut to, mut from) = (line.writer(s.peer())?, line.reader(Some(s.peer())));
@@ -38,7 +38,7 @@ fn near(
     Ok(())
 }
 
-/// The signal on another page than the value.
+/// Value and signal lie on different pages.
 pub(crate) fn put<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, peer, is_lead) = (s.job, s.peer(), s.is_lead());
     let (inbox, arrived) = (job.alloc(1)?, job.signal()?);
@@ -84,8 +84,8 @@ pub(crate) fn atomic<'j>(s: &Setup<'j>) -> Figures<'j> {
 
 type Visit = fn(&Job, GlobalPtr<u64>, usize, u64) -> tasuki::Result<()>;
 
-/// The follower rewrites its words before each pass, in which the lead visits each of them; `added` is what the visit
-/// adds to their pass.
+/// The follower rewrites its words before each pass; in a pass the lead visits each of them. `added` is what a visit
+/// adds to the number of the pass in a word.
 fn remote<'j>(s: &Setup<'j>, added: u64, visit: Visit) -> Figures<'j> {
     let (job, peer, is_lead) = (s.job, s.peer(), s.is_lead());
     let (words, passes) = (s.effort.times(10_000) as usize, s.effort.times(10));

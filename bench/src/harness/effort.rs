@@ -1,5 +1,5 @@
-//! How long repetitions are. Those of words and calls are always alike; blocks, and what takes seconds, are moved less
-//! often in a usual run than in a long one.
+//! How long repetitions are. A repetition of words or of calls does the same amount in every run; the hand-over,
+//! blocks, contended queues and work beside plans are repeated less often in a usual run than in a long one.
 
 use crate::limit::Rounds;
 use serde::{Deserialize, Serialize};
@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Effort {
     pub(crate) hand_over: Rounds,
-    /// All counts are divided by it: 1, but in tests.
+    /// The divisor of all counts: 1, except in tests.
     pub(crate) shorter: u64,
-    /// Commands that ranks post to a contended queue.
+    /// Number of commands that ranks post to a contended queue.
     pub(crate) commands: u64,
-    /// Rounds of plans beside work.
+    /// Number of rounds of plans beside work.
     rounds_beside: u64,
-    /// Bytes that are moved each way, in no more than so many blocks.
+    /// Number of bytes that are moved in each direction; they are moved in at most `blocks_max` blocks.
     moved_bytes: u64,
     blocks_max: u64,
-    /// Bytes of buffers that are more than caches hold.
+    /// Number of bytes of buffers that exceed the caches.
     cold_bytes: usize,
 }
 
 impl Effort {
-    /// Of a long run.
+    /// The effort of a long run.
     pub(crate) const LONG: Effort = Effort {
-        // 10^6 rounds decide which way is the quickest; a repetition is short, so that a disturbance hits few.
+        // 10^6 rounds determine the fastest variant. A repetition is short, so that a disturbance affects few
+        // repetitions.
         hand_over: Rounds { search: 1_000_000, measure: 100_000 },
         shorter: 1,
         commands: 1_000_000,
@@ -33,7 +34,7 @@ impl Effort {
         blocks_max: 4096,
         cold_bytes: 128 << 20,
     };
-    /// Of a usual one.
+    /// The effort of a usual run.
     pub(crate) const USUAL: Effort = Effort {
         hand_over: Rounds { search: 200_000, measure: 50_000 },
         commands: 250_000,
@@ -41,7 +42,7 @@ impl Effort {
         moved_bytes: 64 << 20,
         ..Effort::LONG
     };
-    /// Of tests.
+    /// The effort of tests.
     #[cfg(test)]
     pub(crate) const TINY: Effort = Effort {
         hand_over: Rounds { search: 5, measure: 5 },
@@ -53,7 +54,7 @@ impl Effort {
         cold_bytes: 64 << 10,
     };
 
-    /// A count.
+    /// Returns the number of repetitions that replaces `count`.
     pub(crate) fn times(&self, count: u64) -> u64 {
         (count / self.shorter).max(2)
     }
@@ -62,17 +63,17 @@ impl Effort {
         rounds.min(self.rounds_beside)
     }
 
-    /// How many blocks a rotation has.
+    /// Returns the number of blocks in a rotation.
     pub(crate) fn places(&self, bytes: u64, is_cold: bool) -> usize {
         if is_cold { (self.cold_bytes / bytes as usize).max(2) } else { 1 }
     }
 
-    /// Bytes of an area for blocks of that size.
+    /// Returns the number of bytes of an area for blocks of this size.
     pub(crate) fn area(&self, bytes: u64) -> usize {
         self.places(bytes, true) * bytes as usize
     }
 
-    /// Blocks that are moved each way.
+    /// Returns the number of blocks that are moved in each direction.
     pub(crate) fn blocks(&self, bytes: u64) -> u64 {
         (self.moved_bytes / bytes).clamp(2, self.blocks_max)
     }

@@ -1,13 +1,14 @@
 //! How every case is measured.
 //!
 //! ```text
-//! run                  the bench: groups of figures in turn, rows as they come
+//! run                  the bench: measures groups of figures in turn, prints each row when it is complete
 //! schedule_of_run      which groups there are, and which jobs measure them
 //! rank_server          the ranks: set a group up, repeat a figure, measure the hand-over, as they are told
-//! program              a program that was started: its replies, its end
-//! process_role         what a started process does: this program with a hidden subcommand
+//! program              a program that the bench started: its replies, its end
+//! process_role         what a started process does: it is this program with a hidden subcommand
 //! repetition, effort   which repetitions count, and how long they are
-//! process_observation, progress
+//! process_observation  processor time and end of the processes of a job
+//! progress             the line that says how much of the run is done
 //! ```
 
 pub(crate) mod effort;

@@ -1,4 +1,5 @@
-//! The processes of a job as the system shows them: who they are, what time they take, when they end.
+//! The processes of a job as the operating system reports them: which processes there are, how much processor time they
+//! use, and when they end.
 
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,7 +10,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// A process, held so that its number cannot become another's.
+/// A process, held by a descriptor so that the system cannot give its number to another process.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
@@ -17,7 +18,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process of that number, which lives.
+    /// Opens the running process with this number.
     pub(crate) fn open(pid: u32) -> anyhow::Result<Process> {
         let number = Pid::from_raw(pid as i32).context("no process has the number 0")?;
         let handle = pidfd_open(number, PidfdFlags::empty())
@@ -25,7 +26,7 @@ impl Process {
         Ok(Process { pid, handle })
     }
 
-    /// Its number.
+    /// Returns the number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.pid
     }
@@ -35,7 +36,7 @@ impl Process {
         pidfd_send_signal(&self.handle, signal)
     }
 
-    /// Nanoseconds of processor time of its threads that live, by thread.
+    /// Returns the nanoseconds of processor time of each running thread of the process.
     fn times(&self) -> anyhow::Result<BTreeMap<u32, u64>> {
         let folder = format!("/proc/{}/task", self.pid);
         let mut times = BTreeMap::new();
@@ -52,16 +53,18 @@ impl Process {
     }
 }
 
-/// Processor time of some processes at a moment: what it has grown to later is what they took.
+/// The processor time of some processes at one moment. The difference of two such values is the processor time that the
+/// processes used in between.
 pub(crate) struct Times(Vec<BTreeMap<u32, u64>>);
 
 impl Times {
-    /// Now.
+    /// Reads the processor time of these processes now.
     pub(crate) fn now<'p>(processes: impl Iterator<Item = &'p Process>) -> anyhow::Result<Times> {
         Ok(Times(processes.map(Process::times).collect::<anyhow::Result<_>>()?))
     }
 
-    /// Nanoseconds since `before`, of the same processes. An error if a thread has ended: its time is lost.
+    /// Returns the nanoseconds that the same processes have used since `before`. Returns an error if a thread has
+    /// ended, because its time is lost.
     pub(crate) fn since(&self, before: &Times) -> anyhow::Result<u64> {
         let mut total = 0;
         for (now, before) in self.0.iter().zip(&before.0) {
@@ -74,7 +77,7 @@ impl Times {
     }
 }
 
-/// All descendants of a process.
+/// Returns all descendants of a process.
 pub(crate) fn below(root: u32) -> anyhow::Result<Vec<Process>> {
     let mut parents = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
@@ -93,12 +96,12 @@ pub(crate) fn below(root: u32) -> anyhow::Result<Vec<Process>> {
     parents.keys().filter(is_below).map(|&pid| Process::open(pid)).collect()
 }
 
-/// The parent in a line of /proc/PID/stat; the name in it may have spaces and brackets (proc(5)).
+/// Returns the parent in a line of /proc/PID/stat. The name in that line may contain spaces and brackets (proc(5)).
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Waits until all have ended; false if some are still there after `limit`.
+/// Waits until all processes have ended. Returns false if some still run after `limit`.
 pub(crate) fn await_end<'p>(
     processes: impl Iterator<Item = &'p Process>,
     limit: Duration,

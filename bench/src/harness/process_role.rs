@@ -1,4 +1,5 @@
-//! What the processes that the bench starts are to do: this very program, with one argument that says it.
+//! What the processes that the bench starts are to do. Each of them is this program, with one argument that names its
+//! role.
 
 use super::rank_server::{self, Plan};
 use crate::cases::commands::handlers;
@@ -19,7 +20,7 @@ pub const SUBCOMMAND: &str = "__bench-part";
 /// What a rank does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ProcessRole {
-    /// Measures what it is told to.
+    /// Measures the groups of a plan.
     Measure(Plan),
     Startup,
     Waiting,
@@ -30,7 +31,7 @@ pub(crate) enum ProcessRole {
 }
 
 impl ProcessRole {
-    /// The command that starts so many ranks, with these options of `tasuki run`.
+    /// Returns the command that starts a job of this many ranks with these options of `tasuki run`.
     pub(crate) fn job(&self, ranks: usize, options: &[String]) -> anyhow::Result<Command> {
         let program = std::env::current_exe()?;
         let mut command = Command::new(&program);
@@ -40,7 +41,7 @@ impl ProcessRole {
         Ok(command)
     }
 
-    /// What the ranks of such a job report, in no order.
+    /// Runs such a job and returns what its ranks report, in no order.
     pub(crate) fn reports(&self, ranks: usize, options: &[String]) -> anyhow::Result<Vec<(String, u64)>> {
         let mut command = self.job(ranks, options)?;
         let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
@@ -55,12 +56,13 @@ pub(crate) fn report(what: &str, number: u64) {
     say(&serde_json::json!([what, number]).to_string());
 }
 
-/// What a line reports.
+/// Parses a line that `report` wrote.
 pub(crate) fn reported(line: &str) -> Option<(String, u64)> {
     serde_json::from_str(line).ok()
 }
 
-/// Says a line. If nobody hears it any more, the bench has ended, and this process will.
+/// Writes a line to standard output. Errors are ignored: if nobody reads the line, the bench has ended, and it will end
+/// this process.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
@@ -71,7 +73,7 @@ pub struct ProcessRoleArgs {
     role: String,
 }
 
-/// The hidden subcommand.
+/// Runs the hidden subcommand.
 pub fn play(args: &ProcessRoleArgs) -> ExitCode {
     match serde_json::from_str(&args.role) {
         Ok(ProcessRole::Measure(plan)) => {

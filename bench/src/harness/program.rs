@@ -1,5 +1,6 @@
-//! A program that was started to measure: ranks of ours, or another library's. It answers one line for each that it is
-//! sent, within a time limit, and nothing of it is left when it is over.
+//! A program that the bench started to measure: the ranks of a Tasuki job, or the program of another library. It
+//! answers each line that it is sent with one line, within a time limit. When it has ended, none of its processes is
+//! left.
 
 use super::process_observation::{Process, await_end, below};
 use anyhow::{Context, bail, ensure};
@@ -13,17 +14,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tasuki_command::child::ends_with_us;
 
-/// How long a program may take to start, for one answer, and to end; and how long it has after each request to end.
+/// How long a program may take to start, to answer once, and to end; and how much time it has after each request to
+/// end.
 const START_MAX: Duration = Duration::from_secs(120);
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 const END_MAX: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
-/// The last characters of what it said that an error repeats.
+/// An error repeats at most this many of the last characters of the program's other output.
 const SAID_MAX: usize = 1000;
-/// And as much of its command line.
+/// An error repeats at most this many characters of the program's command line.
 const LINE_MAX: usize = 200;
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Program {
     what: String,
     line: String,
@@ -31,13 +33,13 @@ pub(crate) struct Program {
     process: Process,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Everything that was no answer.
+    /// All output that was not an answer.
     said: Arc<Mutex<String>>,
     answer_max: Duration,
 }
 
 impl Program {
-    /// Starts it and returns its first answer, by which it says that it is ready.
+    /// Starts the program and returns its first answer, which says that it is ready.
     pub(crate) fn start<A: DeserializeOwned>(
         mut command: Command,
         what: String,
@@ -68,7 +70,7 @@ impl Program {
         self.answer(self.answer_max)
     }
 
-    /// Sends a line. Errors are ignored: if the program has ended, `answer` reports how, which is more useful.
+    /// Sends a line. Errors are ignored: if the program has ended, `answer` reports how it ended, which is more useful.
     fn send(&mut self, line: &str) {
         let _ = self.input.as_mut().map(|input| input.write_all(format!("{line}\n").as_bytes()));
     }
@@ -89,14 +91,14 @@ impl Program {
                         true => format!("ended ({})", self.launcher.wait()?),
                         false => "closed its output".into(),
                     };
-                    std::thread::sleep(GRACE / 40); // its last words may still be on their way
+                    std::thread::sleep(GRACE / 40); // its last output may not have arrived yet
                     bail!(self.failed(&how))
                 }
             }
         }
     }
 
-    /// Ends it as it should end.
+    /// Ends the program in the regular way.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.send("end");
         self.input = None;
@@ -106,7 +108,7 @@ impl Program {
         Ok(())
     }
 
-    /// An error about it.
+    /// Returns an error about the program.
     pub(crate) fn failed(&self, how: &str) -> anyhow::Error {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let skipped = said.trim().chars().count().saturating_sub(SAID_MAX);
@@ -118,13 +120,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Once the launcher is buried its number may be another's; its ranks end with it.
+        // After the launcher has been waited for, another process may have its number. Its ranks end with it.
         if !matches!(self.launcher.try_wait(), Ok(None)) {
             return;
         }
         let all = below(self.process.id()).unwrap_or_default();
         let has_ended = |process: &Process| await_end(all.iter().chain([process]), GRACE).unwrap_or(false);
-        // The end of its input alone does not do: not every launcher hands that on.
+        // Closing its input does not suffice, because not every launcher passes the end of input on to the program.
         self.send("end");
         self.input = None;
         if !has_ended(&self.process) {
@@ -145,7 +147,7 @@ fn note(said: &Mutex<String>, line: &str) {
     *said.lock().unwrap_or_else(PoisonError::into_inner) += &format!("{line}\n");
 }
 
-/// A command as one would type it.
+/// Returns a command as a user would type it.
 pub(crate) fn line_of(command: &Command) -> String {
     let assigned = command
         .get_envs()

@@ -1,21 +1,21 @@
-//! How far the bench is, and about how long it will still take: a line on standard error that is written over if that
-//! is a terminal, else a new line now and then.
+//! Reports how much of the run is done and estimates the remaining time. On a terminal the report is one line on
+//! standard error that is overwritten; elsewhere it is a new line at longer intervals.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// How often it is said on a terminal, and elsewhere.
+/// The intervals between two reports, on a terminal and elsewhere.
 const OFTEN: Duration = Duration::from_millis(300);
 const NOW_AND_THEN: Duration = Duration::from_secs(15);
-/// So many seconds of the estimate count like seconds that were measured.
+/// This many seconds of the estimate have the same weight as seconds that were measured.
 const TRUST: f64 = 10.0;
 
-/// What is done of all.
+/// The finished part of a run, and its estimated total time.
 pub(crate) struct Progress {
     is_terminal: bool,
     start: Instant,
     said: Instant,
-    /// Seconds by the estimate: all, those that are over, those of the part that goes on.
+    /// Seconds by the estimate: of the whole run, of the finished parts, and of the current part.
     all: f64,
     done: f64,
     part: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a run that takes about so many seconds.
+    /// Begins a run that takes about this many seconds.
     pub(crate) fn new(seconds: f64) -> Progress {
         let (start, what) = (Instant::now(), String::new());
         Progress {
@@ -37,14 +37,14 @@ impl Progress {
         }
     }
 
-    /// A part begins that takes about so many seconds.
+    /// Begins a part that takes about this many seconds.
     pub(crate) fn begin(&mut self, what: String, seconds: f64) {
         self.done += self.part;
         (self.what, self.part) = (what, seconds);
         self.share(0.0);
     }
 
-    /// That share of the part is done.
+    /// Reports that this share of the current part is done.
     pub(crate) fn share(&mut self, share: f64) {
         if self.said.elapsed() < if self.is_terminal { OFTEN } else { NOW_AND_THEN } {
             return;
@@ -64,7 +64,7 @@ impl Progress {
         format!("{:>3.0} %, about {left} left: {}", (done / self.all * 100.0).min(100.0), self.what)
     }
 
-    /// Makes room for other lines.
+    /// Clears the line, so that other lines can be written.
     pub(crate) fn clear(&self) {
         if self.is_terminal {
             let _ = write!(stderr(), "\r\x1b[K");

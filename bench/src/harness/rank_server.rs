@@ -1,5 +1,5 @@
-//! The ranks of a measuring job. The first rank reads what to do from its standard input, tells the others, and answers
-//! on its standard output: lines of JSON. All ranks then do it.
+//! The ranks of a measuring job. The first rank reads orders from its standard input, sends each order to the other
+//! ranks, and answers on its standard output with lines of JSON. All ranks then carry the order out.
 //!
 //! ```text
 //! group N    sets up the group of that number        {"figures": [..]}
@@ -26,12 +26,13 @@ pub(crate) struct Group {
     pub(crate) cases: Vec<&'static Case>,
     pub(crate) operation: String,
     pub(crate) bytes: u64,
-    /// Of blocks.
+    /// The state of the buffers, if the group measures blocks.
     pub(crate) state: Option<State>,
 }
 
 impl Group {
-    /// The limits that its cases need, or all, if it is about limits. The hand-over is measured anyway.
+    /// Returns the limits that the cases of the group need, or all limits if the group measures the limits themselves.
+    /// The hand-over is measured in any case.
     fn limits(&self) -> Vec<Limit> {
         let all: &[Limit] = match self.state {
             Some(_) => &[Limit::Memcpy, Limit::Pair],
@@ -45,27 +46,27 @@ impl Group {
     }
 }
 
-/// What a job may be told to measure.
+/// What a job measures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     pub(crate) effort: Effort,
-    /// The file of the limits' memory; without one there are no limits and no hand-over.
+    /// The file that contains the memory of the limits. Without a file, neither limits nor the hand-over are measured.
     pub(crate) limits_file: Option<String>,
-    /// True if the limits take their memory for blocks before the cases do.
+    /// True if the limits allocate their memory for blocks before the cases do.
     pub(crate) limits_first: bool,
-    /// The way of the hand-over, if it is known.
+    /// The variant of the hand-over, if it is known.
     pub(crate) way: Option<usize>,
 }
 
 impl Plan {
-    /// Returns true if it is for ranks with handlers.
+    /// Returns true if the ranks of the job have handlers.
     pub(crate) fn has_handlers(&self) -> bool {
         self.groups.iter().flat_map(|group| &group.cases).any(|case| case.played == Played::Handlers)
     }
 }
 
-/// What the first rank says.
+/// An answer of the first rank.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Reply {
@@ -82,18 +83,18 @@ pub(crate) fn read_order() -> tasuki::Result<String> {
     Ok(line)
 }
 
-/// The slot by which the first rank tells the others what to do.
+/// The slot on which the first rank sends orders to the other ranks.
 const ORDERS: Slot = Slot(1000);
-/// Whoever brought an order gets this time to leave the processors.
+/// Time for the processes that delivered an order to leave the processors.
 const SETTLE: Duration = Duration::from_micros(300);
 
-/// What the ranks are told, as one word.
+/// The orders that the ranks receive, each as one word.
 const END: u64 = 0;
 const HAND_OVER: u64 = 1;
 const GROUP: u64 = 1 << 32;
 const GO: u64 = 1 << 33;
 
-/// The next order, on all ranks; one to measure the hand-over is for the first two only.
+/// Returns the next order, on all ranks. Only the first two ranks receive the order to measure the hand-over.
 fn next_order(job: &Job, read_order: &dyn Fn() -> tasuki::Result<String>) -> tasuki::Result<u64> {
     let (world, mut order) = (job.world(), [END]);
     if job.rank() != Rank(0) {
@@ -110,13 +111,13 @@ fn next_order(job: &Job, read_order: &dyn Fn() -> tasuki::Result<String>) -> tas
         "go" => GO | number,
         _ => END,
     };
-    // Whoever takes part is told last: the others wait for what comes next, then.
+    // The first two ranks receive the order last: when they begin, the other ranks already wait for the next order.
     let others = 1..if word == "hand" { 2 } else { job.size() as u32 };
     others.rev().try_for_each(|rank| world.send(&order, Rank(rank), ORDERS))?;
     Ok(order[0])
 }
 
-/// Does what it is told until the end. Collective.
+/// Carries out orders until the order to end. Collective.
 pub(crate) fn serve<'j>(
     job: &'j Job,
     plan: &'j Plan,
@@ -181,7 +182,7 @@ impl<'j> Memory<'j> {
             setup.blocks = self.blocks.clone();
         }
         let (mut keys, mut repeats): (Vec<Key>, Vec<Repeat<'j>>) = (Vec::new(), Vec::new());
-        // What is a job of its own is measured by that job, which has no limits.
+        // A case that needs a job to itself is measured by that job, which has no limits.
         for case in group.cases.iter().filter(|case| case.job.is_none() || self.shared.is_none()) {
             for figure in (case.set_up)(&setup)? {
                 let key = Key::ours(case, &figure.variant, figure.bytes.unwrap_or(bytes));
@@ -197,7 +198,8 @@ impl<'j> Memory<'j> {
         Ok((keys, repeats))
     }
 
-    /// Memory for blocks of one size, the limits' first or last: the side that takes its memory later copies faster.
+    /// Allocates memory for blocks of one size, for the limits first or for the cases first. The order matters because
+    /// copies are faster in memory that was allocated later.
     fn take_areas(&mut self, s: &Setup<'j>, limits_first: bool, group: &Group) -> tasuki::Result<()> {
         let bytes = s.effort.area(s.bytes);
         for limits in [limits_first, !limits_first] {
@@ -248,7 +250,7 @@ mod tests {
     use crate::result::key::Library;
     use std::sync::Mutex;
 
-    /// Takes all figures of a job of threads once.
+    /// Measures each figure of a job of threads once.
     fn figures(ranks: usize, groups: Vec<Group>, has_limits: bool) -> Vec<Key> {
         let effort = Effort::TINY;
         let area = groups.iter().map(|group| effort.area(group.bytes.max(8))).max().unwrap();

@@ -1,45 +1,45 @@
-//! When a figure counts: only while the machine stood still.
+//! When a figure counts: only if the machine was in one unchanged state while the figure was measured.
 //!
-//! Two rules. The hand-over directly before and directly after a repetition agree. And all repetitions of a group of
-//! figures that are compared with each other were taken in the same state of the machine: under a hypervisor two
-//! processors can be neighbours in one minute and far apart in the next, each perfectly steady, and a figure from
-//! one state divided by a limit from the other would mean nothing.
+//! There are two rules. First, the hand-overs directly before and directly after a repetition agree. Second, all
+//! repetitions of a group of figures that are compared with each other were made in the same state of the machine.
+//! Under a hypervisor two processors can be neighbours in one minute and far apart in the next, and the hand-over is
+//! steady in both. A figure from one of these states, divided by a limit from the other, would mean nothing.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How far apart the hand-overs directly before and after a repetition may be.
+/// The hand-overs directly before and after a repetition agree if they differ by at most this factor.
 const AGREEMENT: f64 = 1.10;
-/// How far apart hand-overs may be that belong to one state of the machine. Its states are farther apart: the same
-/// core, the same cache, another one.
+/// The hand-overs of one state of the machine differ by at most this factor. Those of different states (two processors
+/// on the same core, with the same cache, or without a common cache) differ by more.
 const LEVEL_WIDTH: f64 = 1.20;
-/// Repetitions that count, of which a figure needs this many.
+/// The number of repetitions that must count for a figure to be steady.
 pub(crate) const NEEDED: usize = 5;
 
 /// One measurement, and the hand-over before and after it in ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Repetition {
-    /// What was measured, in the unit of its row.
+    /// The measured value, in the unit of its row.
     pub(crate) figure: f64,
-    /// Hand-over directly before.
+    /// The hand-over directly before.
     pub(crate) before: f64,
-    /// Hand-over directly after.
+    /// The hand-over directly after.
     pub(crate) after: f64,
 }
 
 impl Repetition {
-    /// Returns true if the hand-over took as long after the repetition as before it.
+    /// Returns true if the hand-overs before and after the repetition agree.
     fn is_still(&self) -> bool {
         self.before.max(self.after) <= AGREEMENT * self.before.min(self.after)
     }
 
-    /// The hand-over around it.
+    /// Returns the mean of the hand-overs before and after the repetition.
     pub(crate) fn hand_over(&self) -> f64 {
         (self.before + self.after) / 2.0
     }
 }
 
-/// The hand-over as a mark of the machine's state: from this one up to [`LEVEL_WIDTH`] times it, in ns.
+/// A range of hand-overs that identifies a state of the machine: from this value up to [`LEVEL_WIDTH`] times it, in ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Level(f64);
 
@@ -48,7 +48,7 @@ impl Level {
         (self.0..=self.0 * LEVEL_WIDTH).contains(&repetition.hand_over())
     }
 
-    /// The one at which most repetitions were taken among those during which the machine stood still.
+    /// Returns the level that contains most of the repetitions during which the state of the machine did not change.
     pub(crate) fn prevailing(repetitions: &[Repetition]) -> Option<Level> {
         let still = || repetitions.iter().filter(|repetition| repetition.is_still());
         let levels = still().map(|repetition| Level(repetition.hand_over()));
@@ -60,43 +60,44 @@ impl Level {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Series {
     repetitions: Vec<Repetition>,
-    /// The level at which a repetition counts; any, if none is named.
+    /// The level at which a repetition must be to count. Without a level, a repetition may be at any.
     level: Option<Level>,
 }
 
 impl Series {
-    /// One more.
+    /// Adds a repetition.
     pub(crate) fn push(&mut self, repetition: Repetition) {
         self.repetitions.push(repetition);
     }
 
-    /// Only what was taken at that level counts from now on.
+    /// From now on, only repetitions at this level count.
     pub(crate) fn only_at(&mut self, level: Option<Level>) {
         self.level = level;
     }
 
-    /// Those of another series, too.
+    /// Adds the repetitions of another series.
     pub(crate) fn append(&mut self, mut other: Series) {
         self.repetitions.append(&mut other.repetitions);
     }
 
-    /// Every repetition, whether it counts or not.
+    /// Returns all repetitions, including those that do not count.
     pub(crate) fn all(&self) -> &[Repetition] {
         &self.repetitions
     }
 
-    /// Those that count.
+    /// Returns the repetitions that count.
     pub(crate) fn counting(&self) -> impl Iterator<Item = &Repetition> {
         let at_level = |repetition: &&Repetition| self.level.is_none_or(|level| level.has(repetition));
         self.repetitions.iter().filter(|repetition| repetition.is_still()).filter(at_level)
     }
 
-    /// How many count.
+    /// Returns the number of repetitions that count.
     pub(crate) fn counted(&self) -> usize {
         self.counting().count()
     }
 
-    /// What the repetitions that count say; if they are too few, what all say, marked as unsteady.
+    /// Returns the summary of the repetitions that count. If these are too few, returns the summary of all repetitions,
+    /// marked as unsteady.
     pub(crate) fn summary(&self) -> Option<Summary> {
         let steady = self.counted() >= NEEDED;
         let counting = self.counting().map(|repetition| repetition.figure);
@@ -108,20 +109,20 @@ impl Series {
 /// A figure as it is printed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Summary {
-    /// The middle one.
+    /// The median of the repetitions.
     pub(crate) median: f64,
-    /// The smallest.
+    /// The smallest repetition.
     pub(crate) min: f64,
-    /// The largest.
+    /// The largest repetition.
     pub(crate) max: f64,
-    /// How many it was made of.
+    /// The number of repetitions.
     pub(crate) repetitions: usize,
     /// True if enough repetitions counted.
     pub(crate) steady: bool,
 }
 
 impl Summary {
-    /// Of these figures; `None` of none.
+    /// Returns the summary of these figures, or `None` if there are none.
     pub(crate) fn of(mut figures: Vec<f64>, steady: bool) -> Option<Summary> {
         figures.sort_by(f64::total_cmp);
         let (min, max) = (*figures.first()?, *figures.last()?);
@@ -134,14 +135,14 @@ impl Summary {
     }
 }
 
-/// How long to go on until enough repetitions count.
+/// When to stop repeating a figure, even if too few repetitions count.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Patience {
-    /// Repetitions that are to count; [`NEEDED`] or more.
+    /// The number of repetitions that are to count.
     pub(crate) wanted: usize,
-    /// No more repetitions than this,
+    /// The largest number of repetitions.
     pub(crate) repetitions_max: usize,
-    /// nor any that begins after this time.
+    /// No repetition begins after this time.
     pub(crate) time_max: Duration,
 }
 

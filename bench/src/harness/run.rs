@@ -1,6 +1,6 @@
-//! The one harness. The ranks of a job and, if they were asked for, other libraries take turns, a repetition each; the
-//! first two ranks measure the hand-over before and after each. When a group is done, its rows are compared, printed
-//! and written.
+//! The harness that measures all cases. The ranks of a job and, if the user asked for them, other libraries take turns
+//! and make one repetition each. The first two ranks measure the hand-over before and after each repetition. When a
+//! group is complete, its rows are compared, printed and written.
 
 use super::process_role::ProcessRole;
 use super::program::Program;
@@ -23,23 +23,23 @@ use anyhow::{Context, bail, ensure};
 use std::time::{Duration, Instant};
 use tasuki_command::{Sink, print};
 
-/// How long `idle` watches a job, in a usual run and in a long one.
+/// How long `idle` observes a job, in a usual run and in a long one.
 const IDLE: Duration = Duration::from_secs(1);
 const LONG_IDLE: Duration = Duration::from_secs(10);
-/// A hand-over that varied more than this is remarked.
+/// If the hand-over varied by more than this factor, the output says so.
 const SPREAD: f64 = 1.25;
 
-/// Who takes a figure.
+/// What produces a figure.
 enum Player {
-    /// A figure of the job, by its number.
+    /// A figure of the measuring job, by its index.
     Ours(usize),
-    /// A program of the opponents, by its number.
+    /// The program of another library, by its index among the opponents.
     Opponent(usize),
-    /// The bench.
+    /// The bench itself.
     Bench(whole_jobs::RepeatJob),
 }
 
-/// A figure that takes its turns.
+/// A figure that is measured in turn with others.
 struct Entry {
     key: Key,
     ranks: usize,
@@ -48,23 +48,23 @@ struct Entry {
     has_failed: bool,
 }
 
-/// Figures of a group, as one job or several have taken them.
+/// The repetitions of the figures of a group, made by one job or by several.
 type Taken = Vec<(Key, usize, Series)>;
 
-/// A run.
+/// A run of the bench.
 pub(crate) struct Run<'m> {
     wanted: Wanted,
     machine: &'m Machine,
     opponents: Opponents,
     progress: Progress,
-    /// Where rows go; nowhere, if only their values are wanted.
+    /// Where rows are written; `None` if only their values are wanted.
     json: Option<Sink>,
     is_printed: bool,
-    /// The way of the hand-over, once it is known, and as people read it.
+    /// The variant of the hand-over, once it is known: its index and its description for users.
     way: Option<(usize, String)>,
     has_head: bool,
     pub(crate) rows: Vec<Row>,
-    /// Cases without a figure, and why.
+    /// Cases without a figure, and the reason.
     pub(crate) failures: Vec<(&'static Case, String)>,
 }
 
@@ -92,11 +92,11 @@ impl<'m> Run<'m> {
         })
     }
 
-    /// Measures everything.
+    /// Measures all cases that the user asked for.
     pub(crate) fn take(&mut self, tuning: &str) -> anyhow::Result<()> {
         let others = Others::watch();
         if let Some(json) = &mut self.json {
-            json.append("")?; // what an earlier run wrote is gone
+            json.append("")?; // clears the output of an earlier run
         }
         let peers = self.wanted.peers.iter().filter_map(|&peer| version(peer, self.opponents.home()).ok());
         let peers: String = peers.map(|peer| format!("beside {peer}\n")).collect();
@@ -193,7 +193,7 @@ impl<'m> Run<'m> {
         Ok(())
     }
 
-    /// All figures of a group, by one job.
+    /// Measures all figures of a group with one job.
     fn group(
         &mut self,
         job: &mut Program,
@@ -230,7 +230,7 @@ impl<'m> Run<'m> {
         Ok((entries.into_iter().map(|entry| (entry.key, entry.ranks, entry.series)).collect(), hand_overs))
     }
 
-    /// Repeats all figures in turn until enough repetitions count. Returns the hand-overs around them.
+    /// Repeats all figures in turn until enough repetitions count. Returns the hand-overs before and after them.
     fn take_turns(
         &mut self,
         job: &mut Program,
@@ -273,7 +273,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Makes rows of a group, compares, prints and writes them.
+    /// Makes the rows of a group, and compares, prints and writes them.
     fn finish(&mut self, taken: Taken, mut hand_overs: Series, stage: &Stage) -> anyhow::Result<()> {
         let level = Level::prevailing(hand_overs.all());
         hand_overs.only_at(level);
@@ -293,7 +293,7 @@ impl<'m> Run<'m> {
         self.emit(rows)
     }
 
-    /// How the ranks of a figure were started, and by which calls it was had.
+    /// Returns how the ranks of a figure were started, and which calls the figure measures.
     fn setting(&self, key: &Key, ranks: usize, stage: &Stage) -> String {
         let options = match key.case.job {
             _ if key.library != Library::Tasuki => return key.setting.clone(),
@@ -317,7 +317,7 @@ impl<'m> Run<'m> {
         self.emit(rows)
     }
 
-    /// Prints and writes rows. The hand-over is a row once, but it is remarked when it varied.
+    /// Prints and writes rows. The hand-over is printed as a row only once; later it is mentioned only if it varied.
     fn emit(&mut self, rows: Vec<Row>) -> anyhow::Result<()> {
         let is_clock = |row: &Row| row.variant == "hand_over";
         let had_clock = self.rows.iter().any(is_clock);
@@ -356,7 +356,7 @@ fn hand_over(job: &mut Program) -> anyhow::Result<f64> {
     }
 }
 
-/// Output could not be written: the run ends.
+/// The error that ends the run if the output could not be written.
 #[derive(Debug)]
 struct Unwritten;
 

@@ -1,4 +1,4 @@
-//! Which groups of figures a run has, and which jobs measure them, in order.
+//! Which groups of figures a run measures, which jobs measure them, and in which order.
 
 use super::effort::Effort;
 use super::rank_server::Group;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is asked for.
+/// What the user asks for.
 #[derive(Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) cases: Vec<&'static Case>,
@@ -18,14 +18,15 @@ pub(crate) struct Wanted {
     pub(crate) sizes: Vec<u64>,
     pub(crate) peers: Vec<Library>,
     pub(crate) is_long: bool,
-    /// Measured values that jobs are to use instead of the machine's.
+    /// A file of measured values that jobs are to use instead of the values of this machine.
     pub(crate) tuning: Option<PathBuf>,
 }
 
-/// Groups that one job measures after the other; or several jobs, all of whose repetitions count.
+/// Groups that one job measures one after the other. Several jobs may measure them; then the repetitions of all these
+/// jobs count.
 pub(crate) struct Stage {
     pub(crate) ranks: usize,
-    /// The ranks of jobs that the bench starts for the group.
+    /// The number of ranks of the jobs that the bench starts for the group.
     pub(crate) ranks_of_jobs: usize,
     pub(crate) jobs: usize,
     pub(crate) groups: Vec<Group>,
@@ -36,7 +37,7 @@ impl Wanted {
         if self.is_long { Effort::LONG } else { Effort::USUAL }
     }
 
-    /// How long a group is repeated in one job.
+    /// Returns when one job stops repeating a group.
     pub(crate) fn patience(&self, group: &Group, jobs: usize) -> Patience {
         let played = group.cases[0].played;
         let wanted = match played {
@@ -54,7 +55,7 @@ impl Wanted {
         Patience { wanted, repetitions_max, time_max: Duration::from_secs(seconds) }
     }
 
-    /// About how long a group takes, in all of its jobs.
+    /// Returns an estimate of the seconds that all jobs together take for a group.
     pub(crate) fn seconds(&self, group: &Group) -> f64 {
         let of = |case: &&'static Case| {
             let groups: usize = case.operations.iter().map(|one| self.sizes_of(one).len()).sum();
@@ -66,7 +67,7 @@ impl Wanted {
         group.cases.iter().map(of).sum()
     }
 
-    /// The sizes of an operation in this run.
+    /// Returns the sizes of an operation in this run.
     pub(crate) fn sizes_of<'s>(&'s self, operation: &'s Operation) -> &'s [u64] {
         operation.sizes(&self.sizes, self.is_long)
     }
@@ -80,7 +81,7 @@ impl Wanted {
     }
 }
 
-/// The jobs of a run. A group without a job has figures that no clock takes.
+/// Returns the jobs of a run. A group without a job has figures that are not times.
 pub(crate) fn stages(wanted: &Wanted) -> Vec<Stage> {
     let group = |cases: Vec<&'static Case>, operation: &str, bytes: u64, state| Group {
         cases,
@@ -90,7 +91,7 @@ pub(crate) fn stages(wanted: &Wanted) -> Vec<Stage> {
     };
     let stage = |ranks, groups| Stage { ranks, ranks_of_jobs: ranks, jobs: 1, groups };
     let mut stages = Vec::new();
-    // Words, the groups in the order of the table.
+    // Words: the groups are in the order of the table.
     let mut words: Vec<(Played, Group)> = Vec::new();
     for case in wanted.of(|played| matches!(played, Played::Two(_))) {
         match words.iter_mut().find(|(played, _)| *played == case.played) {
@@ -101,7 +102,7 @@ pub(crate) fn stages(wanted: &Wanted) -> Vec<Stage> {
             }
         }
     }
-    // What others are held against is measured with them.
+    // Cases that are compared with `message` are measured together with it.
     let needs_message =
         |group: &Group| group.cases.iter().any(|case| ["posted", "oversubscribed"].contains(&case.name));
     let message = crate::case::named("message");
@@ -110,7 +111,7 @@ pub(crate) fn stages(wanted: &Wanted) -> Vec<Stage> {
             group.cases.insert(0, message);
         }
     }
-    // The slots of very many messages stay in use: they have a job of their own.
+    // The slots of `outstanding` stay in use after the measurement, so the case gets a separate job.
     let is_apart = |(played, _): &(Played, Group)| *played == Played::Two("outstanding");
     let (apart, words): (Vec<_>, Vec<_>) = words.into_iter().partition(is_apart);
     for groups in [words, apart] {
@@ -118,7 +119,7 @@ pub(crate) fn stages(wanted: &Wanted) -> Vec<Stage> {
     }
     let handlers = wanted.of(|played| played == Played::Handlers);
     stages.push(stage(2, handlers.into_iter().map(|case| group(vec![case], "", 8, None)).collect()));
-    // Blocks: jobs for each size, whose memory is taken in either order.
+    // Blocks: two jobs for each size, which allocate their memory in different orders.
     let is_of_blocks = |case: &&'static Case| case.played == Played::Blocks || case.name == "limit";
     let blocks: Vec<&'static Case> = wanted.cases.iter().copied().filter(is_of_blocks).collect();
     let has = |case: &'static Case, bytes: u64| wanted.sizes_of(&case.operations[0]).contains(&bytes);

@@ -1,8 +1,9 @@
-//! The copy limit: what the C library's memcpy reaches on the processor that would copy, or on both, half each.
+//! The copy limit: what the C library's memcpy reaches on the processor that would copy, or on two processors that copy
+//! one half each.
 #![allow(unsafe_code)]
 //! Unsafe: raw copies, stores and loads in ranges of shared memory that are checked to lie in the mapping. The two
-//! sides take turns, handed over by release stores and acquire loads, so that nobody reads what is being written;
-//! accesses are volatile or by memcpy, through raw pointers: there are no references to the bytes.
+//! sides take turns; release stores and acquire loads pass the turn, so no side reads what the other is writing. All
+//! accesses are volatile or made by memcpy, through raw pointers. No references to the bytes exist.
 
 use super::Side;
 use super::shared_memory::{COPY_START, Shared};
@@ -14,16 +15,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Blocks by which the sides tell each other how far they are, and what the follower's copies took.
+/// Blocks of words: two that count the turns of the sides, one that contains the start time of both copiers, and one
+/// that contains the time of the follower's copies.
 const TURNS: [usize; 2] = [400, 416];
 const START: usize = 432;
 const TOOK: usize = 448;
-/// Bytes of a line: what a fresh buffer has written and read of each.
+/// Bytes of a line. A fresh buffer is written and read one word per line.
 const LINE: usize = 64;
-/// How far ahead the moment lies at which two copiers start, in ns.
+/// Two copiers start this many ns after the lead has set the start time.
 const APPOINTMENT_NS: u64 = 3_000;
 
-/// Buffers for both directions, of one size for all measurements.
+/// Buffers for both directions. Their size is the same for all measurements.
 #[derive(Debug)]
 pub(crate) struct Copies {
     shared: Arc<Shared>,
@@ -33,7 +35,7 @@ pub(crate) struct Copies {
     turns: CopyTurns,
 }
 
-/// How many turns this side has passed on and taken over.
+/// How many turns this side has passed to the other side and received from it.
 #[derive(Debug, Default)]
 struct CopyTurns {
     passed: Cell<u64>,
@@ -41,12 +43,13 @@ struct CopyTurns {
 }
 
 impl Copies {
-    /// Bytes of the shared file for areas of `area` bytes: source and destination in either direction.
+    /// Returns the bytes that the shared file needs for areas of `area` bytes: a source and a destination for each
+    /// direction.
     pub(crate) fn bytes(area: usize) -> usize {
         4 * area
     }
 
-    /// Takes the memory of all buffers and touches what this side will touch.
+    /// Allocates the memory of all buffers and touches the part that this side will use.
     pub(crate) fn new(shared: Arc<Shared>, side: Side, area: usize) -> io::Result<Copies> {
         if side == Side::Lead {
             shared.reserve_copies()?;
@@ -63,7 +66,7 @@ impl Copies {
         self.place(2 * side.index(), offset)
     }
 
-    /// Where that side's copies go.
+    /// Returns the destination of the copies of that side.
     fn target(&self, side: Side, offset: usize) -> *mut u8 {
         self.place(2 * side.index() + 1, offset)
     }
@@ -83,18 +86,18 @@ impl Copies {
 pub(crate) struct CopyLimit {
     copies: Rc<Copies>,
     bytes: usize,
-    /// Buffers in rotation.
+    /// Number of buffers in rotation.
     slots: usize,
-    /// Sources are written and destinations read between copies.
+    /// True if the sources are written and the destinations read between copies.
     fresh: bool,
-    /// Both processors copy, half each.
+    /// True if both processors copy, one half each.
     pair: bool,
     iterations: u64,
     count: u64,
 }
 
 impl CopyLimit {
-    /// Copies of `bytes` bytes, `iterations` in either direction, rotating through `slots` buffers.
+    /// Prepares `iterations` copies of `bytes` bytes in each direction; the copies rotate through `slots` buffers.
     pub(crate) fn new(
         copies: Rc<Copies>,
         (bytes, slots): (usize, usize),
@@ -106,7 +109,8 @@ impl CopyLimit {
         CopyLimit { copies, bytes, slots, fresh, pair, iterations, count: 0 }
     }
 
-    /// Bytes per second; on the lead only. `None` if what arrived was not what had been written.
+    /// Returns bytes per second; the result is valid only on the lead. Returns `None` if the data that arrived are not
+    /// those that were written.
     pub(crate) fn measure(&mut self) -> Option<f64> {
         self.run(self.slots as u64)?;
         let ours = self.run(self.iterations)?;
@@ -122,7 +126,7 @@ impl CopyLimit {
         Some(moved as f64 / (total as f64 / 1e9))
     }
 
-    /// That many copies in either direction; the time that those took which this side has timed.
+    /// Makes this many copies in each direction. Returns the time of the copies that this side has timed.
     fn run(&mut self, iterations: u64) -> Option<u64> {
         let mut took = 0;
         for _ in 0..iterations {
@@ -146,8 +150,8 @@ impl CopyLimit {
         Some(took)
     }
 
-    /// The lead copies, then the follower: the rhythm and the footprint of a ping-pong. Each looks at both ends of
-    /// what it was sent, as the receiver of a reused buffer does.
+    /// First the lead copies, then the follower, with the same timing and the same buffers as a ping-pong. Each side
+    /// checks the first and the last word of what it was sent, as the receiver of a reused buffer does.
     fn by_turns(&self, offset: usize) -> Option<u64> {
         let side = self.copies.side;
         if side == Side::Follow {
@@ -173,13 +177,13 @@ impl CopyLimit {
         right.then_some(())
     }
 
-    /// Offsets of the first and the last word of a buffer.
+    /// Returns the offsets of the first and the last word of a buffer.
     fn ends(&self) -> impl Iterator<Item = usize> + use<> {
         [0, self.bytes - size_of::<u64>()].into_iter()
     }
 
-    /// One half each, of one direction and then of the other. Both begin at an appointed time, so that telling
-    /// each other is no part of it; what the later of them took is the time.
+    /// Each side copies one half of one direction, and then of the other. Both begin at a time that was set before, so
+    /// that the exchange of that time is not measured. The measured time is that of the side that finishes later.
     fn both(&self, offset: usize) -> u64 {
         [Side::Lead, Side::Follow].into_iter().map(|direction| self.halves(direction, offset)).sum()
     }
@@ -201,7 +205,7 @@ impl CopyLimit {
         took.max(self.copies.shared.word(TOOK).load(Ordering::Relaxed)).saturating_sub(self.copies.clock_ns)
     }
 
-    /// A moment in the near future, the same for both.
+    /// Returns a time in the near future that both sides know.
     fn appoint(&self) -> u64 {
         let word = self.copies.shared.word(START);
         if self.copies.side == Side::Lead {
@@ -235,7 +239,7 @@ fn other(side: Side) -> Side {
     if side == Side::Lead { Side::Follow } else { Side::Lead }
 }
 
-/// The C library's memcpy.
+/// Calls the C library's memcpy.
 #[inline(always)]
 fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: both ranges were cut from the mapping by `Copies::place`, lie in different areas, and belong to the
@@ -246,12 +250,12 @@ fn copy(from: *const u8, to: *mut u8, length: usize) {
 /// Writes a word of every line.
 fn write_lines(start: *mut u8, length: usize, value: u64) {
     for offset in (0..length).step_by(LINE) {
-        // SAFETY: in the range that `Copies::place` cut, aligned to a line; nobody else uses it now.
+        // SAFETY: in the range that `Copies::place` cut, aligned to a line; the other side does not use it now.
         unsafe { start.wrapping_add(offset).cast::<u64>().write_volatile(value) }
     }
 }
 
-/// Reads that word of every line; whether all are `value`.
+/// Reads the word that `write_lines` writes, of every line. Returns true if all are `value`.
 fn read_lines(start: *const u8, length: usize, value: u64) -> bool {
     let mut wrong = 0;
     for offset in (0..length).step_by(LINE) {
@@ -261,7 +265,7 @@ fn read_lines(start: *const u8, length: usize, value: u64) -> bool {
     wrong == 0
 }
 
-/// A clock that both processes share.
+/// Returns the time of a clock that both processes share.
 #[inline(always)]
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

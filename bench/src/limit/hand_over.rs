@@ -1,4 +1,4 @@
-//! Hand-over: half a round trip of one word between two processors, in the quickest of four ways.
+//! The hand-over: half a round trip of one word between two processors, in the fastest of four variants.
 
 use super::Side;
 use super::shared_memory::Shared;
@@ -7,17 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Blocks of the two words. Pages apart, so that neither fetches the other; the same for every way.
+/// Blocks of the two words. They lie on different pages, so that fetching one does not prefetch the other. All variants
+/// use the same blocks.
 const WORDS: [usize; 2] = [64, 192];
 
-/// How the word is stored, and what the one who looks does between two looks.
+/// How the word is stored, and what the reading side does between two reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HandOverVariant {
     seq_cst: bool,
     pause: bool,
 }
 
-/// All of them.
+/// All variants.
 const VARIANTS: [HandOverVariant; 4] = [
     HandOverVariant { seq_cst: false, pause: false },
     HandOverVariant { seq_cst: false, pause: true },
@@ -25,28 +26,28 @@ const VARIANTS: [HandOverVariant; 4] = [
     HandOverVariant { seq_cst: true, pause: true },
 ];
 
-/// The measurement as one side makes it; both sides call it the same number of times.
+/// The measurement as one side makes it. Both sides must call it the same number of times.
 #[derive(Debug)]
 pub(crate) struct HandOver {
     shared: Arc<Shared>,
     side: Side,
-    /// How far the words have come: they only grow.
+    /// The current value of the words, which only grow.
     count: u64,
     rounds: u64,
     way: usize,
 }
 
-/// Rounds that are timed.
+/// Numbers of rounds that are timed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Rounds {
-    /// Of each way, when the quickest is sought at the start.
+    /// Rounds of each variant when the fastest variant is determined at the start.
     pub(crate) search: u64,
-    /// Of the quickest way, in each measurement.
+    /// Rounds of the fastest variant in each measurement.
     pub(crate) measure: u64,
 }
 
 impl HandOver {
-    /// With the way of that number, or the quickest one, which is sought now.
+    /// Makes a measurement with the variant of this index. Without an index, it determines the fastest variant now.
     pub(crate) fn new(shared: Arc<Shared>, side: Side, rounds: Rounds, way: Option<usize>) -> HandOver {
         let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, way: 0 };
         this.way = way.unwrap_or_else(|| {
@@ -57,19 +58,19 @@ impl HandOver {
         this
     }
 
-    /// The number of its way.
+    /// Returns the index of the variant.
     pub(crate) fn way(&self) -> usize {
         self.way
     }
 
-    /// Its way, for people.
+    /// Describes the variant for users.
     pub(crate) fn describe(&self) -> String {
         let HandOverVariant { seq_cst, pause } = VARIANTS[self.way];
         let store = if seq_cst { "seq-cst store" } else { "release store" };
         format!("{store}, {}", if pause { "pause" } else { "no pause" })
     }
 
-    /// Half a round trip, in ns.
+    /// Returns half a round trip, in ns.
     pub(crate) fn measure(&mut self) -> f64 {
         self.time(VARIANTS[self.way], self.rounds)
     }
@@ -94,7 +95,7 @@ impl HandOver {
         self.count += rounds;
     }
 
-    /// What the lead says, known to both.
+    /// Returns on both sides the value that the lead passes.
     pub(crate) fn agree(&mut self, said: u64) -> u64 {
         let shared = self.shared.clone();
         let word = shared.word(WORDS[0] + 1);
@@ -103,7 +104,7 @@ impl HandOver {
         }
         self.exchange(VARIANTS[1], 1);
         let seen = word.load(Ordering::Relaxed);
-        self.exchange(VARIANTS[1], 1); // whoever says something else next, everybody has seen this
+        self.exchange(VARIANTS[1], 1); // both sides have read the word before it changes again
         seen
     }
 }

@@ -1,6 +1,7 @@
-//! What the machine can do below any library: bare loops over memory that two processes share by their own.
+//! What the machine can do without any library: loops over memory that two processes share without Tasuki.
 //!
-//! Everything in this folder may go below Tasuki, and uses nothing of it; everything outside may not.
+//! The files in this folder may use interfaces below Tasuki, and use nothing of Tasuki. Files outside of it may not use
+//! such interfaces.
 
 mod copy;
 mod hand_over;
@@ -15,14 +16,14 @@ pub(crate) use shared_memory::{Shared, SharedFile};
 /// Which of the two processes this one is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
-    /// The one that begins, and holds the clock.
+    /// The side that begins, and that measures the time.
     Lead,
-    /// The one that answers.
+    /// The side that answers.
     Follow,
 }
 
 impl Side {
-    /// 0 or 1: the place of this side's words and buffers.
+    /// Returns 0 or 1: the index of this side's words and buffers.
     pub(crate) fn index(self) -> usize {
         match self {
             Side::Lead => 0,

@@ -1,4 +1,5 @@
-//! Remote access: one dependent load, or locked addition, of a line that the other processor wrote last.
+//! Remote access: a load or a locked addition on a line that the other processor wrote last. Each access depends on the
+//! one before it.
 #![allow(unsafe_code)]
 //! Unsafe: makes a slice of atomics over a range of shared memory that is checked to lie in the mapping.
 
@@ -9,20 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Blocks by which the two tell each other whose turn it is.
+/// Blocks of the words with which the two sides tell each other whose turn it is.
 const REWRITTEN: usize = 320;
 const VISITED: usize = 384;
 
-/// What is done to each word.
+/// What is done with each word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     /// A load.
     Load,
-    /// A locked addition that returns what was there.
+    /// A locked addition that returns the old value.
     Add,
 }
 
-/// A word on a pair of lines of its own.
+/// A word that has a pair of lines to itself.
 #[repr(C, align(128))]
 struct WordBlock {
     word: AtomicU64,
@@ -42,15 +43,16 @@ pub(crate) struct RemoteLimit {
 }
 
 impl RemoteLimit {
-    /// A measurement of `passes` passes over `words` words. Several may take turns on the shared words.
+    /// Prepares a measurement of `passes` passes over `words` words. Several measurements may take turns on the shared
+    /// words.
     pub(crate) fn new(shared: Arc<Shared>, side: Side, words: usize, passes: u64, access: Access) -> Self {
         RemoteLimit { shared, side, words, passes, pass: 0, access }
     }
 
-    /// Time per access, in ns; on the lead only. `None` if a word was not the one that the other side wrote. One
-    /// more pass goes before and does not count.
+    /// Returns the time per access, in ns; the result is valid only on the lead. Returns `None` if a word was not the
+    /// one that the other side wrote. A warm-up pass before does not count.
     pub(crate) fn measure(&mut self) -> Option<f64> {
-        // The two words of turns are left by other measurements at some pass: begin from there, on both sides.
+        // Other measurements have left the two turn words at some pass. Both sides continue from there.
         self.pass = self.shared.word(VISITED).load(Ordering::Acquire);
         let mut total = Duration::ZERO;
         for counted in 0..=self.passes {
@@ -98,7 +100,7 @@ impl RemoteLimit {
     }
 }
 
-/// Follows the chain once; other than 0 if a word was not of this pass.
+/// Follows the chain once. Returns a value other than 0 if a word did not belong to this pass.
 #[inline(always)]
 fn visit_all(blocks: &[WordBlock], now: u64, access: impl Fn(&AtomicU64) -> u64) -> u64 {
     let (mut at, mut wrong) = (0, 0);

@@ -1,7 +1,8 @@
-//! Memory that two processes share without Tasuki's help: a nameless file that each maps by itself.
+//! Memory that two processes share without using Tasuki: a file without a name that each process maps itself.
 #![allow(unsafe_code)]
-//! Unsafe: maps a file and gives out parts of the mapping as atomics and raw ranges, checked to lie inside. The
-//! mapping lives as long as the structure that the parts are borrowed from; nobody makes references to its bytes.
+//! Unsafe: maps a file and returns parts of the mapping as atomics and raw ranges, which are checked to lie in the
+//! mapping. The mapping lives as long as the structure that the parts are borrowed from. No references to its bytes
+//! exist.
 
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -11,24 +12,25 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Bytes from one word to the next: two lines, since processors fetch lines in pairs.
+/// Bytes from one word to the next: two lines, because processors fetch lines in pairs.
 pub(crate) const BLOCK: usize = 128;
-/// Blocks of control and hand-over words at the start of the file.
+/// Number of blocks at the start of the file for control words and hand-over words.
 pub(super) const CONTROL_BLOCKS: usize = 512;
-/// Where the words of the remote limits begin, as a block.
+/// The block at which the words of the remote limits begin.
 pub(super) const REMOTE_BLOCK: usize = CONTROL_BLOCKS;
-/// Where the buffers of the copy limits begin, in bytes.
+/// The byte at which the buffers of the copy limits begin.
 pub(super) const COPY_START: usize = 16 << 20;
 
-/// The file as whoever starts the two processes holds it; gone with the last descriptor and mapping.
+/// The file, as the process that starts the two measuring processes holds it. The file is deleted when its last
+/// descriptor is closed and its last mapping removed.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     fd: OwnedFd,
 }
 
 impl SharedFile {
-    /// A file with room for `copy_bytes` bytes of buffers. Memory is taken for the words at once, for the buffers
-    /// by [`Shared::reserve_copies`].
+    /// Creates a file with room for `copy_bytes` bytes of buffers. The memory of the words is allocated at once, that
+    /// of the buffers by [`Shared::reserve_copies`].
     pub(crate) fn create(copy_bytes: usize) -> io::Result<SharedFile> {
         let fd = memfd_create(c"tasuki-bench-limit", MemfdFlags::CLOEXEC)?;
         ftruncate(&fd, (COPY_START + copy_bytes) as u64)?;
@@ -36,7 +38,7 @@ impl SharedFile {
         Ok(SharedFile { fd })
     }
 
-    /// Where another process of the same user opens it while this one lives.
+    /// Returns the path at which another process of the same user can open the file while this process lives.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd.as_raw_fd())
     }
@@ -56,7 +58,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// Maps the file at `path`, in full.
+    /// Maps the whole file at `path`.
     pub(crate) fn open(path: &str) -> io::Result<Shared> {
         let file = File::options().read(true).write(true).open(path)?;
         let bytes = file.metadata()?.len() as usize;
@@ -67,27 +69,27 @@ impl Shared {
         Ok(Shared { file, start, bytes })
     }
 
-    /// Takes memory for the buffers now, so that a copy cannot die of its lack.
+    /// Allocates the memory of the buffers now, so that a lack of memory cannot kill the process during a copy.
     pub(super) fn reserve_copies(&self) -> io::Result<()> {
         let length = (self.bytes - COPY_START) as u64;
         Ok(fallocate(&self.file, FallocateFlags::empty(), COPY_START as u64, length)?)
     }
 
-    /// The word at the start of a block of 128 bytes.
+    /// Returns the word at the start of a block of 128 bytes.
     pub(super) fn word(&self, block: usize) -> &AtomicU64 {
         let place = self.range(block * BLOCK, size_of::<AtomicU64>());
         // SAFETY: inside the mapping by the line above, aligned to the block, and an atomic for every process.
         unsafe { &*place.cast::<AtomicU64>() }
     }
 
-    /// The first of `length` bytes from `offset` on.
+    /// Returns a pointer to the first of `length` bytes that begin at `offset`.
     pub(super) fn range(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(offset <= self.bytes && length <= self.bytes - offset, "outside the limit's memory");
         // SAFETY: inside the mapping by the line above.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
-    /// Bytes there are for buffers.
+    /// Returns the number of bytes for buffers.
     pub(super) fn copy_bytes(&self) -> usize {
         self.bytes - COPY_START
     }

@@ -1,43 +1,44 @@
-//! How each peer is started: programs, settings that are tried, environments, each with its reason.
+//! How each peer is started: its program, the settings that are tried and the environment, each with its reason.
 
 use crate::result::key::Library;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One way to start a peer. Each is tried for each number of ranks, and the best counts: nobody knows beforehand which
-/// a library likes on this machine.
+/// One way to start a peer. Each setting is tried for each number of ranks, and the best counts, because it is not
+/// known beforehand which setting suits a library on this machine.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Setting {
-    /// As rows show it.
+    /// The name that rows show.
     pub(crate) name: &'static str,
-    /// True if each rank is bound to the processor to which the rank of Tasuki's job is bound. The program does that
-    /// itself, because each launcher numbers processors, cores and threads in its own way; the launcher binds nothing.
+    /// True if each rank is bound to the processor to which the rank of Tasuki's job is bound. The program itself does
+    /// that, because each launcher numbers processors, cores and threads in a different way; the launcher binds
+    /// nothing.
     bound: bool,
     environment: &'static [(&'static str, &'static str)],
     arguments: &'static [&'static str],
 }
 
 const MPICH: &[Setting] = &[
-    // MPICH binds nothing unless it is asked to.
+    // MPICH does not bind ranks unless an option asks for it.
     Setting { name: "bound", bound: true, environment: &[], arguments: &[] },
     Setting { name: "default", bound: false, environment: &[], arguments: &[] },
 ];
 
 const OPENMPI: &[Setting] = &[
     Setting { name: "bound", bound: true, environment: &[], arguments: &["--bind-to", "none"] },
-    // Two ranks are bound to a core each, more to a NUMA domain.
+    // Open MPI binds each of two ranks to a core; more than two ranks it binds to a NUMA domain.
     Setting { name: "default", bound: false, environment: &[], arguments: &[] },
     Setting { name: "unbound", bound: false, environment: &[], arguments: &["--bind-to", "none"] },
 ];
 
 const INTEL: &[Setting] = &[
     Setting { name: "bound", bound: true, environment: &[("I_MPI_PIN", "0")], arguments: &[] },
-    // It pins ranks by itself: right for two; four on two processors take 19 us for a barrier so,
+    // Intel MPI binds ranks itself. That suits two ranks, but a barrier of four ranks on two processors takes 19 us.
     Setting { name: "default", bound: false, environment: &[], arguments: &[] },
-    // 5 us where the kernel may move them,
+    // The same barrier takes 5 us if the kernel may move the ranks.
     Setting { name: "I_MPI_PIN=0", bound: false, environment: &[("I_MPI_PIN", "0")], arguments: &[] },
-    // and 4 where a rank that waits lets the next one have its processor.
+    // It takes 4 us if a rank that waits yields its processor.
     Setting {
         name: "I_MPI_WAIT_MODE=1",
         bound: false,
@@ -48,7 +49,7 @@ const INTEL: &[Setting] = &[
 
 const UCX: &[Setting] = &[
     Setting { name: "bound", bound: true, environment: &[], arguments: &[] },
-    // By itself it also looks for messages on each network there is, TCP among them, between two looks at memory.
+    // Without this setting it also polls every network, including TCP, between two polls of shared memory.
     Setting {
         name: "bound UCX_TLS=shm",
         bound: true,
@@ -58,12 +59,13 @@ const UCX: &[Setting] = &[
     Setting { name: "default", bound: false, environment: &[], arguments: &[] },
 ];
 
-/// Variables of the libraries, which somebody may have set for other programs: they would change figures unseen.
+/// Prefixes of the libraries' variables. A user may have set such variables for other programs; they would change the
+/// figures without notice.
 const OWN_PREFIXES: &[&str] =
     &["FI_", "HYDRA_", "I_MPI_", "MPICH_", "MPIR_", "OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_"];
 
 impl Library {
-    /// What to try.
+    /// Returns the settings to try.
     pub(crate) fn settings(self) -> &'static [Setting] {
         match self {
             Library::Mpich => MPICH,
@@ -73,27 +75,27 @@ impl Library {
         }
     }
 
-    /// Returns true if it can play a case with that many ranks. UCP has no collectives, and its program has two ranks;
-    /// MPI has no handlers.
+    /// Returns true if the library can run a case with this many ranks. UCP has no collectives, and its program has two
+    /// ranks; MPI has no handlers.
     pub(crate) fn plays(self, case: &str, ranks: usize) -> bool {
         match case {
             "handler" => self == Library::Ucx && ranks == 2,
-            // Intel's (2021.18) now and then leaves other ranks' values of the start before.
+            // With Intel MPI (2021.18), the values of other ranks are now and then those of the previous start.
             "allgather_init" if self == Library::Intel => false,
             _ if FOR_TWO.contains(&case) => ranks == 2,
             _ => self != Library::Ucx,
         }
     }
 
-    /// The calls by which it may play a case, of which the best counts: the usual one, and those that the program is
-    /// told by `--by`.
+    /// Returns the calls that the library may use for a case; the best of them counts. `None` is the usual call, the
+    /// others are passed to the program with `--by`.
     pub(crate) fn ways(self, case: &str) -> &'static [Option<&'static str>] {
         match case {
             // A put with a notification instead of a message.
             "bandwidth_job" => &[None, Some("put")],
             // Sends by the call that returns when the value may be overwritten.
             "rate" => &[None, Some("send")],
-            // Looks, also between pieces of work, instead of one wait behind it.
+            // Tests for completion, also between pieces of work, instead of one wait after the work.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
             "message" | "posted" if self != Library::Ucx => &[None, Some("recv")],
@@ -101,29 +103,31 @@ impl Library {
         }
     }
 
-    /// Its program below the folder of all peers.
+    /// Returns the path of the library's program below the folder of all peers.
     pub(crate) fn program(self, home: &Path) -> PathBuf {
         let name = if self == Library::Ucx { "peer_ucx" } else { "peer_mpi" };
         home.join(self.name()).join("bin").join(name)
     }
 
-    /// What starts `ranks` ranks of it, on which `processors` processors whoever they are; the program's name follows.
+    /// Returns the command that starts `ranks` ranks of the library on `processors` processors; it does not say which
+    /// processors these are. The caller appends the name of the program.
     fn launcher(self, home: &Path, ranks: usize, processors: usize) -> Option<Command> {
         let mut command = Command::new(home.join(self.name()).join("bin/mpiexec"));
         match self {
             // The program is both of its ranks.
             Library::Ucx => return None,
             Library::Openmpi => {
-                // It refuses to be started by root, as in a container, without both.
+                // Without both variables it refuses to be started by root, which is the usual user in a container.
                 command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-                // Its wheel has a part for puts over UCX that complains on each start, and does nothing on one node.
+                // Its Python wheel has a component for puts over UCX that prints a warning at each start, and is not
+                // used on one node.
                 command.env("OMPI_MCA_osc", "^ucx");
                 if ranks > processors {
                     command.arg("--oversubscribe");
                 }
             }
             Library::Intel => {
-                // Its launcher finds its parts by this.
+                // The launcher finds its files with this variable.
                 command.env("I_MPI_ROOT", home.join(self.name()));
             }
             _ => {}
@@ -133,31 +137,31 @@ impl Library {
     }
 }
 
-/// Cases for two ranks that all play. `post_gap` is the variant of `posted`.
+/// Cases for two ranks that all peers run. `post_gap` is the variant of `posted`.
 const FOR_TWO: &[&str] =
     &["message", "posted", "post_gap", "rate", "bandwidth_job", "bandwidth_own", "bandwidth_stream"];
 
 /// What one program is to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// Which library,
+    /// The library.
     pub(crate) peer: Library,
-    /// started how.
+    /// How the program is started.
     pub(crate) setting: &'static Setting,
-    /// The case as the program calls it,
+    /// The case, by the name that the program uses.
     pub(crate) case: &'static str,
-    /// and one of the peer's [`ways`](Library::ways).
+    /// One of the peer's [`ways`](Library::ways).
     pub(crate) by: Option<&'static str>,
-    /// How many ranks.
+    /// The number of ranks.
     pub(crate) ranks: usize,
-    /// Bytes of a message, or of the largest block that it will be asked for.
+    /// Bytes of a message, or of the largest block that the program will be asked for.
     pub(crate) bytes: u64,
-    /// The processors that there are; ranks that are bound go to them in turn.
+    /// All available processors. Ranks that are bound are bound to them in turn.
     pub(crate) processors: Vec<usize>,
 }
 
 impl Order {
-    /// The command that starts the program, `home` being the folder of all peers.
+    /// Returns the command that starts the program. `home` is the folder of all peers.
     pub(super) fn command(&self, home: &Path) -> Command {
         let program = self.peer.program(home);
         let mut command = match self.peer.launcher(home, self.ranks, self.processors.len()) {
@@ -176,7 +180,7 @@ impl Order {
         command
     }
 
-    /// What the program is told.
+    /// Returns the arguments of the program.
     fn arguments(&self) -> Vec<String> {
         let mut words = vec![self.case.to_owned(), "--on-line".to_owned()];
         words.extend(["--size".to_owned(), self.bytes.to_string()]);
@@ -191,7 +195,7 @@ impl Order {
     }
 }
 
-/// Those variables that are a library's own.
+/// Returns those of the variables that belong to a library.
 fn foreign(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_own = |name: &OsString| {
         OWN_PREFIXES.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))

@@ -1,10 +1,10 @@
-//! Whoever takes turns with a job of ours: other libraries, measured by our own small programs (`bench/peers/`) which
-//! `cargo xtask peers` installs, and jobs of ours whose ranks are started in another way. A program is started when its
-//! case comes, each library's in the setting that was best when it was tried, and kept for as long as it may be asked.
+//! Programs that take turns with a Tasuki job: programs of other libraries, whose source is in `bench/peers/` and which
+//! `cargo xtask peers` installs, and Tasuki jobs whose ranks are started in another way. A program is started when its
+//! case is measured, in the setting that was the best in a trial, and kept as long as it may be asked for a repetition.
 //!
 //! ```text
-//! launch              which settings of which library, and the command line of each
-//! reference_figures   what each is known to reach: one that falls far behind does not count
+//! launch              the settings of each library, and the command line of each
+//! reference_figures   what each library is known to reach: one that is much slower does not count
 //! ```
 
 mod launch;
@@ -26,10 +26,10 @@ use launch::{Order, Setting};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Repetitions of a trial, of which the last counts.
+/// Number of repetitions in a trial. Only the last counts.
 const TRIALS: usize = 2;
 
-/// The library and its version, as its installation has noted it; an error says how to install it.
+/// Returns the library and its version, as its installation has recorded it. The error says how to install the library.
 pub(crate) fn version(peer: Library, home: &Path) -> anyhow::Result<String> {
     let (name, folder) = (peer.name(), home.join(peer.name()));
     let stamp = std::fs::read_to_string(folder.join("stamp")).unwrap_or_default();
@@ -39,39 +39,39 @@ pub(crate) fn version(peer: Library, home: &Path) -> anyhow::Result<String> {
     Ok(library.unwrap_or_default().to_owned())
 }
 
-/// What a program plays.
+/// What a program measures.
 #[derive(Clone, PartialEq)]
 struct Part {
     library: Library,
     case: &'static Case,
-    /// The case as the program calls it, and one of the ways of the library.
+    /// The case, by the name that the program uses, and one of the library's ways.
     name: &'static str,
     by: Option<&'static str>,
     ranks: usize,
 }
 
-/// A program that was started, or, if it is none any more, has failed.
+/// A program that was started. `program` is `None` if the program has failed.
 struct Opponent {
     part: Part,
     setting: &'static str,
     program: Option<Program>,
-    /// Figures of a job of ours, in its order.
+    /// For a Tasuki job: its figures, in the order of the job.
     figures: Vec<Key>,
 }
 
-/// All that take turns with jobs of ours.
+/// All programs that take turns with a Tasuki job.
 pub(crate) struct Opponents {
     wanted: Wanted,
     home: PathBuf,
     processors: Vec<usize>,
     opponents: Vec<Opponent>,
-    /// The settings that were best.
+    /// The settings that were the best in a trial.
     chosen: Vec<(Part, &'static Setting)>,
     off: Vec<Off>,
 }
 
 impl Opponents {
-    /// The folder of all libraries lies beside the folder that this program was built in, below cargo's target folder.
+    /// Uses the folder of all libraries, which lies beside the folder of this program, below cargo's target folder.
     pub(crate) fn new(wanted: Wanted, processors: Vec<usize>) -> anyhow::Result<Opponents> {
         let program = std::env::current_exe()?;
         let home = program.ancestors().nth(2).context("this program lies in no folder")?.join("peers");
@@ -90,12 +90,12 @@ impl Opponents {
         &self.home
     }
 
-    /// Who has no figure that counts, and why.
+    /// Returns the libraries that have no figure that counts, and the reason.
     pub(crate) fn off(&self) -> &[Off] {
         &self.off
     }
 
-    /// Notes more of them.
+    /// Records more libraries without a figure that counts.
     pub(crate) fn note(&mut self, off: Vec<Off>) {
         for one in off {
             if !self.off.iter().any(|known| (known.library, known.case) == (one.library, one.case)) {
@@ -104,7 +104,8 @@ impl Opponents {
         }
     }
 
-    /// Whoever has those figures of ours too, or others of the group: their numbers, keys and ranks.
+    /// Finds and starts the programs that measure the same figures as the Tasuki job, or other figures of the group.
+    /// Returns their indices, keys and numbers of ranks.
     pub(crate) fn invite(
         &mut self,
         group: &Group,
@@ -125,12 +126,12 @@ impl Opponents {
                     let part = Part { library, case: point.case, name, by, ranks };
                     let key = Key { library, setting: String::new(), ..point.clone() };
                     if !wanted.contains(&(part.clone(), key.clone())) {
-                        wanted.push((part, key)); // we may have several ways ourselves
+                        wanted.push((part, key)); // several figures of Tasuki may name it
                     }
                 }
             }
         }
-        // Programs that are not wanted any more end; one that fails then was not measured as it should be.
+        // Programs that are no longer wanted are ended. If a program fails at its end, it was not measured correctly.
         for Opponent { part, program, .. } in std::mem::take(&mut self.opponents) {
             match program {
                 Some(program) if wanted.iter().any(|(of, _)| *of == part) => {
@@ -170,7 +171,7 @@ impl Opponents {
         Ok(entries)
     }
 
-    /// A repetition, or nothing, if the program has failed.
+    /// Makes a repetition and returns its result, or `None` if the program has failed.
     pub(crate) fn repeat(&mut self, number: usize, key: &Key) -> Option<f64> {
         let opponent = &mut self.opponents[number];
         let part = opponent.part.clone();
@@ -190,7 +191,7 @@ impl Opponents {
     }
 
     fn chosen_for(&self, part: &Part) -> Option<&'static Setting> {
-        // Collective calls share one choice for each number of ranks, fuzzy barriers have one of their own.
+        // All collective calls with the same number of ranks use the same setting; fuzzy barriers have a separate one.
         let is_call =
             |part: &Part| part.case.played == Played::Collective && !part.case.name.starts_with("fuzzy");
         let is_alike = |of: &Part| {
@@ -202,7 +203,8 @@ impl Opponents {
         self.chosen.iter().find(|(of, _)| is_alike(of)).map(|&(_, setting)| setting)
     }
 
-    /// Starts a program in the best setting, which is tried now if it is not known. Its number.
+    /// Starts a program in the best setting, and returns its index. If the best setting is not known, it is determined
+    /// now.
     fn start(&mut self, part: &Part, key: &Key) -> anyhow::Result<usize> {
         if let Some(setting) = self.chosen_for(part) {
             let opponent = self.start_in(part, setting)?;
@@ -211,7 +213,7 @@ impl Opponents {
         }
         let mut best: Option<(f64, Opponent, &'static Setting)> = None;
         let mut failure = anyhow!("{} has no setting", part.library);
-        // A thousand calls of ranks that are more than processors tell enough at once.
+        // A repetition of a collective case makes a thousand calls, so one repetition suffices.
         let trials = if part.case.played == Played::Collective { 1 } else { TRIALS };
         for setting in part.library.settings() {
             let tried = self.start_in(part, setting).and_then(|mut opponent| {
@@ -237,7 +239,7 @@ impl Opponents {
 
     fn start_in(&self, part: &Part, setting: &'static Setting) -> anyhow::Result<Opponent> {
         let &Part { library: peer, case: of, name: case, by, ranks } = part;
-        // It is told each size later, and takes memory for the largest now.
+        // The program receives each size later. It allocates memory for the largest size now.
         let sizes = of.operations.iter().flat_map(|one| self.wanted.sizes_of(one));
         let (bytes, processors) = (sizes.copied().max().unwrap_or(8), self.processors.clone());
         let order = Order { peer, setting, case, by, ranks, bytes, processors };
@@ -251,7 +253,8 @@ impl Opponents {
         })
     }
 
-    /// Starts a job of ours that plays a case in its own way. It has no limits and measures no hand-over.
+    /// Starts a Tasuki job for a case that specifies the options of its job. The job has no limits and measures no
+    /// hand-over.
     fn start_job(&mut self, case: &'static Case, ranks: usize) -> anyhow::Result<usize> {
         let group = Group { cases: vec![case], operation: String::new(), bytes: 8, state: None };
         let (groups, effort) = (vec![group], self.wanted.effort());
@@ -283,7 +286,7 @@ impl Opponent {
             program.ask(&format!("go {} {} {}", key.bytes, state.temperature(), state.buffers()))?;
         let value = answer["value"].as_f64().filter(|value| value.is_finite() && *value > 0.0);
         let value = value.ok_or_else(|| program.failed(&format!("measured {answer}")))?;
-        // A launcher that does not fit the library starts as many jobs of one rank.
+        // If the launcher belongs to another library, it starts several jobs of one rank each.
         let is_expected =
             (answer["ranks"].as_u64(), answer["bytes"].as_u64()) == (Some(ranks as u64), Some(key.bytes));
         ensure!(is_expected, program.failed(&format!("measured another job: {answer}")));

@@ -1,4 +1,4 @@
-//! What each peer reached on the reference machine. One that falls far behind that was not measured as it should be.
+//! What each peer reached on the reference machine. If a peer is much slower than that, it was not measured correctly.
 
 use crate::case::named;
 use crate::result::comparison::Off;
@@ -6,9 +6,9 @@ use crate::result::key::Library;
 use crate::result::row::Row;
 use Library::{Intel, Mpich, Openmpi, Ucx};
 
-/// The hand-over there, in ns.
+/// The hand-over on the reference machine, in ns.
 const HAND_OVER_NS: f64 = 36.6;
-/// More than this many times worse, after scaling by the hand-over, does not count.
+/// A figure that is worse by more than this factor, after scaling by the hand-over, does not count.
 const WORSE_MAX: f64 = 1.5;
 
 /// A figure that the best of some libraries reached.
@@ -31,7 +31,7 @@ const fn own(of: &'static [Library], bytes: u64, figure: f64) -> Expected {
 
 const MPI: &[Library] = &[Mpich, Openmpi, Intel];
 
-/// From the issue, in ns, messages or bytes a second.
+/// The figures are from the issue, in ns or in messages or bytes per second.
 const ALL: &[Expected] = &[
     word(&[Openmpi], "message", 2, 110.0),
     word(&[Intel], "message", 2, 160.0),
@@ -45,7 +45,7 @@ const ALL: &[Expected] = &[
     word(MPI, "barrier", 8, 11_600.0),
 ];
 
-/// Who is far behind in these rows of one group.
+/// Returns the libraries that are much slower than expected in these rows of one group.
 pub(crate) fn too_bad(rows: &[Row]) -> Vec<Off> {
     let Some(clock) = rows.iter().find(|row| row.variant == "hand_over") else { return Vec::new() };
     let scale = clock.median / HAND_OVER_NS;
@@ -58,7 +58,7 @@ impl Expected {
         is_here && row.variant == self.variant && self.of.contains(&row.library)
     }
 
-    /// All of them if the best of those that were measured is too bad.
+    /// Returns all these libraries if the best of those that were measured is too slow.
     fn missed(&self, rows: &[Row], scale: f64) -> Vec<Off> {
         let best = rows.iter().filter(|row| self.is_of(row)).min_by(|a, b| Row::better_first(a, b));
         let Some(best) = best else { return Vec::new() };
@@ -110,7 +110,7 @@ mod tests {
             (off(&[(Ucx, 19e6)], "rate", 36.6), off(&[(Ucx, 21e6)], "rate", 36.6)),
             (vec![Ucx], vec![])
         );
-        // The best of all MPI libraries: one alone may be worse.
+        // The expected figure is that of the best MPI library; a single library may be worse.
         assert_eq!(off(&[(Mpich, 900.0), (Intel, 140.0)], "barrier", 36.6), []);
     }
 }

@@ -1,5 +1,5 @@
-//! Bandwidth over the size of blocks, in two panels beside each other: buffers as other benchmarks have them (hot,
-//! reused) and as programs have them (cold, fresh).
+//! Bandwidth over the size of blocks, in two adjacent panels: with the buffers that other benchmarks use (hot, reused),
+//! and with the buffers that programs have (cold, fresh).
 
 use super::{Area, Drawn, ORDER, Panel, head, text};
 use crate::case::Case;
@@ -11,10 +11,10 @@ use plotters::prelude::*;
 
 const STATES: [State; 2] = [State { cold: false, fresh: false }, State { cold: true, fresh: true }];
 
-/// A library, its colour, and its points: logarithm of the size, GB/s.
+/// A library, its name and colour, and its points: logarithm of the size, GB/s.
 type Curve = (Library, &'static str, RGBColor, Vec<(f64, f64)>);
 
-/// The panels of a case, if it has figures.
+/// Returns the panels of a case, if it has figures.
 pub(super) fn panel<'r>(rows: &'r [Row], case: &'static Case) -> Option<Panel<'r>> {
     rows.iter().find(|row| row.case == case && row.library == Library::Tasuki)?;
     Some(Box::new(move |area| {
@@ -71,7 +71,7 @@ fn draw(area: &Area<'_>, caption: &str, curves: &[Curve], (least, most): (f64, f
             }
             _ => drop(chart.draw_series(LineSeries::new(points.clone(), color.stroke_width(2)))?),
         }
-        // A line of one point is none.
+        // A line with only one point would be invisible, so each point is drawn as a circle.
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, color.filled())))?;
     }
     Ok(())

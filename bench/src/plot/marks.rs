@@ -1,5 +1,5 @@
-//! Times of all libraries side by side: a column for each figure, a mark for each library, the limit as a dash, on a
-//! logarithmic scale.
+//! Times of all libraries side by side, on a logarithmic scale: a column for each figure, a mark for each library, and
+//! a dash for the limit.
 
 use super::{Area, Drawn, INK, ORDER, Panel, head, text};
 use crate::case::Played;
@@ -9,18 +9,18 @@ use crate::result::target::With;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Fewer columns would be too wide.
+/// With fewer columns than this, each column would be too wide.
 const COLUMNS_MIN: f64 = 4.0;
 const RADIUS: i32 = 5;
 
-/// A figure of ours and those of others, with its limit and its name in two lines.
+/// A figure of Tasuki and those of other libraries, with its limit and its name in two lines.
 struct Column<'r> {
     rows: Vec<&'r Row>,
     limit: Option<f64>,
     name: [String; 2],
 }
 
-/// The panel of those rows, if there are any.
+/// Returns the panel of these rows, if there are any.
 pub(super) fn panel<'r>(
     rows: &'r [Row],
     caption: &'static str,
@@ -99,12 +99,12 @@ fn draw(columns: &[Column<'_>], caption: &str, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// A rate as the time of one.
+/// Returns the time of one operation; a rate is converted.
 fn ns(row: &Row) -> f64 {
     if row.metric.is_rate() { 1e9 / row.median } else { row.median }
 }
 
-/// Round times in between.
+/// Returns round times between the least and the most.
 fn ticks(least: f64, most: f64) -> impl Iterator<Item = f64> {
     let steps: &[f64] = if most / least > 1e3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let decades = least.log10().floor() as i32..=most.log10().ceil() as i32;

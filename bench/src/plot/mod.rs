@@ -1,5 +1,5 @@
-//! The figures as a picture: words and calls as marks beside their limits and other libraries, blocks as lines over
-//! size with the limit dashed.
+//! The figures as a picture. Words and calls are marks beside their limits and the figures of other libraries; blocks
+//! are lines over the size, with a dashed line for the limit.
 
 mod bandwidths;
 mod marks;
@@ -13,14 +13,14 @@ use plotters::prelude::*;
 const WIDTH: u32 = 1000;
 const TITLE_HEIGHT: u32 = 64;
 const PANEL_HEIGHT: u32 = 380;
-/// The head of a panel.
+/// The height of the head of a panel.
 const HEAD_HEIGHT: u32 = 58;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 const INK: RGBColor = RGBColor(40, 40, 40);
-/// In which order libraries are drawn, with their names and colours: ours last, on top.
+/// The order in which libraries are drawn, with their names and colours. Tasuki is drawn last, on top of the others.
 const ORDER: [(Library, &str, RGBColor); 6] = [
     (Library::Limit, "limit", RGBColor(150, 150, 150)),
     (Library::Mpich, "MPICH", RGBColor(204, 121, 167)),
@@ -38,7 +38,7 @@ pub(crate) fn draws(played: Played) -> bool {
     matches!(played, Played::Two(_) | Played::Handlers | Played::Blocks | Played::Collective)
 }
 
-/// The picture as SVG; nothing if no figure can be drawn.
+/// Returns the picture as SVG, or `None` if no figure can be drawn.
 pub(crate) fn draw(rows: &[Row], machine: &str) -> anyhow::Result<Option<String>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     let words = |row: &Row| row.case.is_for_two() && row.case.played != Played::Blocks;
@@ -80,7 +80,7 @@ fn compose(root: &Area<'_>, subtitle: &str, panels: &[Panel<'_>]) -> Drawn {
     Ok(())
 }
 
-/// What a panel shows, and what its colours mean, in a line where no curve can be. Returns the area below.
+/// Draws the title of a panel and the meaning of its colours, in a line that no curve reaches. Returns the area below.
 fn head<'a>(
     area: &Area<'a>,
     caption: &str,

@@ -1,4 +1,4 @@
-//! Figures beside what they are held against: limits, other libraries, another variant. All of them are rows of one
+//! Figures beside what they are compared with: limits, other libraries, or another variant. All these are rows of one
 //! group, measured in turn.
 
 use super::key::{Key, Library};
@@ -6,11 +6,12 @@ use super::row::Row;
 use super::target::{Bar, Verdict, With, beside};
 use crate::case::{Case, named};
 
-/// One figure beside another one, or beside a demand that stands for itself.
+/// The comparison of a figure with another figure, or with a demand on the figure itself.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Comparison {
     pub(crate) with: With,
-    /// Whose figure the other one is; of the best, who that is.
+    /// The name of what the figure is compared with. If that is the best of several libraries, it is the name of the
+    /// best one.
     pub(crate) name: &'static str,
     /// The other figure's median.
     pub(crate) median: Option<f64>,
@@ -23,7 +24,7 @@ pub(crate) struct Comparison {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Off {
     pub(crate) library: Library,
-    /// In which case, with how many ranks; in all, if none is named.
+    /// The case and the number of ranks; `None` means all cases.
     pub(crate) case: Option<(&'static Case, usize)>,
     pub(crate) why: String,
 }
@@ -31,7 +32,7 @@ pub(crate) struct Off {
 /// The other libraries of a run.
 #[derive(Default)]
 pub(crate) struct Field {
-    /// Who was asked for.
+    /// The libraries that the user asked for.
     pub(crate) asked: Vec<Library>,
     pub(crate) off: Vec<Off>,
 }
@@ -43,7 +44,8 @@ impl Field {
     }
 }
 
-/// Compares each row of ours with whatever it is to be compared with.
+/// Compares each row of Tasuki with what its bars name and, even without a bar, with its limit, with the variant beside
+/// it and with the best other library, where these exist.
 pub(crate) fn compare(rows: &mut [Row], field: &Field) {
     let all = rows.to_vec();
     for row in rows.iter_mut().filter(|row| row.library == Library::Tasuki) {
@@ -77,7 +79,7 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
             (name, Some(find(&Key::ours(row.case, &variant, row.bytes))?))
         }
         With::Mpi | With::Ucx | With::Others => {
-            // Of those that were asked for; if there is none, nobody wants to know.
+            // Only libraries that the user asked for are compared; without any there is no comparison.
             with.peers().iter().find(|peer| field.asked.contains(peer))?;
             let best = best(row, all, with, field);
             (best.map_or("none", |best| best.library.name()), best)
@@ -101,7 +103,7 @@ fn verdict(row: &Row, with: With, bar: Option<Bar>, ratio: Option<f64>, field: &
     }
 }
 
-/// The best of those libraries in the same case; a steady one if there is one.
+/// Returns the best of those libraries in the same case; a steady one if there is one.
 fn best<'r>(row: &Row, all: &'r [Row], with: With, field: &Field) -> Option<&'r Row> {
     let is_asked =
         |other: &&Row| field.asked.contains(&other.library) && with.peers().contains(&other.library);
@@ -109,7 +111,7 @@ fn best<'r>(row: &Row, all: &'r [Row], with: With, field: &Field) -> Option<&'r 
     others.min_by(|a, b| Row::better_first(a, b))
 }
 
-/// Keeps the best of several ways in which one library played the same.
+/// If a library has measured a figure in several ways, keeps only the best.
 pub(crate) fn keep_best(rows: &mut Vec<Row>) {
     let all = rows.clone();
     rows.retain(|row| {

@@ -1,11 +1,12 @@
-//! What a figure is of: together with the number of ranks it makes a row of the output unique.
+//! The key of a figure: what it measures, and of which library. Together with the number of ranks, a key identifies a
+//! row of the output.
 
 use crate::case::{Case, Limit, named};
 use crate::cases::State;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who is measured.
+/// What is measured: Tasuki, another library, or the machine itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Library {
@@ -24,7 +25,7 @@ impl Library {
     /// The other libraries.
     pub(crate) const PEERS: [Library; 4] = [Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx];
 
-    /// As it is typed and shown, and as its folder is called.
+    /// Returns the name as users type and see it. The library's folder has the same name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Library::Tasuki => "tasuki",
@@ -43,26 +44,26 @@ impl fmt::Display for Library {
     }
 }
 
-/// What was measured, and who.
+/// What was measured, and of which library.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Key {
     pub(crate) case: &'static Case,
     pub(crate) library: Library,
-    /// Which figure of the case; empty if there is one only.
+    /// Which figure of the case; empty if the case has only one.
     pub(crate) variant: String,
-    /// How it was set up and by which calls; of a limit, which buffers.
+    /// How the ranks were started, and which calls were used. For a limit: which buffers.
     pub(crate) setting: String,
-    /// Bytes of a block or value; 0 where nothing is moved.
+    /// Bytes of a block or value; 0 if the case moves no data.
     pub(crate) bytes: u64,
 }
 
 impl Key {
-    /// A figure of ours.
+    /// Returns the key of a Tasuki figure.
     pub(crate) fn ours(case: &'static Case, variant: &str, bytes: u64) -> Key {
         Key { case, library: Library::Tasuki, variant: variant.into(), setting: String::new(), bytes }
     }
 
-    /// A limit, of blocks in that state.
+    /// Returns the key of a limit; the state is that of the blocks.
     pub(crate) fn limit(limit: Limit, state: State, bytes: u64) -> Key {
         let (variant, setting, bytes) = match limit {
             Limit::HandOver => ("hand_over".into(), "", 8),
@@ -74,12 +75,12 @@ impl Key {
         Key { case: named("limit"), library: Library::Limit, variant, setting: setting.into(), bytes }
     }
 
-    /// The limit that a figure is divided by, where that has a meaning.
+    /// Returns the key of the limit that a figure is divided by, if there is one.
     pub(crate) fn limited_by(&self) -> Option<Key> {
         Some(Key::limit(self.case.limit?, State::named(&self.variant), self.bytes))
     }
 
-    /// The same figure of somebody else, or of another setting.
+    /// Returns true if the other key is for the same figure of any library in any setting.
     pub(crate) fn is_alike(&self, other: &Key) -> bool {
         (self.case, &self.variant, self.bytes) == (other.case, &other.variant, other.bytes)
     }

@@ -1,11 +1,11 @@
-//! What was measured, compared and shown.
+//! What was measured, how it is compared, and how it is shown.
 //!
 //! ```text
-//! key          what a figure is of, and who was measured
+//! key          what a figure measures, and of which library
 //! row          a figure as a row of the output and as JSON
 //! target       what a figure should be
-//! comparison   what it is held against
-//! table        the lines for people
+//! comparison   what a figure is compared with
+//! table        the lines for users
 //! ```
 
 pub(crate) mod comparison;

@@ -8,7 +8,7 @@ use crate::harness::repetition::Summary;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What a figure is.
+/// The quantity that a figure measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
@@ -32,7 +32,7 @@ impl Metric {
         }
     }
 
-    /// Returns true if more is better.
+    /// Returns true if larger values are better.
     pub(crate) fn is_rate(self) -> bool {
         matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS)
     }
@@ -46,7 +46,7 @@ impl Metric {
         }
     }
 
-    /// A factor and the unit in which a value has few digits.
+    /// Returns a factor and a unit in which a value has few digits.
     pub(crate) fn scale(self, value: f64) -> (f64, &'static str) {
         let units: &[(f64, &str)] = match self {
             Metric::LatencyNs | Metric::TimeNs => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
@@ -57,20 +57,20 @@ impl Metric {
         *units.iter().find(|(factor, _)| value >= *factor).unwrap_or(&units[units.len() - 1])
     }
 
-    /// A value with its unit.
+    /// Returns a value with its unit.
     pub(crate) fn show(self, value: f64) -> String {
         let (factor, unit) = self.scale(value);
         format!("{} {unit}", digits(value / factor))
     }
 }
 
-/// A number with as many digits as tell something.
+/// Returns a number with only the digits that are significant.
 pub(crate) fn digits(number: f64) -> String {
     let digits = if number < 100.0 && number.fract() != 0.0 { 1 } else { 0 };
     format!("{number:.digits$}")
 }
 
-/// A figure, how it was had, and what it is compared with.
+/// A figure, how it was measured, and what it is compared with.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) case: &'static Case,
@@ -128,7 +128,7 @@ impl Row {
         Key { case, library, variant: self.variant.clone(), setting: self.setting.clone(), bytes }
     }
 
-    /// Returns true if the row has a line of its own in the table; false if it is only shown beside another one.
+    /// Returns true if the row is a line of the table; false if it is only shown beside another row.
     pub(crate) fn is_shown(&self) -> bool {
         let is_spread = self.case.name == "single_driver" && self.variant.ends_with("_spread");
         !is_spread && !self.variant.ends_with("_call")
@@ -138,7 +138,7 @@ impl Row {
         self.comparisons.iter().find(|one| one.with == with)
     }
 
-    /// This median divided by that of another figure, if both are steady.
+    /// Returns this median divided by that of another figure, if both are steady.
     pub(crate) fn ratio(&self, other: &Row) -> Option<f64> {
         (self.steady && other.steady).then_some(self.median / other.median)
     }

@@ -1,4 +1,4 @@
-//! Rows as lines of a table for people, printed as they come.
+//! Rows as lines of a table for users. The lines are printed as soon as their rows are complete.
 
 use super::comparison::Comparison;
 use super::key::Library;
@@ -6,15 +6,15 @@ use super::row::{Row, digits};
 use crate::case::Played;
 use crate::sizes;
 
-/// The head of the table.
+/// Returns the head of the table.
 pub(crate) fn head() -> String {
     line(["case         variant", "size", "median", "min - max", "beside", "its", "ratio", "bar", ""])
 }
 
-/// Cells as a line. Numbers stand at the right of their columns; together they are 100 characters wide.
+/// Joins cells to a line. Numbers are aligned to the right of their columns; a line is 100 characters wide.
 fn line(cells: [&str; 9]) -> String {
     let [name, size, median, range, beside, its, ratio, bar, verdict] = cells;
-    // A long name takes room of the column behind it.
+    // A long name uses part of the next column.
     let room = 39_usize.saturating_sub(name.chars().count());
     let text = format!(
         "{name}{size:>room$} {median:>9} {range:>13} {beside:<7} {its:>5} {ratio:>5} {bar:>7} {verdict}"
@@ -22,8 +22,8 @@ fn line(cells: [&str; 9]) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// The lines of the rows of a group: limits if they are wanted, each row of ours with whatever it is compared with, and
-/// the same of other libraries.
+/// Returns the lines for the rows of a group: limits if they are wanted, each row of Tasuki with the figures that it is
+/// compared with, and below it the rows of other libraries for the same figure.
 pub(crate) fn lines(rows: &[Row], limits_too: bool) -> String {
     let of = |library: Library| rows.iter().filter(move |row| row.library == library);
     let limits = of(Library::Limit).filter(|row| limits_too && row.variant != "hand_over");
@@ -37,7 +37,7 @@ pub(crate) fn lines(rows: &[Row], limits_too: bool) -> String {
     text
 }
 
-/// A row that is compared with nothing. Of another library it stands below ours.
+/// Returns the line of a row that is compared with nothing. A row of another library stands below the row of Tasuki.
 fn plain(row: &Row, setting: &str) -> String {
     let name = match row.library {
         Library::Limit => format!("{:<12} {} {setting}", "limit", row.variant),
@@ -86,7 +86,7 @@ fn variant(row: &Row) -> String {
     }
 }
 
-/// Bytes of a block or, where none is moved, ranks.
+/// Returns the bytes of a block or, if the case moves no data, the number of ranks.
 fn size(row: &Row) -> String {
     match row.case.played {
         Played::Memory | Played::Jobs if row.bytes == 0 => format!("{} ranks", row.ranks),
@@ -95,12 +95,12 @@ fn size(row: &Row) -> String {
     }
 }
 
-/// The range, if there is one.
+/// Returns the range of the repetitions, or an empty text if they are all equal.
 fn varied(row: &Row) -> String {
     if row.min == row.max { String::new() } else { range(row) }
 }
 
-/// The smallest and the largest repetition that counts.
+/// Returns the smallest and the largest repetition that counts.
 pub(crate) fn range(row: &Row) -> String {
     let show = |value: f64| digits(value / row.metric.scale(row.median).0);
     format!("{} - {}", show(row.min), show(row.max))

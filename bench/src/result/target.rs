@@ -1,13 +1,13 @@
-//! What a figure is asked to be, and beside what.
+//! What a figure is required to be, and what it is compared with.
 
 use super::key::Library;
 use super::row::Metric;
 use std::fmt;
 
-/// What a figure is held against.
+/// What a figure is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum With {
-    /// The bare loop.
+    /// The limit of the machine.
     Limit,
     /// The best of MPICH, Open MPI and Intel MPI.
     Mpi,
@@ -18,12 +18,12 @@ pub(crate) enum With {
     Message,
     /// Another variant of the same case: see [`beside`].
     Beside,
-    /// Nothing: the demand is of the figure itself.
+    /// Nothing: the demand applies to the figure itself.
     Itself,
 }
 
 impl With {
-    /// The libraries that must have been measured.
+    /// Returns the libraries that must have been measured.
     pub(crate) fn peers(self) -> &'static [Library] {
         match self {
             With::Mpi => &[Library::Mpich, Library::Openmpi, Library::Intel],
@@ -34,9 +34,9 @@ impl With {
     }
 }
 
-/// The variant beside which this one stands, with the word that tables show for it: what is done beside work is
-/// compared with the same alone, what one rank runs with the same spread over all, 16,384 messages with 64, and a plan
-/// or a nonblocking call with the blocking call.
+/// Returns the variant with which this one is compared, and the word that tables show for it. A figure beside work is
+/// compared with the figure without work; a plan that one rank runs, with the plan that all ranks run; 16,384 messages,
+/// with 64; and a plan or a nonblocking call, with the blocking call.
 pub(crate) fn beside(variant: &str) -> Option<(String, &'static str)> {
     if ["_alone", "_spread", "_call"].iter().any(|ending| variant.ends_with(ending)) {
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn beside(variant: &str) -> Option<(String, &'static str)> {
     Some(replaced("_beside", "alone").or(replaced("_driven", "spread")).or_else(fewest).unwrap_or_else(call))
 }
 
-/// What is demanded of a ratio or, with [`With::Itself`], of a figure.
+/// What is required of a ratio or, with [`With::Itself`], of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Demand {
     AtMost(f64),
@@ -63,7 +63,7 @@ pub(crate) enum Demand {
     Exactly(f64),
 }
 
-/// A demand, and what it is about.
+/// A demand, and the comparison to which it applies.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Bar {
     pub(crate) with: With,
@@ -80,7 +80,7 @@ impl Bar {
         }
     }
 
-    /// As tables show it, of a figure with that metric.
+    /// Returns the text that tables show for a figure with this metric.
     pub(crate) fn show(self, metric: Metric) -> String {
         match self.demand {
             Demand::AtMost(most) => format!("<= {most:.2}"),
@@ -92,14 +92,14 @@ impl Bar {
     }
 }
 
-/// What came of a bar.
+/// Whether a figure meets its bar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// There is no bar, or not all libraries were asked for that it is about.
+    /// There is no bar, or the user did not ask for all libraries that the bar names.
     None,
     Met,
     Missed,
-    /// Missed because a library could not be measured that might have been better.
+    /// The bar is missed because a library that might have been better could not be measured.
     Off,
     /// One of the two figures is not steady.
     Unsteady,

@@ -1,5 +1,5 @@
-//! `tasuki bench --tune`: which way messages in a program's own memory go, by size, and what things cost by which plans
-//! choose their algorithms, as measured here.
+//! `tasuki bench --tune`: measures which of two methods is faster for messages in a program's own memory, by size, and
+//! measures the costs with which plans choose their algorithms.
 
 use super::file::{self, Values};
 use super::{cost_fit, plan_times};
@@ -17,10 +17,10 @@ use tasuki_command::print;
 
 /// Sizes of messages.
 const SIZES: [u64; 6] = [16 * K, 64 * K, 256 * K, M, 4 * M, 16 * M];
-/// Direct messages must be quicker by this factor: they need the kernel's permission.
+/// Direct messages must be faster by this factor, because they need the kernel's permission.
 const GAIN: f64 = 1.05;
 
-/// Measures, writes the file, says what it wrote.
+/// Measures, writes the file, and prints what it has written.
 pub(crate) fn command(machine: &Machine) -> anyhow::Result<u8> {
     let folder = tempfile::tempdir()?;
     let measure = |direct_from_bytes: Option<u64>| -> anyhow::Result<Vec<Row>> {
@@ -53,7 +53,8 @@ pub(crate) fn command(machine: &Machine) -> anyhow::Result<u8> {
     print(&text).map(|()| 0)
 }
 
-/// How much quicker direct messages of each size are: the geometric mean over all states of buffers.
+/// Returns the factor between the times of staged and direct messages of each size: the geometric mean over all states
+/// of buffers.
 fn gains(staged: &[Row], direct: &[Row]) -> Vec<(u64, f64)> {
     let is_ours = |row: &&Row| row.library == Library::Tasuki;
     let all: BTreeSet<u64> = staged.iter().filter(is_ours).map(|row| row.bytes).collect();
@@ -70,7 +71,7 @@ fn gains(staged: &[Row], direct: &[Row]) -> Vec<(u64, f64)> {
     all.into_iter().map(gain).collect()
 }
 
-/// From where on they stay quicker.
+/// Returns the smallest size from which on direct messages of all sizes are faster by [`GAIN`], if there is one.
 fn from(gains: &[(u64, f64)]) -> Option<u64> {
     gains.iter().rev().take_while(|(_, gain)| *gain >= GAIN).last().map(|(bytes, _)| *bytes)
 }

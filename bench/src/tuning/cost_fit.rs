@@ -1,4 +1,4 @@
-//! What things cost here, from the times of plans whose algorithms were forced.
+//! Derives the costs of operations on this machine from the times of plans with forced algorithms.
 
 use anyhow::Context;
 use tasuki_schedule::{CollectiveKind, CostParameters, Forced, Measurement, Shape};
@@ -6,19 +6,19 @@ use tasuki_schedule::{CollectiveKind, CostParameters, Forced, Measurement, Shape
 /// How long a start took.
 #[derive(Clone, Debug)]
 pub(crate) struct Timed {
-    /// By which algorithms, as `tasuki run --collectives` takes them.
+    /// The forced algorithms, in the syntax of `tasuki run --collectives`.
     pub(crate) forced: &'static str,
-    /// How many ranks there were,
+    /// The number of ranks.
     pub(crate) ranks: usize,
-    /// and how many of them shared a processor.
+    /// How many of the ranks shared a processor.
     pub(crate) per_processor: usize,
-    /// What was started, by its name and bytes of a block, as in `bcast 8`.
+    /// The operation that was started, and the bytes of its block, as in `bcast 8`.
     pub(crate) what: String,
-    /// Nanoseconds.
+    /// The time in nanoseconds.
     pub(crate) ns: f64,
 }
 
-/// The costs that explain these times best.
+/// Returns the costs that explain these times best.
 pub(crate) fn costs(all: &[Timed]) -> anyhow::Result<CostParameters> {
     let figures: anyhow::Result<Vec<Measurement<'_>>> = all.iter().map(figure).collect();
     Ok(CostParameters::fitted(&figures?))

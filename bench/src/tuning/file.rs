@@ -1,5 +1,5 @@
-//! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and
-//! given to all ranks. Without it the built-in values hold.
+//! Values that were measured on machines: a file of the user, which `tasuki bench --tune` writes and `tasuki run` reads
+//! and passes to all ranks. Without the file, the built-in values are used.
 
 use crate::machine::{kernel, processor};
 use anyhow::Context;
@@ -13,7 +13,7 @@ use tasuki_command::misuse;
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_schedule::CostParameters;
 
-/// The file: machines by processor and kernel.
+/// The file: one entry for each processor model and kernel.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Machines {
     machines: Vec<MachineEntry>,
@@ -30,11 +30,12 @@ struct MachineEntry {
 /// What was measured on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Values {
-    /// From how many bytes on a message into memory that its receiver merely owns is written there by its sender, with
-    /// the kernel's help; shorter ones go through a ring in memory that both have mapped. Absent: none.
+    /// The size in bytes of the shortest message that is transferred directly if its receive buffer is memory that only
+    /// the receiver's program owns: the sender writes into that buffer, with the kernel's help. Shorter messages go
+    /// through a ring in memory that both ranks have mapped. Absent: no message is transferred directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_from_bytes: Option<u64>,
-    /// What things cost, by which algorithms of plans are chosen. Absent: not measured.
+    /// The costs with which plans choose their algorithms. Absent: not measured.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub costs: Option<CostParameters>,
 }
@@ -57,22 +58,22 @@ mod by_name {
     }
 }
 
-/// The variable that names the file.
+/// The environment variable that names the file.
 pub const VARIABLE: &str = names::TUNE_FILE;
 
-/// What holds for the jobs of this machine.
+/// The values that jobs on this machine use.
 #[derive(Clone, Debug)]
 pub enum Tuning {
-    /// Nothing was measured here.
+    /// The built-in values: nothing was measured on this machine.
     BuiltIn,
     /// The file has an entry for this machine.
     Measured {
-        /// The file that they were read from.
+        /// The file that contains the values.
         file: PathBuf,
-        /// The figures.
+        /// The values.
         values: Values,
     },
-    /// There may be a file in the usual place, and it cannot be used.
+    /// There may be a file in the usual place, but it cannot be used.
     Unusable {
         /// The reason.
         why: String,
@@ -80,13 +81,13 @@ pub enum Tuning {
 }
 
 impl Tuning {
-    /// As this process's environment says.
+    /// Returns the values that this process's environment selects.
     pub fn here() -> anyhow::Result<Tuning> {
         Tuning::of(&Environment::current())
     }
 
-    /// As the environment says. A file that was named must be there and be right. The usual one need not: nobody may
-    /// know of it, so what is wrong with it ends nothing.
+    /// Returns the values that an environment selects. A file that a variable names must exist and be valid. The file
+    /// in the usual place need not be: the user may not know that it exists, so a fault in it does not end the command.
     pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
         if let Some(file) = environment.get(names::TUNE_FILE).map(PathBuf::from) {
             let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
@@ -114,7 +115,7 @@ impl Tuning {
         values.map_or(Tuning::BuiltIn, |values| Tuning::Measured { file, values })
     }
 
-    /// What is to be said, if there may be a file and it is not used.
+    /// Returns a remark if there may be a file and it is not used.
     pub fn remark(&self) -> Option<String> {
         match self {
             Tuning::Unusable { why } => {
@@ -132,7 +133,7 @@ impl Tuning {
         std::iter::once(direct).chain(costs).collect()
     }
 
-    /// What things cost, as far as that is known here.
+    /// Returns the costs that were measured on this machine, if any.
     pub fn costs(&self) -> Option<CostParameters> {
         match self {
             Tuning::BuiltIn | Tuning::Unusable { .. } => None,
@@ -150,7 +151,7 @@ impl fmt::Display for Tuning {
     }
 }
 
-/// Where the file lies, if nobody names another.
+/// Returns the path of the file if no variable names another.
 fn usual(environment: &Environment) -> Option<PathBuf> {
     let folder = match environment.get("XDG_CONFIG_HOME") {
         Some(folder) => PathBuf::from(folder),
@@ -159,7 +160,7 @@ fn usual(environment: &Environment) -> Option<PathBuf> {
     Some(folder.join("tasuki").join("tune.json"))
 }
 
-/// What the file says of this machine.
+/// Returns the entry of this machine in the file.
 fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
     let (processor, kernel) = (processor(), kernel());
     let is_this = |entry: &&MachineEntry| entry.processor == processor && entry.kernel == kernel;
@@ -173,8 +174,8 @@ fn parse(file: &Path, text: &str) -> anyhow::Result<Machines> {
     })
 }
 
-/// Writes what was measured here into the file that the environment says, beside what it says of other machines. Where
-/// it went.
+/// Writes what was measured on this machine into the file that the environment selects, and keeps the file's entries
+/// for other machines. Returns the path of the file.
 pub fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBuf> {
     let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE_FILE);
     let named = environment.get(names::TUNE_FILE).map(PathBuf::from);
@@ -183,12 +184,12 @@ pub fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBu
     Ok(file)
 }
 
-/// The same, as this process's environment says.
+/// Does what [`write()`] does, with this process's environment.
 pub fn write_here(values: Values) -> anyhow::Result<PathBuf> {
     write(&Environment::current(), values)
 }
 
-/// The same, into that file.
+/// Writes what was measured into this file, as [`write()`] does.
 pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
     let mut all = match text_of(file) {
         Ok(text) => parse(file, &text)?,
@@ -202,7 +203,7 @@ pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
         fs::create_dir_all(folder).with_context(failed)?;
     }
     let text = serde_json::to_string_pretty(&all)? + "\n";
-    // Whole or not at all: a launcher may be reading it.
+    // The file is replaced as a whole, because a launcher may be reading it.
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, file));
     if written.is_err() {
@@ -211,7 +212,8 @@ pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
     written.with_context(failed)
 }
 
-/// The text of a file that is not larger than any that was written here: a device may never end.
+/// Returns the text of a file. A file that is larger than any that this module writes is an error and is not read to
+/// its end, because a device may have no end.
 fn text_of(file: &Path) -> std::io::Result<String> {
     const MOST: u64 = 1 << 20;
     let mut text = String::new();
@@ -221,10 +223,10 @@ fn text_of(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Costs on a line.
+/// Number of costs in a line.
 const COSTS_ON_LINE: usize = 5;
 
-/// Costs for people.
+/// Returns costs as text for users.
 pub fn costs(named: &[(&'static str, u64)]) -> String {
     let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
         Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),

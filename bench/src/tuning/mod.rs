@@ -1,8 +1,8 @@
-//! `tasuki bench --tune`: what is quicker on this machine, measured here and kept in a file for later jobs.
+//! `tasuki bench --tune`: measures what is faster on this machine, and keeps the result in a file for later jobs.
 //!
 //! ```text
 //! command       the option: measures, compares, writes the file
-//! plan_times    times of plans by forced algorithms
+//! plan_times    times of plans with forced algorithms
 //! cost_fit      the costs that follow from those times
 //! file          the user's file of tuned values
 //! ```

@@ -1,5 +1,6 @@
-//! Times from which follows what things cost here, for the model by which plans choose their algorithms: jobs whose
-//! ranks have a processor each, and jobs whose ranks share two, start plans by algorithms that are forced.
+//! Times from which the costs of operations on this machine can be derived, for the model with which plans choose their
+//! algorithms. The times are those of plans with forced algorithms, in jobs whose ranks have a processor each, and in
+//! jobs with two ranks on each processor.
 
 use super::cost_fit::Timed;
 use crate::case::spread;
@@ -9,7 +10,7 @@ use crate::harness::process_role::ProcessRole;
 use anyhow::ensure;
 use tasuki::{Job, Rank};
 
-/// What is forced in a job: together, algorithms that differ in what they need most.
+/// The algorithms that are forced in a job. Together they cover algorithms that depend mainly on different costs.
 const FORCED: [&str; 3] = [
     "barrier=dissemination,bcast=eager,reduce=flat,allreduce=flat,allgather=flat,alltoall=pairwise",
     "barrier=central,bcast=binomial,reduce=tree,allreduce=rabenseifner,allgather=ring,alltoall=bruck",
@@ -17,14 +18,15 @@ const FORCED: [&str; 3] = [
 ];
 /// How many ranks share a processor.
 const RANKS_PER_PROCESSOR: [usize; 2] = [1, 2];
-/// What is measured, and bytes of blocks.
+/// The operations that are measured, and the bytes of their blocks.
 const OPERATIONS: [&str; 6] = ["bcast", "allreduce", "reduce", "allgather", "alltoall", "barrier"];
 const SIZES: [u64; 3] = [8, 32 << 10, 512 << 10];
 
-/// The median of so many means of so many calls, the longest ones fewer.
+/// The number of repetitions and the number of calls in a repetition. A repetition gives the mean time of its calls;
+/// the median of the repetitions counts. A repetition makes fewer calls if these take long.
 pub(crate) const USUAL: (usize, u64) = (5, 200);
 
-/// All ranks run this; the first one reports.
+/// All ranks run this function; the first one reports.
 pub(crate) fn measure(
     job: &Job,
     (repetitions, calls): (usize, u64),
@@ -45,7 +47,7 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// Times such jobs on two of these processors.
+/// Measures the times of such jobs on two of these processors.
 pub(crate) fn take(processors: &[usize]) -> anyhow::Result<Vec<Timed>> {
     ensure!(processors.len() >= 2, "two processors are needed, this process may use {}", processors.len());
     let mut all = Vec::new();

@@ -1,8 +1,9 @@
-//! Ranks one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
+//! Ranks, one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
 //!
-//! `ranks_that_fail WAY` says what rank 1 does: it returns an error of its own (`error`), returns the error
-//! of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), leaves
-//! without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an error, too.
+//! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the
+//! error of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), leaves
+//! without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
+//! error, too.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;

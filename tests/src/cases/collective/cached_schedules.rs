@@ -1,4 +1,5 @@
-//! J: collective calls that are repeated. From some call of a kind on, they run a cached schedule.
+//! J: collective calls that are repeated. The first calls of a kind use messages; later calls run a
+//! cached schedule.
 
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{misused, refused};

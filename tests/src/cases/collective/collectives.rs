@@ -1,4 +1,4 @@
-//! G12, G13: collective calls, compared with plain arithmetic, and communicators.
+//! G12, G13: communicators, and collective calls whose results are compared with plain arithmetic.
 
 use crate::exchange::effort;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! J: communicators that all members have dropped leave nothing behind.
+//! J: communicators that all members have dropped leave no memory behind.
 
 use tasuki::{Communicator, Job, Rank, Result, Slot, Sum};
 

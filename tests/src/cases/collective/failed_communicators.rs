@@ -1,4 +1,5 @@
-//! J: a call that fails on one member makes the communicator fail on all; a recreated one goes on.
+//! J: a call that fails on one member makes the communicator fail on all members. A communicator
+//! that is created again works.
 
 use crate::expected_error::refused;
 use std::time::Duration;

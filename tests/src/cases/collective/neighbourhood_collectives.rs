@@ -1,4 +1,5 @@
-//! J: exchanges with neighbours: blocking, nonblocking and planned, on grids and in graphs.
+//! J: exchanges with neighbours, on grids and in graphs, by blocking calls, nonblocking calls and
+//! plans.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};

@@ -1,4 +1,4 @@
-//! J: nonblocking collective calls, compared with plain arithmetic.
+//! J: nonblocking collective calls, whose results are compared with plain arithmetic.
 
 use crate::exchange::{effort, next, previous};
 use crate::expected_error::refused;

@@ -1,5 +1,5 @@
-//! J: collective calls with blocks of different lengths, nonblocking and planned, compared with
-//! plain arithmetic.
+//! J: nonblocking collective calls and plans with blocks of different lengths. Their results are
+//! compared with plain arithmetic.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};

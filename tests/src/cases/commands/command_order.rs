@@ -1,5 +1,5 @@
-//! B5 to B9, B11: orders between copies, expressed with commands: after a stream, after one
-//! command, after all, in a row.
+//! B5 to B9, B11: the order of copies, expressed with commands: a copy after a stream of copies,
+//! after one command, after all commands, and copies one after the other.
 
 use crate::cases::command_queues::{count, post};
 use crate::exchange::{effort, last, next};

@@ -1,5 +1,5 @@
-//! D, I: transfers of the NICAM interface: with flags, with counters, matched by key, and
-//! broadcasts.
+//! D, I: transfers of the NICAM interface: broadcasts, and transfers that use flags, use counters,
+//! or are matched by key.
 
 use crate::exchange::{effort, last, next, previous};
 use crate::expected_error::{misused, refused};

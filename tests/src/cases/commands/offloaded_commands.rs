@@ -1,4 +1,4 @@
-//! B3, D18: commands that another rank runs than the owner of the queue.
+//! B3, D18: commands that are run by a rank other than the owner of their queue.
 
 use crate::cases::command_queues::post;
 use crate::exchange::effort;

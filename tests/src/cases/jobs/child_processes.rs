@@ -1,5 +1,5 @@
-//! Processes that a rank starts. Other programs run and inherit nothing of the job; a forked child
-//! of the rank is not the rank.
+//! Processes that a rank starts. A program that a rank starts runs and inherits nothing from the
+//! job. A forked child of a rank cannot act as the rank.
 #![allow(unsafe_code)]
 //! Unsafe: a fork. The child makes calls of the library, which must refuse them, and ends
 //! without returning.

@@ -1,4 +1,4 @@
-//! G18, the one-sided part: eight threads of each rank make calls at the same time.
+//! G18 for one-sided operations: eight threads of each rank make calls at the same time.
 
 use crate::cases::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, exchange_all, last, next};

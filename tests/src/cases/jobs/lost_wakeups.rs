@@ -1,5 +1,5 @@
-//! D: work that can go on does go on, even if a rank stops looking at that very moment, and waits
-//! keep their time-outs.
+//! D: commands that can run do run, even if a rank stops polling at the moment when they become
+//! ready; and waits keep their time-outs.
 
 use crate::cases::command_queues::count;
 use crate::exchange::{effort, exchange_all, is_simulated, next};

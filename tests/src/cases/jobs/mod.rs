@@ -1,4 +1,5 @@
-//! Cases of whole ranks: their threads, children, sleep, and several jobs in one process.
+//! Cases of whole ranks: their threads, their child processes, their sleep, and several jobs in one
+//! process.
 
 pub mod child_processes;
 pub mod concurrent_threads;

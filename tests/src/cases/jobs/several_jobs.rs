@@ -1,4 +1,4 @@
-//! Several jobs in one process at once: no job sees state of another.
+//! Several jobs run in one process at the same time. No job sees the state of another.
 
 use std::thread;
 use tasuki::{Job, Rank, Result};

@@ -1,4 +1,5 @@
-//! D20: sleeping ranks are woken, however deep they sleep. L7: so idle ranks make progress.
+//! D20, L7: a sleeping rank is woken whichever state of sleep it is in, so idle ranks make
+//! progress.
 
 use crate::exchange::{effort, is_simulated};
 use crate::random::Random;

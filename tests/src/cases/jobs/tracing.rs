@@ -1,4 +1,5 @@
-//! Marks and spans of a program, traced or not, around transfers that a trace shows as arrows.
+//! Marks and spans of a program around transfers, with and without a trace. A trace shows these
+//! transfers as arrows.
 
 use crate::exchange::{next, previous};
 use tasuki::{After, Job, Rank, Result};

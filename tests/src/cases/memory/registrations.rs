@@ -1,4 +1,4 @@
-//! A: registrations of the program's memory, raw and many.
+//! A: registrations of the program's memory: raw registrations, and large numbers of registrations.
 #![allow(unsafe_code)]
 //! Unsafe: raw registrations of vectors that outlive them and are not accessed by reference
 //! meanwhile, and calls with invalid ranges, which must be refused before anything accesses the

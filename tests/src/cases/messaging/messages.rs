@@ -1,4 +1,4 @@
-//! G: messages, single and many, and the state after their errors.
+//! G: single messages and large numbers of messages, and the state after errors of messages.
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};

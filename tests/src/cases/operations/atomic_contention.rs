@@ -1,4 +1,4 @@
-//! C: one word that every rank changes.
+//! C: all ranks change the same word at the same time.
 
 use crate::cases::memory_areas::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};

@@ -1,4 +1,5 @@
-//! B: source and destination of copies, sizes and guard bytes, overlap.
+//! B: copies between any two ranks and any two kinds of memory: sizes, overlap, and guard bytes
+//! that a copy must not change.
 
 use crate::cases::memory_areas::{Areas, KINDS};
 use crate::exchange::{effort, last};

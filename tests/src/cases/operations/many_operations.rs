@@ -1,4 +1,4 @@
-//! B9: far more operations than a rank may have unfinished at a time.
+//! B9: a rank issues far more operations than may be unfinished at a time.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::cases::memory_areas::{Areas, Kind};

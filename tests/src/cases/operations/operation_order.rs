@@ -1,4 +1,4 @@
-//! B, C10: operations that wait for others, and operations that must not wait.
+//! B, C10: operations that wait for other operations, and operations that must not wait for others.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::cases::memory_areas::{Areas, KINDS, Kind};

@@ -1,4 +1,4 @@
-//! B8: handles, including those that name no operation.
+//! B8: order handles, including those that name no operation.
 
 use crate::blocked_operation::Gate;
 use crate::wait_until::stay_away;

@@ -1,4 +1,5 @@
-//! C8: the owner's processor atomics and remote atomics on one word.
+//! C8: the owner of a word changes it with processor atomics while other ranks change it with
+//! remote atomics.
 #![allow(unsafe_code)]
 //! Unsafe: words of an array are used as atomics through its pointer, and only the fabric
 //! accesses them otherwise; a registered word is an atomic that outlives its registration.

@@ -1,4 +1,4 @@
-//! D: signals, and the bytes put before them.
+//! D: signals, and bytes that are put before a signal is raised.
 
 use crate::cases::memory_areas::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};

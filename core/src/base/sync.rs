@@ -1,5 +1,5 @@
 //! Atomics and locks, real or loom's. Every structure that threads or processes share takes them from here, so that the
-//! same code runs in production and in the models of `core/tests/loom_*.rs`.
+//! same code runs in production and in the models of `core/tests/*/loom_*.rs`.
 
 #[cfg(not(loom))]
 pub use std::sync::{

@@ -21,7 +21,6 @@ mod atomic_encoding;
 pub mod command;
 pub mod directory;
 pub mod encoding;
-pub mod extremes;
 pub mod handler_call;
 pub mod in_flight;
 pub mod inline_data;

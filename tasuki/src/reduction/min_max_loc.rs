@@ -4,7 +4,7 @@
 
 use crate::reduction::reduce_op::ReduceOp;
 use bytemuck::{Pod, Zeroable};
-use tasuki_core::queue::extremes::Ordered;
+use tasuki_core::queue::reduction::extremes::Ordered;
 
 /// A value and its location: a rank or an index, for instance.
 ///

@@ -1,4 +1,4 @@
-//! Ranks that wait in each kind of call, or for each other. `tools/tests/waits.rs` starts them and
+//! Ranks that wait in each kind of call, or for each other. `tools/tests/run/waits.rs` starts them and
 //! looks at them with `tasuki ps`. The first argument says what they do:
 //!
 //! - `calls FOLDER`: all ranks but the last wait in one call after the other. The last rank enters

@@ -1,5 +1,5 @@
 //! Three ranks, one of which is killed in the middle of work for the others.
-//! `tools/tests/deaths.rs` starts them. Every other rank writes to standard error with which error
+//! `tools/tests/run/deaths.rs` starts them. Every other rank writes to standard error with which error
 //! it ended.
 //!
 //! `ranks_that_die WAY [VICTIM]`: `WAY` names the work in which the victim dies. The moment is exact: part

@@ -1,4 +1,4 @@
-//! Ranks that exchange messages until one of them dies. `tools/tests/kills.rs` starts them. Each
+//! Ranks that exchange messages until one of them dies. `tools/tests/run/kills.rs` starts them. Each
 //! rank prints a line once all ranks have met. It writes to standard error with which error its
 //! exchange ended.
 //!

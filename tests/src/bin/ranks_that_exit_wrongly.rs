@@ -1,5 +1,5 @@
 //! Ranks that end in ways in which no rank should end: `ranks_that_exit_wrongly WHAT`, started by
-//! `tools/tests/ends.rs`.
+//! `tools/tests/run/ends.rs`.
 //!
 //! - `exit`, `exit_1`: rank 1 ends its process with code 0 or 1 while the others wait.
 //! - `exit_from_a_thread`: a thread of rank 1 ends the process with code 0.

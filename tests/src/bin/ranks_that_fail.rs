@@ -1,4 +1,4 @@
-//! Ranks, one of which fails while the others wait for it. `tools/tests/failures.rs` starts them.
+//! Ranks, one of which fails while the others wait for it. `tools/tests/run/failures.rs` starts them.
 //!
 //! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the
 //! error of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), leaves

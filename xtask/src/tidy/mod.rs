@@ -12,7 +12,7 @@ mod tokens;
 
 use crate::tree::{Finding, Tree};
 use code::{lints, silenced, sync_pairs, sync_table, type_names, unsafe_code};
-use layering::{bench_reach, dependency_edges, knows_no_collective, layers, libc_home};
+use layering::{bench_reach, dependency_edges, knows_no_collective, layers, libc_home, test_targets};
 use text::{commented_out, doc_paths, heads, length, names, retired_words, unfinished_marks};
 
 /// A rule: its name, and its check.
@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
     Rule::new("libc_home", libc_home::check),
     Rule::new("knows_no_collective", knows_no_collective::check),
     Rule::new("bench_reach", bench_reach::check),
+    Rule::new("test_targets", test_targets::check),
     Rule::advice("length", length::check),
     Rule::new("unsafe_code", unsafe_code::check),
     Rule::new("lints", lints::check),

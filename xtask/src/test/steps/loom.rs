@@ -1,4 +1,4 @@
-//! Model checking: each file core/tests/loom_*.rs runs a structure that processors share through
+//! Model checking: each file core/tests/*/loom_*.rs runs a structure that processors share through
 //! all interleavings that loom distinguishes.
 
 use crate::test::libtest::Tally;
@@ -16,7 +16,7 @@ const PREEMPTIONS_MAX: &str = "3";
 pub(super) fn models(shell: &Shell) -> Result<Outcome> {
     let tally = Tally::of(&shell.expect(&mut command(shell, "*")?)?);
     if tally.passed == 0 || tally.idle > 0 {
-        bail!("{} models ran, {} files core/tests/loom_*.rs had none", tally.passed, tally.idle);
+        bail!("{} models ran, {} files core/tests/*/loom_*.rs had none", tally.passed, tally.idle);
     }
     Ok(Outcome::Passed(format!("{} models", tally.passed)))
 }

@@ -1,5 +1,5 @@
 //! Tasuki programs under other projects' launchers that speak PMI-1: cases of the conformance
-//! suite, and what a launcher passes on. `tests/tests/shm_pmi.rs` has similar tests with a process
+//! suite, and what a launcher passes on. `tests/tests/shm/shm_pmi.rs` has similar tests with a process
 //! manager of this repository, which can also misbehave.
 
 use crate::peers::{self, Launcher};

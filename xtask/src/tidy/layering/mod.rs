@@ -5,3 +5,4 @@ pub(crate) mod dependency_edges;
 pub(crate) mod knows_no_collective;
 pub(crate) mod layers;
 pub(crate) mod libc_home;
+pub(crate) mod test_targets;

@@ -1,5 +1,6 @@
 //! How jobs end: deaths, time-outs, signals; L2 and L3 with single faults.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{

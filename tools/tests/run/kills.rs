@@ -1,6 +1,7 @@
 //! L2 and L3: SIGKILL of any rank or of the launcher at any moment. All processes end, and nothing
 //! is left behind.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{

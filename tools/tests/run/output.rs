@@ -1,5 +1,6 @@
 //! L1: what ranks are given, what they write, and the exit code.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{Running, TASUKI, run, tasuki_run};

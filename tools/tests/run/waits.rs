@@ -1,6 +1,7 @@
 //! What `tasuki ps`, `--timeout` and SIGQUIT say about ranks that wait: the program's call, the
 //! awaited rank, and ranks that wait for each other for ever.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{Running, TASUKI, ranks_that_block_program, tasuki_run};

@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 //! Unsafe: incoming values are read in place by a pointer, because other ranks may write that memory meanwhile.
 
-use super::extremes::{Distant, Ordered};
+pub mod extremes;
+
 use crate::os::simd::vectorized;
 use bytemuck::Pod;
+use extremes::{Distant, Ordered};
 use std::fmt;
 
 /// Each operation has a loop of its own without branches, so that the compiler can vectorize it.

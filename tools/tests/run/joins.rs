@@ -1,5 +1,6 @@
 //! How ranks join a job, and who may look at it: L4, L5, and `tasuki ps`.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{

@@ -1,6 +1,7 @@
 //! What the user reads when a rank fails: one report that names the rank even without `--label`,
 //! and one line of the launcher that adds only what the report lacks.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{Ended, ranks_that_fail_program, run};

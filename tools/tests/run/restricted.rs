@@ -4,6 +4,7 @@
 //! Unsafe: a seccomp filter, installed between fork and exec by two system calls on values made
 //! before.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{Ended, Running, TASUKI, rank_program, tasuki_run};

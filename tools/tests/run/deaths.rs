@@ -1,6 +1,7 @@
 //! D15: a rank is killed while it does something for other ranks. Their calls return errors that
 //! name it, and the launcher prints one message.
 
+#[path = "../launcher/mod.rs"]
 mod launcher;
 
 use launcher::{Ended, ranks_that_die_program, run};

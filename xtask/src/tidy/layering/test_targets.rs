@@ -1,5 +1,6 @@
-//! Cargo finds tests only in files that lie directly in `tests/`. Each one in a folder below is named
-//! in `Cargo.toml`, because Cargo would ignore it without a message.
+//! Cargo finds tests only in files that lie directly in `tests/`, and in folders there that have a
+//! `main.rs`. Each one in another folder is named in `Cargo.toml`, because Cargo would ignore it
+//! without a message.
 
 use crate::tree::{Finding, Tree};
 
@@ -14,12 +15,17 @@ pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
         else {
             return false;
         };
+        let folder = name.split('/').next().unwrap_or_default();
+        let is_program = text_of(&format!("{package}/tests/{folder}/main.rs")).is_some();
         let manifest = text_of(&format!("{package}/Cargo.toml")).unwrap_or_default();
-        name.contains('/') && !path.contains(SHARED) && !manifest.contains(&format!("\"tests/{name}\""))
+        name.contains('/')
+            && !is_program
+            && !path.contains(SHARED)
+            && !manifest.contains(&format!("\"tests/{name}\""))
     };
     let rust = tree.rust().map(|(file, _)| file);
     rust.filter(|file| is_forgotten(&file.path))
-        .map(|file| file.finding(1, "Cargo.toml does not name this test, so it never runs".into()))
+        .map(|file| file.finding(1, "Cargo.toml does not name this test, so it never runs"))
         .collect()
 }
 
@@ -34,6 +40,8 @@ mod tests {
             ("core/tests/node/a.rs", "//! A.\n"),
             ("core/tests/node/b.rs", "//! B.\n"),
             ("core/tests/c.rs", "//! C.\n"),
+            ("core/tests/d/main.rs", "//! D.\n"),
+            ("core/tests/d/e.rs", "//! E.\n"),
             ("tools/tests/launcher/mod.rs", "//! Shared.\n"),
         ]);
         let found: Vec<String> = check(&tree).into_iter().map(|finding| finding.file).collect();

@@ -56,7 +56,7 @@ Examples:
   tasuki plan export bcast --ranks 4 --bytes 8 --format json -o bcast.json
   tasuki plan export bcast --ranks 4 --bytes 8 --format goal";
 
-/// Show, prove, draw and export the commands of a collective.
+/// Show, prove, draw and export the steps of a collective.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -66,12 +66,12 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Print the commands of each rank
+    /// Print the steps of each rank
     #[command(after_help = SHOW)]
     Show {
         #[command(flatten)]
         ask: Ask,
-        /// Build and print the commands of this rank only
+        /// Build and print the steps of this rank only
         #[arg(long, value_name = "R")]
         rank: Option<usize>,
         /// Show what helpers or the network run, even where the ranks of a job would run their
@@ -79,7 +79,7 @@ enum What {
         #[arg(long)]
         engine: bool,
     },
-    /// Prove that every rank gets the right bytes in every possible order of commands
+    /// Prove that every rank gets the right bytes in every possible order of steps
     #[command(after_help = CHECK)]
     Check {
         #[command(flatten)]

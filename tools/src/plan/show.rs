@@ -1,4 +1,4 @@
-//! Prints a plan: the commands of each rank, what they wait for and what they raise.
+//! Prints a plan: the steps of each rank, what they wait for and what they raise.
 
 use super::arguments::Ask;
 use super::names::{self, Everybody, Names};

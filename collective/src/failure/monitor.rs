@@ -211,7 +211,8 @@ impl FailureMonitor {
     ) -> Result<Arc<FailureMonitor>, Cause> {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
-        let notice = (cell, cell.read(&*fabric));
+        // Its count was 0 when the members agreed on it. Another member may have failed since.
+        let notice = (cell, 0);
         let reads_words = worker.reaches_words();
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,

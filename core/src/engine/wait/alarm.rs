@@ -60,7 +60,12 @@ impl Worker {
             SignalCell::Direct(cell) => {
                 cell.counter().load(Ordering::Acquire) != alarm.handled.load(Ordering::Relaxed) // SYNC signal-raise
             }
-            SignalCell::Via(_) => false, // the raise itself wakes a rank that such a fabric serves
+            // A rank that sleeps is woken by the raise; one that is about to sleep must see it. Where no thread sleeps,
+            // the next round of the wait reads it.
+            SignalCell::Via(_) if self.platform().lets_threads_sleep() => {
+                alarm.cell.read(self.fabric()) != alarm.handled.load(Ordering::Relaxed)
+            }
+            SignalCell::Via(_) => false,
         };
         self.alarm().0.get().is_some_and(is_unhandled)
     }

@@ -147,8 +147,11 @@ struct ArenaList<'m> {
 }
 
 impl ArenaList<'_> {
-    fn free_head(&self) -> GlobalAddress {
-        at(self.pair.lower, ENTRIES_FREE)
+    fn address_of(&self, which: Head) -> GlobalAddress {
+        match which {
+            Head::Used => self.head,
+            Head::Free => at(self.pair.lower, ENTRIES_FREE),
+        }
     }
 }
 
@@ -156,13 +159,12 @@ impl ListMemory for ArenaList<'_> {
     type Error = Error;
 
     fn head(&self, which: Head) -> Result<u64> {
-        let head = if which == Head::Used { self.head } else { self.free_head() };
-        self.pair.worker.get_word(head, Width::W8)
+        self.pair.worker.get_word(self.address_of(which), Width::W8)
     }
 
     fn exchange_head(&self, which: Head, expected: u64, new: u64) -> Result<u64> {
-        let head = if which == Head::Used { self.head } else { self.free_head() };
-        self.pair.worker.atomic(head, atomic8(AtomicKind::Cas { expected }, new)) // SYNC directory-head
+        let exchange = atomic8(AtomicKind::Cas { expected }, new);
+        self.pair.worker.atomic(self.address_of(which), exchange) // SYNC directory-head
     }
 
     fn contents(&self, entry: u32) -> Result<DirectoryEntry> {

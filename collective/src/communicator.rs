@@ -11,6 +11,8 @@ use crate::fabric_collectives::FabricCollectives;
 use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
 use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::Fuzzy;
+use crate::message_algorithms::gather::allgather;
+use crate::message_algorithms::run_now;
 use crate::nonblocking::{self, ActiveCalls, Nonblocking};
 use crate::plan::Plans;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,10 +21,6 @@ use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Worker, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
-
-/// One more than the number of members that a member sends to in one round. An additional message costs less than an
-/// additional round.
-pub(crate) const RADIX: usize = 8;
 
 /// Contexts of a communicator: for messages, for blocking collective calls, and for nonblocking ones.
 const CONTEXTS: u64 = 3;
@@ -185,12 +183,10 @@ impl Communicator {
         worker.set_alarm(cell, monitors.clone());
         let messages = Arc::new(Context::first(worker, slots));
         let current_call = CurrentCall::new("world".into());
-        let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(
-            1,
-            SLOTS,
-            None,
-            Arc::downgrade(&current_call) as _,
-        )));
+        let channel = CollectiveChannel::new(
+            Arc::new(messages.for_collectives(1, SLOTS, None, Arc::downgrade(&current_call) as _)),
+            rank,
+        );
         let active_calls: Arc<ActiveCalls> = Arc::default();
         messages.add_finalize_hook(active_calls.clone())?;
         let nonblocking = Nonblocking::new(active_calls.clone(), |calls| {
@@ -302,21 +298,9 @@ impl Communicator {
     }
 
     /// Returns the member `steps` places after `member`, wrapping around at most once.
-    #[inline]
     pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
         let at = member.index() + steps;
         Rank(if at < self.size { at } else { at - self.size } as u32)
-    }
-
-    /// Returns all other members, the next one first.
-    pub(crate) fn others(&self) -> impl Iterator<Item = Rank> + '_ {
-        (1..self.size).map(|steps| self.after(self.rank, steps))
-    }
-
-    /// Returns the distances between a member and its partners in the round of `step`: 1 to 7 times `step`.
-    pub(crate) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
-        let size = self.size;
-        (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
     }
 
     /// Returns the communicators that were split from it.
@@ -374,27 +358,17 @@ impl Communicator {
         current_call.note_preparing(call());
         current_call.word.store(CallWord::PREPARES.bits(), Ordering::Relaxed);
         let names = Arc::downgrade(&current_call) as _;
-        let channel = CollectiveChannel::new(Arc::new(self.messages.for_collectives(
-            context + 1,
-            SLOTS,
-            Some(ranks),
-            names,
-        )));
+        let channel = CollectiveChannel::new(
+            Arc::new(self.messages.for_collectives(context + 1, SLOTS, Some(ranks), names)),
+            self.rank,
+        );
         let request = self.split_request(Some(0), 0, self.messages.slots())?;
-        let requests = self.allgather_over(&channel, request);
-        let freed = requests.and_then(|requests| channel.context().free().map(|()| requests));
+        let mut requests = vec![request; self.size];
+        let all = bytemuck::cast_slice_mut(&mut requests);
+        let exchanged = run_now(allgather(&channel, bytemuck::bytes_of(&request), all));
+        let freed = exchanged.and_then(|()| channel.context().free().map(|()| requests));
         let requests = freed.map_err(|error| self.step_failed(error, &call))?;
         self.part_of(&requests, 0, format!("{} (recreated)", self.name()), &call)
-    }
-
-    /// Returns the values of all members, exchanged by messages of `channel`.
-    fn allgather_over<T: bytemuck::Pod>(&self, channel: &CollectiveChannel, own: T) -> Result<Vec<T>> {
-        let mut all = vec![own; self.size];
-        self.others().try_for_each(|other| channel.expect(other))?;
-        self.others().try_for_each(|other| channel.send(bytemuck::bytes_of(&own), other))?;
-        self.others()
-            .try_for_each(|other| channel.recv(bytemuck::bytes_of_mut(&mut all[other.index()]), other))?;
-        Ok(all)
     }
 
     /// Returns the ranks of the members, in order.
@@ -462,11 +436,10 @@ impl Communicator {
         let for_collectives =
             |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
         let current_call = CurrentCall::new(name.into());
-        let channel = CollectiveChannel::new(Arc::new(for_collectives(
-            context + 1,
-            SLOTS,
-            Arc::downgrade(&current_call) as _,
-        )));
+        let channel = CollectiveChannel::new(
+            Arc::new(for_collectives(context + 1, SLOTS, Arc::downgrade(&current_call) as _)),
+            Rank(rank as u32),
+        );
         let of_rank = self.of_rank.clone();
         let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
         let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);

@@ -26,6 +26,13 @@ pub(crate) enum VectorCall {
     Exchange,
 }
 
+impl VectorCall {
+    /// Returns true if only one member, the root, knows all lengths.
+    pub(crate) fn is_rooted(self) -> bool {
+        matches!(self, VectorCall::GatherV | VectorCall::ScatterV)
+    }
+}
+
 const AMOUNT_BITS: u32 = 34;
 const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;

@@ -12,15 +12,16 @@ mod current_call;
 mod deferred_free;
 mod dissemination;
 mod dropped_communicator;
-mod exchange_partners;
 mod fabric_collectives;
 mod failure;
 mod fuzzy_barrier;
+mod message_algorithms;
 mod neighbourhood;
 mod nonblocking;
 mod plan;
 
-pub use blocking::reduce::{CombinerRef, ValueCombiner};
+pub use blocking::reductions::{CombinerRef, ValueCombiner};
+pub use blocking::vector::allocate;
 pub use bootstrap_barrier::{BootstrapBarrier, MinMax};
 pub use communicator::Communicator;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};

@@ -1,16 +1,21 @@
-//! Neighbourhoods, and the blocking exchange of blocks with neighbours. A neighbourhood holds the members that one
-//! member exchanges blocks with.
+//! Neighbourhoods. A neighbourhood holds the members that one member exchanges blocks with.
 
-use super::current_call::{CallWord, VectorCall};
-use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
-use crate::exchange_partners::{ExchangeBlocks, Partner};
-use crate::failure::signature::CallSignature;
-use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_schedule::neighbour_graph::sides;
+
+/// A member that this member exchanges blocks with, perhaps itself, and those blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Partner {
+    /// Its place.
+    pub(crate) member: usize,
+    /// The numbers of the blocks that this member sends to the partner, in the order of sending.
+    pub(crate) gives: Vec<usize>,
+    /// The numbers of the blocks that this member receives from the partner, in the order of sending.
+    pub(crate) gets: Vec<usize>,
+}
 
 /// The members to which a member sends blocks, and those from which it receives blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,11 +103,6 @@ impl Neighbourhood {
         &self.rounds
     }
 
-    /// Returns the blocks of an exchange. `gives` and `gets` hold the number of values of each block.
-    pub(crate) fn blocks(&self, gives: &[usize], gets: &[usize]) -> ExchangeBlocks {
-        ExchangeBlocks::new(gives, gets, self.partners.clone())
-    }
-
     /// Returns an error unless there is a count for each block.
     pub(crate) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
         let wanted = (self.destinations.len(), self.sources.len());
@@ -162,9 +162,7 @@ impl Communicator {
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);
-        let mut received = vec![[0_u32; 2]; size];
-        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut received));
-        swapped.map_err(|error| self.step_failed(error, &call))?;
+        let received = self.alltoall_steps(&edges).map_err(|error| self.step_failed(error, &call))?;
         let fault = |cause| self.worker().fault(cause, call);
         let differs = |&member: &usize| edges[member] != [received[member][1], received[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
@@ -194,76 +192,6 @@ impl Communicator {
             self.worker().fault(Cause::Argument(text), call)
         });
         Ok(own.and_then(|()| refused.map_or(Ok(()), Err)))
-    }
-
-    /// Sends each neighbour its blocks of `values`, with the given number of values for each block, and receives
-    /// theirs into `all`.
-    pub fn exchange<T: Pod>(
-        &self,
-        with: &Neighbourhood,
-        values: &[T],
-        (gives, gets): (&[usize], &[usize]),
-        all: &mut [T],
-    ) -> Result<()> {
-        let word = CallWord::of_vector_call(VectorCall::Exchange, values.len(), self.rank());
-        let call = || self.call_of(word);
-        let blocks = self.check_exchange(with, values.len(), (gives, gets), &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::Exchange, 0), &call)?.run(|| {
-            blocks.keep(self.rank().index(), values, all);
-            let failed = |error: Error| self.step_failed(error, &call);
-            let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
-            let lengths = others.map(|partner| {
-                let [gives, gets] = blocks.counts(partner);
-                BlockLengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
-            });
-            self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
-            with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
-        })
-    }
-
-    /// Returns the blocks of the exchange. Error: a count is missing, or their sum is not `values`.
-    pub(crate) fn check_exchange(
-        &self,
-        with: &Neighbourhood,
-        values: usize,
-        (gives, gets): (&[usize], &[usize]),
-        call: &dyn Fn() -> String,
-    ) -> Result<ExchangeBlocks> {
-        let fault = |cause| self.worker().fault(cause, call);
-        with.fits(gives, gets).map_err(fault)?;
-        let given: usize = gives.iter().sum();
-        if given != values {
-            let text = format!("the counts add up to {given} values, but {values} were passed");
-            return Err(fault(Cause::Argument(text)));
-        }
-        let blocks = with.blocks(gives, gets);
-        self.check_kept(&blocks, call)?;
-        Ok(blocks)
-    }
-
-    fn round<T: Pod>(
-        &self,
-        Round { to, from }: Round,
-        blocks: &ExchangeBlocks,
-        values: &[T],
-        all: &mut [T],
-    ) -> Result<()> {
-        let partner = |number: Option<usize>| number.map(|number| &blocks.partners[number]);
-        let (to, from) = (partner(to), partner(from));
-        let (outs, ins) = (to.map_or(&[][..], |to| &to.gives), from.map_or(&[][..], |from| &from.gets));
-        let member = |partner: Option<&Partner>| Rank(partner.map_or(0, |partner| partner.member) as u32);
-        for turn in 0..outs.len().max(ins.len()) {
-            let out = outs.get(turn).map(|&out| bytemuck::cast_slice(&values[blocks.gives[out].clone()]));
-            let into = ins.get(turn).map(|&slot| blocks.gets[slot].clone());
-            let into = into.map(|into| bytemuck::cast_slice_mut(&mut all[into]));
-            match (out, into) {
-                (Some(out), Some(into)) => self.channel.exchange(out, member(to), into, member(from))?,
-                (Some(out), None) => self.channel.send(out, member(to))?,
-                (None, Some(into)) => self.channel.recv(into, member(from))?,
-                (None, None) => {}
-            }
-        }
-        Ok(())
     }
 }
 

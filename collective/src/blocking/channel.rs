@@ -6,11 +6,13 @@
 //! before. A short message goes to a preposted receive. A longer message is announced by a short one that holds its
 //! length. So two members that disagree about the length of a step get an error instead of waiting for each other.
 
-use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
+use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
+use crate::message_algorithms::{Peers, different_calls, disagree};
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::{BufferView, RevocableBuffer};
+use tasuki_core::engine::{BufferView, RevocableBuffer, Worker};
 use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};
 
 /// The slot for messages that do not fit in a line. The slots before it have preposted receives.
@@ -28,6 +30,9 @@ const ANNOUNCES: u64 = 1 << 63;
 #[derive(Debug)]
 pub(crate) struct CollectiveChannel {
     context: Arc<Context>,
+    /// This member's place, and the number of members.
+    place: usize,
+    size: usize,
     /// The header of the messages of the present call.
     header: AtomicU64,
     /// A hash of all calls so far.
@@ -35,8 +40,10 @@ pub(crate) struct CollectiveChannel {
 }
 
 impl CollectiveChannel {
-    pub(crate) fn new(context: Arc<Context>) -> CollectiveChannel {
-        CollectiveChannel { context, header: AtomicU64::new(0), history: AtomicU64::new(0) }
+    /// Makes the channel of the member at `place`.
+    pub(crate) fn new(context: Arc<Context>, place: Rank) -> CollectiveChannel {
+        let (place, size) = (place.index(), context.size());
+        CollectiveChannel { context, place, size, header: AtomicU64::new(0), history: AtomicU64::new(0) }
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -58,9 +65,8 @@ impl CollectiveChannel {
         self.header.load(Ordering::Relaxed)
     }
 
-    /// Sends `bytes` to a member that receives exactly that length.
     #[inline]
-    pub(crate) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
+    fn send_now(&self, bytes: &[u8], to: Rank) -> Result<()> {
         if bytes.len() > ONE_LINE_MAX {
             return self.send_long(bytes, to);
         }
@@ -95,15 +101,14 @@ impl CollectiveChannel {
         let header = word(0);
         let is_announced = header & ANNOUNCES != 0;
         if header & !ANNOUNCES != self.header() {
-            return Err(self.different_calls(header, from));
+            return Err(different_calls(self.context.worker(), header, self.header(), from.index()));
         }
         let len = if is_announced { word(HEADER) } else { (got - HEADER) as u64 };
         if len == wanted as u64 { Ok(is_announced) } else { Err(self.disagree(len, wanted as u64, from)) }
     }
 
-    /// Receives a message that must have exactly the length of `into`.
     #[inline]
-    pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
+    fn recv_now(&self, into: &mut [u8], from: Rank) -> Result<()> {
         let mut line = [0; SHORT_MAX];
         if self.recv_line(&mut line, into.len(), from)? {
             self.context.recv(into, from, LONG)?;
@@ -113,30 +118,17 @@ impl CollectiveChannel {
         Ok(())
     }
 
-    /// Returns true if `member` shares this rank's processor, so that it can send only while this rank does not run.
-    pub(crate) fn shares_processor(&self, member: Rank) -> bool {
-        let rank = self.context.rank_of(member);
-        rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
-    }
-
-    /// Preposts the receives for messages from `from`, so that its first send does not wait.
-    #[inline]
-    pub(crate) fn expect(&self, from: Rank) -> Result<()> {
-        self.context.prepost(from)
-    }
-
-    /// Sends to one member and receives from one, which may be the same member. Posts the receive first, so that two
-    /// members that exchange do not wait for each other.
-    pub(crate) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
-        self.expect(from)?;
+    /// Posts the receive first, so that two members that exchange do not wait for each other.
+    fn exchange_now(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
+        self.context.prepost(from)?;
         if into.len() <= ONE_LINE_MAX {
-            self.send(bytes, to)?;
-            return self.recv(into, from);
+            self.send_now(bytes, to)?;
+            return self.recv_now(into, from);
         }
         if into.len() <= SHORT_MAX {
             let unused = || MessageBuffer::Unregistered(RevocableBuffer::zeroed(0));
             let mut pending_recv = self.context.begin_recv(into.len(), unused, from, LONG)?;
-            self.send(bytes, to)?;
+            self.send_now(bytes, to)?;
             self.recv_line(&mut [0; SHORT_MAX], into.len(), from)?;
             return pending_recv.take(into).map(drop);
         }
@@ -147,25 +139,63 @@ impl CollectiveChannel {
                 self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
             let mut pending_recv = begun?;
             // If the send fails, the receive is withdrawn.
-            self.send(bytes, to)?;
+            self.send_now(bytes, to)?;
             self.recv_line(&mut [0; SHORT_MAX], len, from)?;
             pending_recv.take(&mut []).map(drop)
         })
     }
 
-    /// Returns the error that `member` is in another call, from the header of its message.
-    #[cold]
-    fn different_calls(&self, header: u64, member: Rank) -> Error {
-        let [theirs, ours] = [header, self.header()].map(CallSignature::in_word);
-        self.context
-            .worker()
-            .fault(mismatch(member.index(), theirs, ours), || format!("a part with member {member}"))
-    }
-
-    /// Returns the error for a step whose length differs between this member and `member`.
     #[cold]
     fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
-        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-        self.context.worker().fault(cause, || format!("a part with member {member}"))
+        disagree(self.context.worker(), one, other, member.index())
+    }
+}
+
+/// Each operation waits until it is complete.
+impl Peers for CollectiveChannel {
+    #[inline]
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Preposts the receives for messages from a member.
+    #[inline]
+    fn expect(&self, _bytes: usize, from: usize) -> Result<()> {
+        self.context.prepost(Rank(from as u32))
+    }
+
+    #[inline]
+    fn send(&self, bytes: &[u8], to: usize) -> impl Future<Output = Result<()>> + Send {
+        ready(self.send_now(bytes, Rank(to as u32)))
+    }
+
+    #[inline]
+    fn recv(&self, into: &mut [u8], from: usize) -> impl Future<Output = Result<()>> + Send {
+        ready(self.recv_now(into, Rank(from as u32)))
+    }
+
+    fn exchange(
+        &self,
+        bytes: &[u8],
+        to: usize,
+        into: &mut [u8],
+        from: usize,
+    ) -> impl Future<Output = Result<()>> + Send {
+        ready(self.exchange_now(bytes, Rank(to as u32), into, Rank(from as u32)))
+    }
+
+    /// Returns true if the member shares this rank's processor.
+    fn shares_processor(&self, member: usize) -> bool {
+        let rank = self.context.rank_of(Rank(member as u32));
+        rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
+    }
+
+    fn worker(&self) -> &Worker {
+        self.context.worker()
     }
 }

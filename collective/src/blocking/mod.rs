@@ -1,14 +1,50 @@
-//! Blocking collective calls by messages: used for the first calls of a kind, and for all calls without a compiled
-//! schedule.
+//! Blocking collective calls. A call begins, looks for a compiled schedule of its kind, and otherwise runs an algorithm
+//! that exchanges messages.
+//!
+//! ```text
+//! movement    barrier, bcast, gather, scatter, allgather, alltoall    vector    blocks of different lengths
+//! reductions  reduce, allreduce, reduce_scatter, scan, exscan         channel   the messages of these calls
+//! ```
 
-mod alltoall;
-mod barrier;
-mod bcast;
 pub(crate) mod channel;
-mod gather;
-mod knomial_tree;
-pub(crate) mod length_check;
-pub(crate) mod reduce;
-mod scan;
-mod scatter;
+pub(crate) mod movement;
+pub(crate) mod reductions;
 pub(crate) mod vector;
+
+use crate::communicator::Communicator;
+use crate::message_algorithms::gather::allgather;
+use crate::message_algorithms::run_now;
+use bytemuck::Pod;
+use tasuki_core::base::{Cause, Result};
+
+impl Communicator {
+    /// Runs an algorithm of the call that has begun.
+    #[inline]
+    fn by_messages<R>(
+        &self,
+        algorithm: impl Future<Output = Result<R>>,
+        call: &dyn Fn() -> String,
+    ) -> Result<R> {
+        run_now(algorithm).map_err(|error| self.step_failed(error, call))
+    }
+
+    /// Returns the values of all members, inside a call that has already begun.
+    pub(crate) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
+        let mut all = vec![T::zeroed(); self.size() * values.len()];
+        run_now(allgather(&self.channel, bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut all)))?;
+        Ok(all)
+    }
+
+    /// Returns an error unless `room` holds exactly `count` values for each member.
+    pub(crate) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
+        let wanted = self.size() * count;
+        if room == wanted {
+            return Ok(());
+        }
+        let size = self.size();
+        let text = format!(
+            "the result has room for {room} values, but {count} values of each of {size} members are {wanted}"
+        );
+        Err(self.worker().fault(Cause::Argument(text), call))
+    }
+}

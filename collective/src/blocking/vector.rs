@@ -1,195 +1,203 @@
-//! Calls whose blocks differ in length. Each member gives the lengths of what it sends and receives; the two members
-//! that exchange a block must give equal lengths for it.
+//! Calls whose blocks differ in length, and exchanges with neighbours. Each member gives the lengths of what it sends
+//! and receives; the two members that exchange a block must give equal lengths for it.
+//!
+//! A root that passes impossible lengths makes the call fail on all members, which wait for it. In a call without a root
+//! all members pass lengths; a member whose own are impossible gets an error, and the call has not begun there.
 
-use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
 use crate::failure::signature::CallSignature;
+use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
+use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::segment::check_available;
 
-/// Consecutive blocks, given by their numbers of values.
-struct BlockRanges<'b>(&'b [usize]);
+/// From this many bytes on, room for blocks is compared with the available memory: without room the allocation would
+/// end the program.
+const CHECKED_BYTES_MIN: u64 = 1 << 30;
 
-impl BlockRanges<'_> {
-    /// Returns the number of values of all blocks, or `usize::MAX` if it is larger.
-    fn all(&self) -> usize {
-        self.0.iter().fold(0, |all, &count| all.saturating_add(count))
+impl Communicator {
+    /// Gathers all members' blocks of `values` on the root, which passes their lengths as `counts`. Returns them there,
+    /// in the order of members, and None on the other members.
+    pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
+        let blocks = || self.gather_v_blocks(values.len(), counts, root);
+        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks)?;
+        Ok((self.rank() == root).then_some(all))
     }
 
-    fn of(&self, member: Rank) -> Range<usize> {
-        let begin = self.0[..member.index()].iter().sum();
-        begin..begin + self.0[member.index()]
+    /// Sends each member its block of the root's `values`, which has `counts` values for each. Returns this member's
+    /// block, of `count` values.
+    pub fn scatter_v<T: Pod>(
+        &self,
+        values: &[T],
+        counts: &[usize],
+        count: usize,
+        root: Rank,
+    ) -> Result<Vec<T>> {
+        let blocks = || self.scatter_v_blocks(values.len(), counts, count, root);
+        self.exchange_blocks(VectorCall::ScatterV, values, root, blocks)
+    }
+
+    /// Gathers all members' blocks of `values` on all members. `counts` are their lengths.
+    pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
+        let blocks = || self.allgather_v_blocks(values.len(), counts);
+        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks)
+    }
+
+    /// Sends `gives[k]` values to each member k, from `values`. Returns the `gets[k]` values from each.
+    pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
+        let blocks = || self.alltoall_v_blocks(values.len(), gives, gets);
+        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks)
+    }
+
+    /// Sends each neighbour its blocks of `values`, with the given number of values for each block. Returns theirs.
+    pub fn exchange<T: Pod>(
+        &self,
+        with: &Neighbourhood,
+        values: &[T],
+        counts: (&[usize], &[usize]),
+    ) -> Result<Vec<T>> {
+        let blocks = || self.neighbour_blocks(with, values.len(), counts);
+        self.exchange_blocks(VectorCall::Exchange, values, Rank(0), blocks)
+    }
+
+    /// Exchanges the blocks that `blocks` returns.
+    fn exchange_blocks<T: Pod>(
+        &self,
+        what: VectorCall,
+        values: &[T],
+        root: Rank,
+        blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
+    ) -> Result<Vec<T>> {
+        let (word, signature) = words_of::<T>(what, values.len(), root);
+        let call = || self.call_of(word);
+        self.check_root(root, &call)?;
+        let with_room = |blocks: BlockExchange| allocate(blocks.received()).map(|all| (blocks, all));
+        let blocks = blocks().and_then(with_room).map_err(|cause| self.worker().fault(cause, call));
+        if blocks.is_err() && !what.is_rooted() {
+            return blocks.map(|(_, all)| all);
+        }
+        self.begin_as(word, signature, &call)?.run(|| {
+            let (blocks, mut all) = blocks?;
+            self.by_messages(blocks.run(&self.channel, values, &mut all), &call)?;
+            Ok(all)
+        })
+    }
+
+    /// Returns the blocks of a gather of `values` values from this member. `counts` are used on the root only.
+    pub(crate) fn gather_v_blocks(
+        &self,
+        values: usize,
+        counts: &[usize],
+        root: Rank,
+    ) -> Result<BlockExchange, Cause> {
+        let root = root.index();
+        let blocks = if self.rank().index() == root { self.block_ranges(counts)? } else { Vec::new() };
+        self.with_each(|to| (to == root).then_some(0..values), |from| blocks.get(from).cloned())
+    }
+
+    /// Returns the blocks of a scatter of the root's `values` values, in which this member receives `count`. `counts`
+    /// are used on the root only.
+    pub(crate) fn scatter_v_blocks(
+        &self,
+        values: usize,
+        counts: &[usize],
+        count: usize,
+        root: Rank,
+    ) -> Result<BlockExchange, Cause> {
+        let (is_root, root) = (self.rank() == root, root.index());
+        let blocks = if is_root { self.block_ranges_of(counts, values)? } else { Vec::new() };
+        self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(0..count))
+    }
+
+    pub(crate) fn allgather_v_blocks(&self, values: usize, counts: &[usize]) -> Result<BlockExchange, Cause> {
+        let blocks = self.block_ranges(counts)?;
+        self.with_each(|_| Some(0..values), |from| blocks.get(from).cloned())
+    }
+
+    pub(crate) fn alltoall_v_blocks(
+        &self,
+        values: usize,
+        gives: &[usize],
+        gets: &[usize],
+    ) -> Result<BlockExchange, Cause> {
+        let (out, into) = (self.block_ranges_of(gives, values)?, self.block_ranges(gets)?);
+        self.with_each(|to| out.get(to).cloned(), |from| into.get(from).cloned())
+    }
+
+    pub(crate) fn neighbour_blocks(
+        &self,
+        with: &Neighbourhood,
+        values: usize,
+        (gives, gets): (&[usize], &[usize]),
+    ) -> Result<BlockExchange, Cause> {
+        with.fits(gives, gets)?;
+        check_total(gives, values)?;
+        total(gets)?;
+        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets));
+        exchange.check_own().map(|()| exchange)
+    }
+
+    /// Returns the ranges of blocks with these numbers of values. Error: there is not a count for each member, or
+    /// their sum is too large.
+    fn block_ranges(&self, counts: &[usize]) -> Result<Vec<Range<usize>>, Cause> {
+        let size = self.size();
+        if counts.len() != size {
+            let text = format!("{} counts, but the group has {size} members", counts.len());
+            return Err(Cause::Argument(text));
+        }
+        total(counts).map(|_| ranges(counts))
+    }
+
+    /// Like [`block_ranges`](Self::block_ranges), for blocks that are sent. Error besides: they do not add up to the
+    /// number of values.
+    fn block_ranges_of(&self, counts: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
+        let ranges = self.block_ranges(counts)?;
+        check_total(counts, values).map(|()| ranges)
+    }
+
+    fn with_each(
+        &self,
+        give: impl Fn(usize) -> Option<Range<usize>>,
+        get: impl Fn(usize) -> Option<Range<usize>>,
+    ) -> Result<BlockExchange, Cause> {
+        let exchange = BlockExchange::with_each(self.rank().index(), self.size(), give, get);
+        exchange.check_own().map(|()| exchange)
     }
 }
 
-impl Communicator {
-    /// Gathers all members' blocks into `all` on this member, the root. `counts` are their numbers of values.
-    pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
-        let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), me);
-        let call = || self.call_of(word);
-        self.check_counts(counts, all.len(), &call)?;
-        self.check_own(counts[me.index()], values.len(), &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::GatherV, me.index()), &call)?.run(
-            || {
-                all[blocks.of(me)].copy_from_slice(values);
-                let lengths =
-                    self.with_others(|from| BlockLengths::of::<T>(from, &[], &[counts[from.index()]]));
-                let take =
-                    |from: Rank| self.channel.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
-                let taken = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(take));
-                taken.map_err(|error| self.step_failed(error, &call))
-            },
-        )
+/// Allocates room for values, whose number comes from the program and may be any number. Error: there is not enough
+/// memory.
+pub fn allocate<T: Pod>(count: usize) -> Result<Vec<T>, Cause> {
+    let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+    if bytes >= CHECKED_BYTES_MIN {
+        check_available(bytes).map_err(|error| error.cause().clone())?;
     }
+    Ok(vec![T::zeroed(); count])
+}
 
-    /// Sends a block to another member, the root.
-    pub fn gather_v_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
-        let word = CallWord::of_vector_call(VectorCall::GatherV, values.len(), root);
-        let call = || self.call_of(word);
-        self.check_root(root, &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::GatherV, root.index()), &call)?
-            .run(|| {
-                let lengths = BlockLengths::of::<T>(root, &[values.len()], &[]);
-                let given = self.agree_on_lengths(&[lengths]);
-                let given = given.and_then(|()| self.channel.send(bytemuck::cast_slice(values), root));
-                given.map_err(|error| self.step_failed(error, &call))
-            })
+/// Returns the sum of the counts. Error: no memory has room for so many values.
+fn total(counts: &[usize]) -> Result<usize, Cause> {
+    match counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count)) {
+        Some(all) => Ok(all),
+        None => Err(check_available(u64::MAX).map_or_else(
+            |error| error.cause().clone(),
+            |()| Cause::Argument("the sum of the counts is above 2^64".into()),
+        )),
     }
+}
 
-    /// Sends each member its block of `values`. This member is the root; its own block is copied to `block`.
-    pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
-        let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::of_vector_call(VectorCall::ScatterV, values.len(), me);
-        let call = || self.call_of(word);
-        self.check_counts(counts, values.len(), &call)?;
-        self.check_own(counts[me.index()], block.len(), &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::ScatterV, me.index()), &call)?.run(
-            || {
-                block.copy_from_slice(&values[blocks.of(me)]);
-                let lengths = self.with_others(|to| BlockLengths::of::<T>(to, &[counts[to.index()]], &[]));
-                let give = |to: Rank| self.channel.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
-                let given = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(give));
-                given.map_err(|error| self.step_failed(error, &call))
-            },
-        )
+/// Returns an error unless the sum of the counts is `values`.
+fn check_total(counts: &[usize], values: usize) -> Result<(), Cause> {
+    match total(counts)? {
+        all if all == values => Ok(()),
+        all => Err(Cause::Argument(format!("the counts add up to {all} values, but {values} were passed"))),
     }
+}
 
-    /// Receives a block from another member, the root.
-    pub fn scatter_v_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
-        let count = block.len();
-        let word = CallWord::of_vector_call(VectorCall::ScatterV, count, root);
-        let call = || self.call_of(word);
-        self.check_root(root, &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::ScatterV, root.index()), &call)?
-            .run(|| {
-                let received = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
-                let received =
-                    received.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
-                received.map_err(|error| self.step_failed(error, &call))
-            })
-    }
-
-    /// Gathers all members' blocks into `all` on all members.
-    pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
-        let (me, blocks) = (self.rank(), BlockRanges(counts));
-        let word = CallWord::of_vector_call(VectorCall::AllgatherV, values.len(), me);
-        let call = || self.call_of(word);
-        self.check_counts(counts, all.len(), &call)?;
-        self.check_own(counts[me.index()], values.len(), &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::AllgatherV, 0), &call)?.run(|| {
-            all[blocks.of(me)].copy_from_slice(values);
-            let lengths = self
-                .with_others(|other| BlockLengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
-            let swapped = self.agree_on_lengths(&lengths);
-            let swapped = swapped.and_then(|()| self.swap(|_| values, |from| blocks.of(from), all));
-            swapped.map_err(|error| self.step_failed(error, &call))
-        })
-    }
-
-    /// Sends `gives[k]` values to each member k, from `values`, and receives `gets[k]` values from it into `all`.
-    pub fn alltoall_v<T: Pod>(
-        &self,
-        values: &[T],
-        gives: &[usize],
-        gets: &[usize],
-        all: &mut [T],
-    ) -> Result<()> {
-        let (me, out, into) = (self.rank(), BlockRanges(gives), BlockRanges(gets));
-        let word = CallWord::of_vector_call(VectorCall::AlltoallV, values.len(), me);
-        let call = || self.call_of(word);
-        self.check_counts(gives, values.len(), &call)?;
-        self.check_counts(gets, all.len(), &call)?;
-        self.check_own(gives[me.index()], gets[me.index()], &call)?;
-        self.begin_as(word, CallSignature::of_vector_call::<T>(VectorCall::AlltoallV, 0), &call)?.run(|| {
-            all[into.of(me)].copy_from_slice(&values[out.of(me)]);
-            let count = |counts: &[usize], other: Rank| [counts[other.index()]];
-            let lengths = self
-                .with_others(|other| BlockLengths::of::<T>(other, &count(gives, other), &count(gets, other)));
-            let swapped = self.agree_on_lengths(&lengths);
-            let swapped =
-                swapped.and_then(|()| self.swap(|to| &values[out.of(to)], |from| into.of(from), all));
-            swapped.map_err(|error| self.step_failed(error, &call))
-        })
-    }
-
-    fn with_others(&self, lengths: impl Fn(Rank) -> BlockLengths) -> Vec<BlockLengths> {
-        self.others().map(lengths).collect()
-    }
-
-    /// Sends the block that `give` returns for each other member, and receives the block of each into its range of
-    /// `all`.
-    fn swap<'v, T: Pod>(
-        &self,
-        give: impl Fn(Rank) -> &'v [T],
-        place: impl Fn(Rank) -> Range<usize>,
-        all: &mut [T],
-    ) -> Result<()> {
-        let (me, size) = (self.rank(), self.size());
-        (1..size).try_for_each(|steps| {
-            let (to, from) = (self.after(me, steps), self.after(me, size - steps));
-            let into = bytemuck::cast_slice_mut(&mut all[place(from)]);
-            self.channel.exchange(bytemuck::cast_slice(give(to)), to, into, from)
-        })
-    }
-
-    /// Returns an error unless there is a count for each member and their sum is `values`.
-    pub(crate) fn check_counts(
-        &self,
-        counts: &[usize],
-        values: usize,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
-        self.check_size(counts, call)?;
-        let all = BlockRanges(counts).all();
-        if all == values {
-            return Ok(());
-        }
-        let text = format!("the counts add up to {all} values, but {values} were passed");
-        Err(self.worker().fault(Cause::Argument(text), call))
-    }
-
-    /// Returns an error unless there is a count for each member and their sum fits in memory.
-    pub(crate) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
-        let size = self.size();
-        let text = if counts.len() != size {
-            format!("{} counts, but the group has {size} members", counts.len())
-        } else if BlockRanges(counts).all() > isize::MAX as usize {
-            "the blocks have more bytes than memory can have".into()
-        } else {
-            return Ok(());
-        };
-        Err(self.worker().fault(Cause::Argument(text), call))
-    }
-
-    /// Returns an error unless this member's own block has as many values as its count says.
-    fn check_own(&self, count: usize, values: usize, call: &dyn Fn() -> String) -> Result<()> {
-        if count == values {
-            return Ok(());
-        }
-        let text = format!("this member's own block has {values} values, but its count is {count}");
-        Err(self.worker().fault(Cause::Argument(text), call))
-    }
+/// Returns the word that names a call in errors, and its signature.
+pub(crate) fn words_of<T: 'static>(what: VectorCall, values: usize, root: Rank) -> (CallWord, CallSignature) {
+    (CallWord::of_vector_call(what, values, root), CallSignature::of_vector_call::<T>(what, root.index()))
 }

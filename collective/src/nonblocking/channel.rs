@@ -2,13 +2,13 @@
 //! messages of the call on that slot, one at a time in each direction.
 
 use crate::blocking::channel::HEADER;
-use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
+use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
+use crate::message_algorithms::{Peers, different_calls, disagree};
 use crate::nonblocking::task::{Awaited, lock};
-use bytemuck::Pod;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::RevocableBuffer;
+use tasuki_core::engine::{RevocableBuffer, Worker};
 use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, SHORT_MAX};
 
 /// Sends and receives the messages of one member in one call.
@@ -19,15 +19,19 @@ pub(super) struct CallChannel {
     header: u64,
     awaited: Awaited,
     /// This member's place, and the number of members.
-    pub(super) place: usize,
-    pub(super) size: usize,
+    place: usize,
+    size: usize,
+    /// The receives that were posted and whose messages were not taken.
+    posted: Mutex<Vec<PostedRecv>>,
+    /// The latest send to each member.
+    sends: Mutex<Vec<PendingSend>>,
 }
 
-/// A message that is being received.
-pub(super) struct ChannelRecv {
+/// A receive that was posted.
+struct PostedRecv {
     incoming: PendingRecv,
     loan: Arc<RevocableBuffer>,
-    from: Rank,
+    from: usize,
 }
 
 impl CallChannel {
@@ -37,81 +41,77 @@ impl CallChannel {
         (signature, number): (CallSignature, u64),
         awaited: Awaited,
         place: usize,
-        size: usize,
     ) -> CallChannel {
-        let header = number << SIGNATURE_BITS | signature.bits();
-        CallChannel { context: context.clone(), slot, header, awaited, place, size }
+        CallChannel {
+            context: context.clone(),
+            slot,
+            header: number << SIGNATURE_BITS | signature.bits(),
+            awaited,
+            place,
+            size: context.size(),
+            posted: Mutex::default(),
+            sends: Mutex::default(),
+        }
     }
 
-    /// Returns the member `steps` places after this one, wrapping around at most once.
-    pub(super) fn after(&self, steps: usize) -> usize {
-        (self.place + steps) % self.size
+    /// Returns when all messages have been sent.
+    pub(super) async fn flush(&self) -> Result<()> {
+        loop {
+            let Some(outgoing) = lock(&self.sends).pop() else { return Ok(()) };
+            self.sent(outgoing).await?;
+        }
     }
 
-    /// Prepares a message to `member`. The first message between two members requires additional work, which is done
-    /// here rather than in a later step.
-    pub(super) fn prepare(&self, member: usize) -> Result<()> {
-        self.context.prepare(Rank(member as u32), self.slot)
+    /// Returns when a message has been sent.
+    async fn sent(&self, mut outgoing: PendingSend) -> Result<()> {
+        let to = outgoing.on().0.index();
+        let sent = poll_fn(|task| {
+            let mut awaited = None;
+            let polled = outgoing.poll_in_wait(task.waker(), &mut awaited);
+            *lock(&self.awaited) = awaited;
+            polled
+        });
+        sent.await.map_err(|error| self.explained(error, to))
     }
 
-    /// Begins to send values. They are copied if they cannot be sent at once.
-    pub(super) fn send<T: Pod>(&self, values: &[T], to: usize) -> Result<PendingSend> {
-        let bytes = [&self.header.to_le_bytes(), bytemuck::cast_slice::<T, u8>(values)].concat();
+    fn post(&self, bytes: usize, from: usize) -> Result<PostedRecv> {
+        let room = HEADER + bytes;
+        let loan = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
+        let place = || MessageBuffer::Unregistered(loan.clone());
+        let incoming = self.context.begin_recv(room, place, Rank(from as u32), self.slot)?;
+        Ok(PostedRecv { incoming, loan, from })
+    }
+
+    /// Removes the posted receive for a member.
+    fn take_posted(&self, from: usize) -> Option<PostedRecv> {
+        let mut posted = lock(&self.posted);
+        let at = posted.iter().position(|receive| receive.from == from)?;
+        Some(posted.swap_remove(at))
+    }
+
+    /// Removes the latest send to a member.
+    fn take_send(&self, to: usize) -> Option<PendingSend> {
+        let mut sends = lock(&self.sends);
+        let at = sends.iter().position(|send| send.on().0.index() == to)?;
+        Some(sends.swap_remove(at))
+    }
+
+    /// Begins a send. The bytes are copied if they cannot be sent at once.
+    fn begin_send(&self, bytes: &[u8], to: usize) -> Result<()> {
+        let bytes = [&self.header.to_le_bytes(), bytes].concat();
         let to = Rank(to as u32);
-        match self.context.try_begin_send(&bytes, to, self.slot)? {
-            Some(sent) => Ok(sent),
-            None => self.context.begin_send(
-                MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes)),
-                to,
-                self.slot,
-            ),
-        }
-    }
-
-    /// Returns when all of these messages have been sent.
-    pub(super) async fn sent(&self, all: impl IntoIterator<Item = PendingSend>) -> Result<()> {
-        for mut outgoing in all {
-            let to = outgoing.on().0;
-            let sent = poll_fn(|task| {
-                let mut awaited = None;
-                let polled = outgoing.poll_in_wait(task.waker(), &mut awaited);
-                *lock(&self.awaited) = awaited;
-                polled
-            });
-            sent.await.map_err(|error| self.explained(error, to))?;
-        }
+        let sent = match self.context.try_begin_send(&bytes, to, self.slot)? {
+            Some(sent) => sent,
+            None => {
+                let copy = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
+                self.context.begin_send(copy, to, self.slot)?
+            }
+        };
+        lock(&self.sends).push(sent);
         Ok(())
     }
 
-    /// Begins to receive `count` values.
-    pub(super) fn recv<T: Pod>(&self, count: usize, from: usize) -> Result<ChannelRecv> {
-        let (room, from) = (HEADER + count * size_of::<T>(), Rank(from as u32));
-        let loan = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
-        let place = || MessageBuffer::Unregistered(loan.clone());
-        let incoming = self.context.begin_recv(room, place, from, self.slot)?;
-        Ok(ChannelRecv { incoming, loan, from })
-    }
-
-    /// Receives a message that must have exactly the length of `into`.
-    pub(super) async fn complete_recv<T: Pod>(&self, receive: ChannelRecv, into: &mut [T]) -> Result<()> {
-        let into: &mut [u8] = bytemuck::cast_slice_mut(into);
-        let (wanted, from) = (into.len(), receive.from);
-        match self.finish_recv(receive, into).await? {
-            got if got == wanted => Ok(()),
-            got => Err(self.disagree(got as u64, wanted as u64, from)),
-        }
-    }
-
-    /// Returns the bytes of a message, at most `room`.
-    pub(super) async fn recv_up_to(&self, receive: ChannelRecv, room: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; room];
-        let got = self.finish_recv(receive, &mut bytes).await?;
-        bytes.truncate(got);
-        Ok(bytes)
-    }
-
-    /// Receives a message into `into`, and returns its bytes.
-    async fn finish_recv(&self, mut receive: ChannelRecv, into: &mut [u8]) -> Result<usize> {
+    async fn complete(&self, mut receive: PostedRecv, into: &mut [u8]) -> Result<()> {
         let is_short = receive.incoming.is_short();
         let mut line = [0; SHORT_MAX];
         let room = if is_short { HEADER + into.len() } else { 0 };
@@ -123,39 +123,84 @@ impl CallChannel {
         });
         let got = got.await.map_err(|error| self.explained(error, receive.from))?.len as usize;
         let len = got.saturating_sub(HEADER);
-        if is_short {
-            into[..len].copy_from_slice(&line[HEADER..][..len]);
-        } else {
+        if len == into.len() && is_short {
+            into.copy_from_slice(&line[HEADER..][..len]);
+        } else if !is_short {
             let used =
                 receive.loan.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
             used.view().read(0, &mut line[..HEADER]);
+            let len = len.min(into.len());
             used.view().read(HEADER, &mut into[..len]);
         }
         let header = u64::from_le_bytes(line[..HEADER].try_into().unwrap_or_default());
-        if header == self.header { Ok(len) } else { Err(self.different_calls(header, receive.from)) }
-    }
-
-    /// Returns the error that `member` is in another call, from the header of its message.
-    #[cold]
-    fn different_calls(&self, header: u64, member: Rank) -> Error {
-        let [theirs, ours] = [header, self.header].map(CallSignature::in_word);
-        let cause = mismatch(member.index(), theirs, ours);
-        self.context.worker().fault(cause, || format!("a part with member {member}"))
+        if header != self.header {
+            return Err(different_calls(self.context.worker(), header, self.header, receive.from));
+        }
+        if len != into.len() {
+            return Err(disagree(self.context.worker(), len as u64, into.len() as u64, receive.from));
+        }
+        Ok(())
     }
 
     /// Replaces the error that a message is too long by one that the members disagree about its length.
-    fn explained(&self, error: Error, member: Rank) -> Error {
+    fn explained(&self, error: Error, member: usize) -> Error {
         match *error.cause() {
             Cause::Truncated { len, room } => {
-                self.disagree(len - HEADER as u64, room.saturating_sub(HEADER as u64), member)
+                let header = HEADER as u64;
+                disagree(
+                    self.context.worker(),
+                    len.saturating_sub(header),
+                    room.saturating_sub(header),
+                    member,
+                )
             }
             _ => error,
         }
     }
+}
 
-    #[cold]
-    pub(super) fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
-        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-        self.context.worker().fault(cause, || format!("a part with member {member}"))
+/// Sends are complete when they have begun, except that the send before to that member must be complete.
+impl Peers for CallChannel {
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Posts the receive, and finds the slots of the pair, unless the member has a posted receive.
+    fn expect(&self, bytes: usize, from: usize) -> Result<()> {
+        if lock(&self.posted).iter().any(|receive| receive.from == from) {
+            return Ok(());
+        }
+        let receive = self.post(bytes, from)?;
+        lock(&self.posted).push(receive);
+        Ok(())
+    }
+
+    async fn send(&self, bytes: &[u8], to: usize) -> Result<()> {
+        if let Some(before) = self.take_send(to) {
+            self.sent(before).await?;
+        }
+        self.begin_send(bytes, to)
+    }
+
+    async fn recv(&self, into: &mut [u8], from: usize) -> Result<()> {
+        let receive = match self.take_posted(from) {
+            Some(receive) => receive,
+            None => self.post(into.len(), from)?,
+        };
+        self.complete(receive, into).await
+    }
+
+    async fn exchange(&self, bytes: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
+        self.expect(into.len(), from)?;
+        self.send(bytes, to).await?;
+        self.recv(into, from).await
+    }
+
+    fn worker(&self) -> &Worker {
+        self.context.worker()
     }
 }

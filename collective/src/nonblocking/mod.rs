@@ -1,14 +1,12 @@
-//! Nonblocking collective calls. The steps of each call are a future that sends and receives messages. The messages use
-//! a context that only the nonblocking collectives of the communicator use.
+//! Nonblocking collective calls. The steps of each call are a future: an algorithm of
+//! [`message_algorithms`](crate::message_algorithms). The messages use a context that only the nonblocking collectives
+//! of the communicator use.
 //!
 //! All members begin these calls in the same order and number them. The number of a call selects its slot. A slot is
 //! used again only when its previous call is complete on this member. All messages of this member in that call have
 //! then been sent and received, so the messages of the next call come after them.
 
-pub(crate) mod binomial;
 pub(crate) mod channel;
-pub(crate) mod doubling;
-pub(crate) mod length_check;
 pub(crate) mod task;
 pub(crate) mod vector;
 
@@ -17,7 +15,9 @@ use super::current_call::{CallWord, described, size};
 use crate::cached::schedule_cache::CallKind;
 use crate::failure::monitor::FailureMonitor;
 use crate::failure::signature::CallSignature;
-use bytemuck::Pod;
+use crate::message_algorithms::gather::{allgather, gather, scatter};
+use crate::message_algorithms::{Peers, alltoall, barrier, bcast, reduce, scan};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use channel::CallChannel;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -48,10 +48,6 @@ impl<T> BoxedCombiner<T> {
         known: Option<Reduction>,
     ) -> BoxedCombiner<T> {
         BoxedCombiner { combine: Box::new(combine), known }
-    }
-
-    fn combine(&mut self, left: &mut [T], right: &[T]) {
-        (self.combine)(left, right);
     }
 }
 
@@ -222,7 +218,7 @@ impl Communicator {
         &self,
         (word, signature): (CallWord, CallSignature),
         call: String,
-        steps: impl FnOnce(CallChannel) -> F,
+        steps: impl FnOnce(Arc<CallChannel>) -> F,
     ) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
@@ -247,12 +243,16 @@ impl Communicator {
             (signature, calls.number),
             Arc::clone(&awaited),
             self.rank().index(),
-            self.size(),
         );
-        let (steps, into, named) = (steps(channel), result.clone(), call.clone());
+        let channel = Arc::new(channel);
+        let (steps, into, named) = (steps(channel.clone()), result.clone(), call.clone());
         let failing = FailingCall::new(self, word);
         let steps = async move {
-            let done = steps.await.map_err(|error| error.note(format!("in {named}")));
+            let done = match steps.await {
+                Ok(result) => channel.flush().await.map(|()| result),
+                Err(error) => Err(error),
+            };
+            let done = done.map_err(|error| error.note(format!("in {named}")));
             failing.end(&done);
             *lock(&into) = Some(done);
         };
@@ -271,56 +271,65 @@ impl Communicator {
     /// Begins a barrier.
     pub fn start_barrier(&self) -> Result<StartedCollective<()>> {
         let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
-        self.start(words_of(&kind), "ibarrier()".into(), |channel| async move {
-            doubling::barrier(&channel).await
-        })
+        self.start(
+            words_of(&kind),
+            "ibarrier()".into(),
+            |peers| async move { barrier::barrier(&*peers).await },
+        )
     }
 
     /// Begins a broadcast.
-    pub fn start_bcast<T: Pod + Send>(
+    pub fn start_bcast<T: Pod + Send + Sync>(
         &self,
-        values: Vec<T>,
+        mut values: Vec<T>,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = format!("ibcast({})", described(CollectiveKind::Bcast, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, |channel| async move {
-            binomial::bcast(&channel, values, root.index()).await
+        self.start(words_of(&kind), call, |peers| async move {
+            bcast::bcast(&*peers, cast_slice_mut(&mut values), root.index()).await?;
+            Ok(values)
         })
     }
 
     /// Begins a reduction to the root.
-    pub fn start_reduce<T: Pod + Send>(
+    pub fn start_reduce<T: Pod + Send + Sync>(
         &self,
-        values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        mut values: Vec<T>,
+        mut combine: BoxedCombiner<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known);
         let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, |channel| async move {
-            binomial::reduce(&channel, values, combine, root.index()).await
+        self.start(words_of(&kind), call, move |peers| async move {
+            let combine = &mut combine.combine;
+            if peers.place() == root.index() {
+                reduce::reduce_here(&*peers, &mut values, combine).await?;
+                return Ok(Some(values));
+            }
+            reduce::reduce_to(&*peers, &values, combine, root.index()).await.map(|()| None)
         })
     }
 
     /// Begins a reduction to all members.
-    pub fn start_allreduce<T: Pod + Send>(
+    pub fn start_allreduce<T: Pod + Send + Sync>(
         &self,
-        values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        mut values: Vec<T>,
+        mut combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
         let kind =
             CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known);
         let call = format!("iallreduce({})", size(bytes(&values)));
-        self.start(words_of(&kind), call, |channel| async move {
-            binomial::allreduce(&channel, values, combine).await
+        self.start(words_of(&kind), call, |peers| async move {
+            reduce::allreduce(&*peers, &mut values, &mut combine.combine).await?;
+            Ok(values)
         })
     }
 
     /// Begins a gather to the root.
-    pub fn start_gather<T: Pod + Send>(
+    pub fn start_gather<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         root: Rank,
@@ -328,13 +337,11 @@ impl Communicator {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = format!("igather({})", described(CollectiveKind::Gather, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, |channel| async move {
-            binomial::gather(&channel, values, root.index()).await
-        })
+        self.start(words_of(&kind), call, |peers| async move { gather(&*peers, &values, root.index()).await })
     }
 
     /// Begins a scatter of the root's values.
-    pub fn start_scatter<T: Pod + Send>(
+    pub fn start_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         count: usize,
@@ -349,70 +356,89 @@ impl Communicator {
         if self.rank() == root {
             self.check_room(values.len(), count, &|| call.clone())?;
         }
-        self.start(words_of(&kind), call, |channel| async move {
-            binomial::scatter(&channel, values, count, root.index()).await
+        self.start(words_of(&kind), call, move |peers| async move {
+            if peers.place() == root.index() {
+                scatter(&*peers, cast_slice(&values)).await?;
+                return Ok(values[root.index() * count..][..count].to_vec());
+            }
+            let mut block = vec![T::zeroed(); count];
+            peers.recv(cast_slice_mut(&mut block), root.index()).await?;
+            Ok(block)
         })
     }
 
     /// Begins a gather to all members.
-    pub fn start_allgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
+    pub fn start_allgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
         let call = format!("iallgather({})", size(bytes(&values)));
-        self.start(
-            words_of(&kind),
-            call,
-            |channel| async move { doubling::allgather(&channel, values).await },
-        )
+        self.start(words_of(&kind), call, |peers| async move {
+            let mut all = vec![T::zeroed(); peers.size() * values.len()];
+            allgather(&*peers, cast_slice(&values), cast_slice_mut(&mut all)).await?;
+            Ok(all)
+        })
     }
 
     /// Begins an exchange of blocks.
-    pub fn start_alltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
+    pub fn start_alltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), values.len() / self.size());
         let call = format!("ialltoall({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(words_of(&kind), call, |channel| async move { doubling::alltoall(&channel, values).await })
+        self.start(words_of(&kind), call, |peers| async move {
+            let mut all = vec![T::zeroed(); values.len()];
+            alltoall::alltoall(&*peers, cast_slice(&values), cast_slice_mut(&mut all)).await?;
+            Ok(all)
+        })
     }
 
     /// Begins a reduction whose result is scattered: each member gets a block.
-    pub fn start_reduce_scatter<T: Pod + Send>(
+    pub fn start_reduce_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        mut combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
         let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), values.len() / self.size())
             .combined(combine.known);
         let call = format!("ireduce_scatter({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(words_of(&kind), call, |channel| async move {
-            doubling::reduce_scatter(&channel, values, combine).await
+        self.start(words_of(&kind), call, |peers| async move {
+            reduce::reduce_scatter(&*peers, &values, &mut combine.combine).await
         })
     }
 
     /// Begins a scan.
-    pub fn start_scan<T: Pod + Send>(
+    pub fn start_scan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len()).combined(combine.known);
-        let call = format!("iscan({})", size(bytes(&values)));
-        let through = |(through, _)| through;
-        self.start(words_of(&kind), call, move |channel| async move {
-            doubling::scan(&channel, values, combine).await.map(through)
-        })
+        self.start_prefix(CollectiveKind::Scan, "iscan", values, combine, |values| values)
     }
 
-    /// Begins an exclusive scan, over the members before this one.
-    pub fn start_exscan<T: Pod + Send>(
+    /// Begins an exclusive scan, over the members before this one. The result of the first member is None.
+    pub fn start_exscan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len()).combined(combine.known);
-        let call = format!("iexscan({})", size(bytes(&values)));
-        let before = |(_, before)| before;
-        self.start(words_of(&kind), call, move |channel| async move {
-            doubling::scan(&channel, values, combine).await.map(before)
+        let is_first = self.rank() == Rank(0);
+        let result = move |values| (!is_first).then_some(values);
+        self.start_prefix(CollectiveKind::Exscan, "iexscan", values, combine, result)
+    }
+
+    fn start_prefix<T: Pod + Send + Sync, R: Send + 'static>(
+        &self,
+        collective: CollectiveKind,
+        name: &str,
+        mut values: Vec<T>,
+        mut combine: BoxedCombiner<T>,
+        result: impl FnOnce(Vec<T>) -> R + Send + 'static,
+    ) -> Result<StartedCollective<R>> {
+        let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(combine.known);
+        let call = format!("{name}({})", size(bytes(&values)));
+        let is_inclusive = collective == CollectiveKind::Scan;
+        self.start(words_of(&kind), call, move |peers| async move {
+            scan::scan(&*peers, &mut values, is_inclusive, &mut combine.combine).await?;
+            Ok(result(values))
         })
     }
 }

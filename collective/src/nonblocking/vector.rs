@@ -1,51 +1,32 @@
-//! Nonblocking calls whose blocks differ in length.
+//! Nonblocking calls whose blocks differ in length, and exchanges with neighbours.
 
 use super::{Communicator, StartedCollective};
-use crate::current_call::{CallWord, VectorCall};
-use crate::exchange_partners::{ExchangeBlocks, Partner};
-use crate::failure::signature::CallSignature;
+use crate::blocking::vector::{allocate, words_of};
+use crate::current_call::VectorCall;
+use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
-use crate::nonblocking::length_check::swap;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 
-/// Returns the word that names a call in errors, and the signature for the call log.
-fn words_of<T: 'static>(call: VectorCall, values: usize, root: Rank) -> (CallWord, CallSignature) {
-    let is_rooted = matches!(call, VectorCall::GatherV | VectorCall::ScatterV);
-    let signature = CallSignature::of_vector_call::<T>(call, if is_rooted { root.index() } else { 0 });
-    (CallWord::of_vector_call(call, values, root), signature.nonblocking())
-}
-
 impl Communicator {
-    /// Begins a gather of blocks to the root, which passes their lengths as `counts`.
-    pub fn start_gather_v<T: Pod + Send>(
+    /// Begins a gather of blocks to the root, which passes their lengths as `counts`. The result of other members is
+    /// None.
+    pub fn start_gather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("igather_v({} values to rank {root})", values.len());
-        self.check_root(root, &|| call.clone())?;
+        let blocks = || self.gather_v_blocks(values.len(), counts, root);
+        let blocks = self.blocks_of_call::<T>(VectorCall::GatherV, root, &call, blocks)?;
         let is_root = self.rank() == root;
-        let blocks = if is_root {
-            self.check_size(counts, &|| call.clone())?;
-            let gives = |member: usize| if member == root.index() { vec![0] } else { vec![] };
-            let partners = self.everybody(gives, |member| vec![member]);
-            ExchangeBlocks::new(&[values.len()], counts, partners)
-        } else {
-            let partner = Partner { member: root.index(), gives: vec![0], gets: vec![] };
-            ExchangeBlocks::new(&[values.len()], &[], vec![partner])
-        };
-        self.check_kept(&blocks, &|| call.clone())?;
-        let words = words_of::<T>(VectorCall::GatherV, values.len(), root);
-        self.start(words, call, move |channel| async move {
-            let all = swap(&channel, values, blocks).await?;
-            Ok(is_root.then_some(all))
-        })
+        let result = move |all| is_root.then_some(all);
+        self.start_exchange_of((VectorCall::GatherV, root), call, values, blocks, result)
     }
 
     /// Begins a scatter of the root's blocks, of lengths `counts`. This member's block has `count` values.
-    pub fn start_scatter_v<T: Pod + Send>(
+    pub fn start_scatter_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
@@ -53,96 +34,80 @@ impl Communicator {
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iscatter_v({count} values from rank {root})");
-        self.check_root(root, &|| call.clone())?;
-        let blocks = if self.rank() == root {
-            self.check_counts(counts, values.len(), &|| call.clone())?;
-            let gets = |member: usize| if member == root.index() { vec![0] } else { vec![] };
-            ExchangeBlocks::new(counts, &[count], self.everybody(|member| vec![member], gets))
-        } else {
-            let partner = Partner { member: root.index(), gives: vec![], gets: vec![0] };
-            ExchangeBlocks::new(&[], &[count], vec![partner])
-        };
-        let words = words_of::<T>(VectorCall::ScatterV, count, root);
-        self.start_swap(words, call, values, blocks)
+        let blocks = || self.scatter_v_blocks(values.len(), counts, count, root);
+        let blocks = self.blocks_of_call::<T>(VectorCall::ScatterV, root, &call, blocks)?;
+        self.start_exchange_of((VectorCall::ScatterV, root), call, values, blocks, |all| all)
     }
 
     /// Begins a gather of blocks to all members.
-    pub fn start_allgather_v<T: Pod + Send>(
+    pub fn start_allgather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iallgather_v({} values)", values.len());
-        self.check_size(counts, &|| call.clone())?;
-        let partners = self.everybody(|_| vec![0], |member| vec![member]);
-        let blocks = ExchangeBlocks::new(&[values.len()], counts, partners);
-        let words = words_of::<T>(VectorCall::AllgatherV, values.len(), self.rank());
-        self.start_swap(words, call, values, blocks)
+        let blocks = || self.allgather_v_blocks(values.len(), counts);
+        let blocks = self.blocks_of_call::<T>(VectorCall::AllgatherV, Rank(0), &call, blocks)?;
+        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), call, values, blocks, |all| all)
     }
 
     /// Begins an exchange of blocks with all members.
-    pub fn start_alltoall_v<T: Pod + Send>(
+    pub fn start_alltoall_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         gives: &[usize],
         gets: &[usize],
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("ialltoall_v({} values)", values.len());
-        self.check_counts(gives, values.len(), &|| call.clone())?;
-        self.check_size(gets, &|| call.clone())?;
-        let partners = self.everybody(|member| vec![member], |member| vec![member]);
-        let words = words_of::<T>(VectorCall::AlltoallV, values.len(), self.rank());
-        self.start_swap(words, call, values, ExchangeBlocks::new(gives, gets, partners))
+        let blocks = || self.alltoall_v_blocks(values.len(), gives, gets);
+        let blocks = self.blocks_of_call::<T>(VectorCall::AlltoallV, Rank(0), &call, blocks)?;
+        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, |all| all)
     }
 
-    /// Begins an exchange with neighbours. `gives` and `gets` hold the number of values of each sent and received
-    /// block.
-    pub fn start_exchange<T: Pod + Send>(
+    /// Begins an exchange with neighbours. `counts` hold the number of values of each sent and received block.
+    pub fn start_exchange<T: Pod + Send + Sync>(
         &self,
         with: &Neighbourhood,
         values: Vec<T>,
-        (gives, gets): (&[usize], &[usize]),
+        counts: (&[usize], &[usize]),
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iexchange({} values)", values.len());
-        let blocks = self.check_exchange(with, values.len(), (gives, gets), &|| call.clone())?;
-        let words = words_of::<T>(VectorCall::Exchange, values.len(), self.rank());
-        self.start_swap(words, call, values, blocks)
+        let blocks = || self.neighbour_blocks(with, values.len(), counts);
+        let blocks = self.blocks_of_call::<T>(VectorCall::Exchange, Rank(0), &call, blocks)?;
+        self.start_exchange_of((VectorCall::Exchange, Rank(0)), call, values, blocks, |all| all)
     }
 
-    fn start_swap<T: Pod + Send>(
+    /// Returns the blocks of a call, and room for those that this member receives. All members wait for a root, so its
+    /// error makes the communicator fail.
+    fn blocks_of_call<T: Pod>(
         &self,
-        words: (CallWord, CallSignature),
+        what: VectorCall,
+        root: Rank,
+        call: &str,
+        blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
+    ) -> Result<(BlockExchange, Vec<T>)> {
+        self.check_root(root, &|| call.into())?;
+        let both = blocks().and_then(|blocks| allocate(blocks.received()).map(|all| (blocks, all)));
+        both.map_err(|cause| {
+            if what.is_rooted() {
+                self.monitor().report(self.worker(), words_of::<T>(what, 0, root).0, &cause);
+            }
+            self.worker().fault(cause, || self.call_on(call))
+        })
+    }
+
+    fn start_exchange_of<T: Pod + Send + Sync, R: Send + 'static>(
+        &self,
+        (what, root): (VectorCall, Rank),
         call: String,
         values: Vec<T>,
-        blocks: ExchangeBlocks,
-    ) -> Result<StartedCollective<Vec<T>>> {
-        self.check_kept(&blocks, &|| call.clone())?;
-        self.start(words, call, move |channel| async move { swap(&channel, values, blocks).await })
-    }
-
-    /// Returns all members as partners. This member is first, then those after it, so that members begin with different
-    /// partners.
-    fn everybody(
-        &self,
-        gives: impl Fn(usize) -> Vec<usize>,
-        gets: impl Fn(usize) -> Vec<usize>,
-    ) -> Vec<Partner> {
-        let members = (0..self.size()).map(|steps| self.after(self.rank(), steps).index());
-        members.map(|member| Partner { member, gives: gives(member), gets: gets(member) }).collect()
-    }
-
-    /// Returns an error unless this member sends itself blocks of the lengths that it receives from itself.
-    pub(crate) fn check_kept(&self, blocks: &ExchangeBlocks, call: &dyn Fn() -> String) -> Result<()> {
-        let me = self.rank().index();
-        for partner in blocks.partners.iter().filter(|partner| partner.member == me) {
-            let [gives, gets] = blocks.counts(partner);
-            if gives != gets {
-                let text = format!(
-                    "this member sends itself blocks of {gives:?} values, but receives {gets:?} from itself"
-                );
-                return Err(self.worker().fault(Cause::Argument(text), call));
-            }
-        }
-        Ok(())
+        (blocks, mut all): (BlockExchange, Vec<T>),
+        result: impl FnOnce(Vec<T>) -> R + Send + 'static,
+    ) -> Result<StartedCollective<R>> {
+        let (word, signature) = words_of::<T>(what, values.len(), root);
+        self.start((word, signature.nonblocking()), call, |peers| async move {
+            blocks.run(&*peers, &values, &mut all).await?;
+            Ok(result(all))
+        })
     }
 }

@@ -9,11 +9,7 @@
 
 use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
-use tasuki_core::segment::check_available;
-
-/// From this number of bytes on a call first checks that there is room for its result: without room the allocation
-/// would end the program.
-const CHECKED_BYTES_MIN: u64 = 1 << 30;
+use tasuki_collective::allocate;
 
 impl Communicator {
     /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
@@ -184,7 +180,8 @@ impl Communicator {
     /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
     /// root has not `count` values for each member. Cost: one message to each member.
     pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
-        let mut block = self.allocate(&[count], "scatter")?;
+        let mut block =
+            allocate(count).map_err(|cause| self.messages().worker().fault(cause, || "scatter".into()))?;
         self.scatter_into(values, &mut block, root)?;
         Ok(block)
     }
@@ -289,18 +286,5 @@ impl Communicator {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, &ReduceOpRef(&operation))?;
         Ok((self.rank() != Rank(0)).then_some(result))
-    }
-
-    /// Allocates room for blocks of these numbers of values, which come from the program and may be any numbers.
-    /// Error: there is not enough memory.
-    pub(crate) fn allocate<T: Pod>(&self, counts: &[usize], call: &str) -> Result<Vec<T>> {
-        let count = counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count));
-        let bytes = count.and_then(|count| (count as u64).checked_mul(size_of::<T>() as u64));
-        if bytes.is_none_or(|bytes| bytes >= CHECKED_BYTES_MIN) {
-            let worker = self.messages().worker();
-            let fault = |error: crate::Error| worker.fault(error.cause().clone(), || call.into());
-            check_available(bytes.unwrap_or(u64::MAX)).map_err(fault)?;
-        }
-        Ok(vec![T::zeroed(); count.unwrap_or(0)])
     }
 }

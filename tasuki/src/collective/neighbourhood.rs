@@ -126,9 +126,7 @@ impl Neighbourhood {
         send_counts: &[usize],
         recv_counts: &[usize],
     ) -> Result<Vec<T>> {
-        let mut all = self.communicator.allocate(recv_counts, "exchange_v")?;
-        self.communicator.inner().exchange(&self.inner, values, (send_counts, recv_counts), &mut all)?;
-        Ok(all)
+        self.communicator.inner().exchange(&self.inner, values, (send_counts, recv_counts))
     }
 
     /// Begins an [`exchange`](Neighbourhood::exchange).
@@ -150,14 +148,14 @@ impl Neighbourhood {
     /// [`exchange`](Neighbourhood::exchange). Later: two neighbours disagree about a length, whatever the lengths
     /// are; both report it before any value is sent. Cost: a message of up to 48 bytes in each direction between
     /// neighbours; if the blocks do not fit into it beside their lengths, one more message when it has arrived.
-    pub fn iexchange<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
+    pub fn iexchange<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         let (send_counts, recv_counts) = self.equal_counts(values.len(), "iexchange")?;
         self.iexchange_v(values, &send_counts, &recv_counts)
     }
 
     /// Begins an [`exchange_v`](Neighbourhood::exchange_v). The rules of
     /// [`iexchange`](Neighbourhood::iexchange) apply.
-    pub fn iexchange_v<T: Pod + Send>(
+    pub fn iexchange_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         send_counts: &[usize],

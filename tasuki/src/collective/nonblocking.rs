@@ -83,7 +83,11 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn ibcast<T: Pod + Send>(&self, values: Vec<T>, root: Rank) -> Result<CollectiveRequest<Vec<T>>> {
+    pub fn ibcast<T: Pod + Send + Sync>(
+        &self,
+        values: Vec<T>,
+        root: Rank,
+    ) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_bcast(values, root).map(CollectiveRequest)
     }
 
@@ -92,7 +96,7 @@ impl Communicator {
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
     /// other, and one more if the root is not the first member.
-    pub fn ireduce<T: Pod + Send>(
+    pub fn ireduce<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
@@ -141,7 +145,7 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn iallreduce<T: Pod + Send>(
+    pub fn iallreduce<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
@@ -153,7 +157,7 @@ impl Communicator {
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
     /// other, and memory for the values that pass through a member.
-    pub fn igather<T: Pod + Send>(
+    pub fn igather<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         root: Rank,
@@ -166,7 +170,7 @@ impl Communicator {
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
     /// other, and memory for the values that pass through a member.
-    pub fn iscatter<T: Pod + Send>(
+    pub fn iscatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         count: usize,
@@ -178,7 +182,7 @@ impl Communicator {
     /// Begins an allgather. All members get all members' values, one block behind the other.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
-    pub fn iallgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
+    pub fn iallgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_allgather(values).map(CollectiveRequest)
     }
 
@@ -187,7 +191,7 @@ impl Communicator {
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
     /// once.
-    pub fn ialltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
+    pub fn ialltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_alltoall(values).map(CollectiveRequest)
     }
 
@@ -196,7 +200,7 @@ impl Communicator {
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
     /// once.
-    pub fn ireduce_scatter<T: Pod + Send>(
+    pub fn ireduce_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
@@ -207,7 +211,7 @@ impl Communicator {
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in their order.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
-    pub fn iscan<T: Pod + Send>(
+    pub fn iscan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
@@ -217,7 +221,7 @@ impl Communicator {
 
     /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
     /// member gets `None`.
-    pub fn iexscan<T: Pod + Send>(
+    pub fn iexscan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,

@@ -26,12 +26,7 @@ impl Communicator {
     /// number of values, which both report before any value is sent. Cost: a message of 32 bytes in each direction
     /// between the root and each member, and one message with the block.
     pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
-        if self.rank() != root {
-            return self.inner().gather_v_to(values, root).map(|()| None);
-        }
-        let mut all = self.allocate(counts, "gather_v")?;
-        self.inner().gather_v_here(values, counts, &mut all)?;
-        Ok(Some(all))
+        self.inner().gather_v(values, counts, root)
     }
 
     /// Scatters the root's blocks of different lengths. Returns this member's block of `count` values. The root
@@ -45,12 +40,7 @@ impl Communicator {
         count: usize,
         root: Rank,
     ) -> Result<Vec<T>> {
-        let mut block = self.allocate(&[count], "scatter_v")?;
-        match self.rank() == root {
-            true => self.inner().scatter_v_here(values, counts, &mut block)?,
-            false => self.inner().scatter_v_from(&mut block, root)?,
-        }
-        Ok(block)
+        self.inner().scatter_v(values, counts, count, root)
     }
 
     /// Gathers blocks of different lengths on every member, one behind the other in the order of the members.
@@ -58,9 +48,7 @@ impl Communicator {
     ///
     /// Collective. Errors and cost: those of [`Communicator::gather_v`], with each other member.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
-        let mut all = self.allocate(counts, "allgather_v")?;
-        self.inner().allgather_v(values, counts, &mut all)?;
-        Ok(all)
+        self.inner().allgather_v(values, counts)
     }
 
     /// Exchanges one block between each two members, with different lengths. `values` are this member's blocks in the
@@ -86,9 +74,7 @@ impl Communicator {
         send_counts: &[usize],
         recv_counts: &[usize],
     ) -> Result<Vec<T>> {
-        let mut all = self.allocate(recv_counts, "alltoall_v")?;
-        self.inner().alltoall_v(values, send_counts, recv_counts, &mut all)?;
-        Ok(all)
+        self.inner().alltoall_v(values, send_counts, recv_counts)
     }
 
     /// Begins a [`gather_v`](Communicator::gather_v). The root gets all members' blocks, one behind the other; other
@@ -113,7 +99,7 @@ impl Communicator {
     /// they leave. Cost: a message of up to 48 bytes in each direction between the root and each
     /// member; if a block does not fit into it beside its length, one more message when it has
     /// arrived.
-    pub fn igather_v<T: Pod + Send>(
+    pub fn igather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
@@ -126,7 +112,7 @@ impl Communicator {
     /// `values` and `counts` are used.
     ///
     /// The rules and the cost of [`Communicator::igather_v`] apply.
-    pub fn iscatter_v<T: Pod + Send>(
+    pub fn iscatter_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
@@ -140,7 +126,7 @@ impl Communicator {
     /// the lengths in `counts`, equal on all members.
     ///
     /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
-    pub fn iallgather_v<T: Pod + Send>(
+    pub fn iallgather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         counts: &[usize],
@@ -153,7 +139,7 @@ impl Communicator {
     /// each.
     ///
     /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
-    pub fn ialltoall_v<T: Pod + Send>(
+    pub fn ialltoall_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
         send_counts: &[usize],

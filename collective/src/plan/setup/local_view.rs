@@ -3,11 +3,12 @@
 //! time and memory that a member needs depend only on its own blocks.
 
 use crate::communicator::Communicator;
-use crate::exchange_partners::{Partner, ranges};
-use crate::neighbourhood::{Neighbourhood, Round};
+use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
+use crate::message_algorithms::{Peers, run_now};
+use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use crate::plan::{Plan, PlanCombining};
 use std::collections::BTreeMap;
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Result};
 use tasuki_schedule::algorithm::{BlockToSend, put_all, put_blocks};
 use tasuki_schedule::{Contract, RankPart, Schedule};
 
@@ -162,7 +163,8 @@ impl Communicator {
         if all.iter().any(|all| all.is_none_or(|bytes| bytes > isize::MAX as usize)) {
             return Err(fault(Cause::Argument("the blocks have more bytes than memory can have".into())));
         }
-        self.check_kept(&with.blocks(gives, gets), call)
+        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets));
+        exchange.check_own().map_err(fault)
     }
 
     /// Exchanges words with all partners. The inner error means that this member disagrees with a partner.
@@ -196,17 +198,19 @@ impl Communicator {
 
     fn swap_words(&self, own: &OwnBlocks<'_>, Round { to, from }: Round) -> Result<Vec<u64>> {
         let partner = |number: usize| &own.with.partners()[number];
-        let rank = |partner: &Partner| Rank(partner.member as u32);
         let words = |partner: &Partner| vec![0; 1 + 2 * (partner.gives.len() + partner.gets.len())];
         let lengths = to.map(|to| own.lengths(partner(to)));
         let mut received = from.map_or(Vec::new(), |from| words(partner(from)));
         let into = bytemuck::cast_slice_mut(&mut received);
         match (to.map(partner), from.map(partner), &lengths) {
             (Some(to), Some(from), Some(lengths)) => {
-                self.channel.exchange(bytemuck::cast_slice(lengths), rank(to), into, rank(from))?;
+                let lengths = bytemuck::cast_slice(lengths);
+                run_now(self.channel.exchange(lengths, to.member, into, from.member))?;
             }
-            (Some(to), None, Some(lengths)) => self.channel.send(bytemuck::cast_slice(lengths), rank(to))?,
-            (_, Some(from), _) => self.channel.recv(into, rank(from))?,
+            (Some(to), None, Some(lengths)) => {
+                run_now(self.channel.send(bytemuck::cast_slice(lengths), to.member))?;
+            }
+            (_, Some(from), _) => run_now(self.channel.recv(into, from.member))?,
             _ => {}
         }
         Ok(received)

@@ -57,7 +57,7 @@ fn or_nan(is_better: impl Fn(f64, f64) -> bool) -> impl Fn(f64, f64) -> f64 {
 }
 
 /// All calls and plans combine the members' values of a column as `fold` does.
-fn agree<T: Pod + Debug + Send>(
+fn agree<T: Pod + Debug + Send + Sync>(
     world: &Communicator,
     operation: impl PlanReduceOp<T> + Copy,
     value: impl Fn(usize, usize) -> T,

@@ -1,0 +1,95 @@
+//! The order in which values are combined.
+//!
+//! The values of the members, in the order of members, are cut into groups of [`GROUP`] consecutive members. Within a
+//! group they are combined from the left: ((v0 + v1) + v2) + ... The results of the groups are combined by the same
+//! rule, until one is left. So among up to [`GROUP`] members it is a fold from the left.
+//!
+//! All reductions keep this order, so all forms of a call give the same bits, and operations that do not commute are
+//! correct. A scan at member i combines the values of members 0 to i in this order.
+
+/// Number of values, or of results of groups, that are combined one after the other.
+pub(crate) const GROUP: usize = 32;
+
+/// Combines values that are given in the order of members.
+#[derive(Debug)]
+pub(super) struct OrderedFold<T> {
+    /// For each level from that of single members on: the number of values in the present group, and their
+    /// combination.
+    levels: Vec<(usize, Vec<T>)>,
+}
+
+impl<T: Copy> OrderedFold<T> {
+    pub(super) fn new() -> OrderedFold<T> {
+        OrderedFold { levels: Vec::new() }
+    }
+
+    /// Adds the values of the next member.
+    pub(super) fn push(&mut self, values: &[T], combine: &mut impl FnMut(&mut [T], &[T])) {
+        let mut values = values.to_vec();
+        for level in 0.. {
+            if self.levels.len() == level {
+                self.levels.push((0, Vec::new()));
+            }
+            let (count, combined) = &mut self.levels[level];
+            if *count == 0 {
+                *combined = values;
+            } else {
+                combine(combined, &values);
+            }
+            *count += 1;
+            if *count < GROUP {
+                return;
+            }
+            *count = 0;
+            values = std::mem::take(combined);
+        }
+    }
+
+    /// Returns the combination of all values; None if there are none.
+    pub(super) fn finish(self, combine: &mut impl FnMut(&mut [T], &[T])) -> Option<Vec<T>> {
+        let groups = self.levels.into_iter().filter(|(count, _)| *count > 0).map(|(_, combined)| combined);
+        groups.reduce(|right, mut left| {
+            combine(&mut left, &right);
+            left
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the combination of members `from` to `to` as text, by the definition.
+    fn defined(from: usize, to: usize) -> String {
+        let mut group = 1;
+        while group * GROUP < to - from {
+            group *= GROUP;
+        }
+        let part = |at: usize| if group == 1 { at.to_string() } else { defined(at, to.min(at + group)) };
+        (from..to)
+            .step_by(group)
+            .map(part)
+            .reduce(|left, right| format!("({left}+{right})"))
+            .expect("a member")
+    }
+
+    #[test]
+    fn values_are_combined_in_groups() {
+        for count in [1, 2, 3, 31, 32, 33, 64, 65, 1023, 1024, 1025, 1100, 2049] {
+            let mut texts: Vec<String> = (0..count).map(|member: usize| member.to_string()).collect();
+            let mut fold = OrderedFold::new();
+            let mut joined: Vec<(usize, usize)> = Vec::new();
+            // Values are numbers of texts; a combination makes a new text.
+            let mut combine = |left: &mut [usize], right: &[usize]| {
+                joined.push((left[0], right[0]));
+                left[0] = count + joined.len() - 1;
+            };
+            (0..count).for_each(|member| fold.push(&[member], &mut combine));
+            let last = fold.finish(&mut combine).expect("there are values")[0];
+            for (left, right) in joined {
+                texts.push(format!("({}+{})", texts[left], texts[right]));
+            }
+            assert_eq!(texts[last], defined(0, count), "{count}");
+        }
+    }
+}

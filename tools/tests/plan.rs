@@ -112,7 +112,7 @@ fn written(folder: &TempDir, file: &Value) -> PathBuf {
 }
 
 #[test]
-fn commands_are_shown_within_a_hundred_columns() {
+fn steps_are_shown_within_a_hundred_columns() {
     for operation in OPERATIONS {
         for name in algorithms(operation, "8") {
             let ended = plan(&["show", operation, "--ranks", "8", "--algorithm", &name]).expect(0);
@@ -288,7 +288,7 @@ const FAULTS: [Fault; 6] = [
 ];
 
 #[test]
-fn each_fault_is_reported_with_its_commands() {
+fn each_fault_is_reported_with_its_steps() {
     let folder = tempfile::tempdir().unwrap();
     plan(&["check", text(&written(&folder, &chain()))]).expect(0);
     for (what, change, said) in FAULTS {

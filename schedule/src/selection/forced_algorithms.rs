@@ -27,11 +27,11 @@ impl FromStr for Forced {
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (what, how) = pair
                 .split_once('=')
-                .ok_or_else(|| format!("'{pair}' is no OPERATION=ALGORITHM, as in bcast=binomial"))?;
+                .ok_or_else(|| format!("'{pair}' is no COLLECTIVE=ALGORITHM, as in bcast=binomial"))?;
             let what = what.trim().to_lowercase().replace('-', "_");
             let names = || OPERATIONS.iter().map(|(name, _)| (*name).to_string());
             let operation =
-                CollectiveKind::named(&what).ok_or_else(|| none("operation", &what, names().collect()))?;
+                CollectiveKind::named(&what).ok_or_else(|| none("collective", &what, names().collect()))?;
             let how = typed(how.trim());
             let names = || operation.algorithms().map(|algorithm| typed(algorithm.name));
             let found = operation.algorithms().find(|algorithm| typed(algorithm.name) == how);
@@ -91,7 +91,7 @@ mod tests {
         let text = fault("barrier=tree");
         let expected = "there is no algorithm for barrier 'tree': choose from dissemination, central";
         assert!(text.starts_with(expected), "{text}");
-        assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
+        assert!(fault("bcast").contains("COLLECTIVE=ALGORITHM"));
         assert!(fault("bcast=chain,bcast=chain").contains("twice"));
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     helper: Option<String>,
     /// Algorithms that plans use wherever they fit, as in bcast=binomial,allreduce=ring [default:
     /// the fastest, as `tasuki info --collectives` shows]
-    #[arg(long, value_name = "OP=ALG,..", value_parser = collectives)]
+    #[arg(long, value_name = "COLL=ALG,..", value_parser = collectives)]
     collectives: Option<String>,
     /// Write a trace of all ranks as Trace Event JSON, for https://ui.perfetto.dev and `tasuki
     /// trace draw`; compressed if the name ends in .gz

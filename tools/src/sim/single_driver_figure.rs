@@ -20,11 +20,11 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const COLORS: [RGBColor; 3] = [RGBColor(31, 95, 160), RGBColor(201, 93, 20), RGBColor(0, 140, 105)];
 /// The largest number of ranks.
 pub(super) const RANKS_MAX: usize = 1_000_000;
-/// Powers of two, for the algorithm that needs one. Each rank has one command for each doubling.
+/// Powers of two, for the algorithm that needs one. Each rank has one step for each doubling.
 const POWERS: [usize; 5] = [128, 1024, 8192, 32_768, 131_072];
 const TENS: [usize; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
 /// Few ranks, for the algorithm in which each rank has a list for all others: more ranks would have
-/// too many commands.
+/// too many steps.
 const SQUARES: [usize; 4] = [100, 200, 500, 1000];
 
 /// A case to simulate in both forms.
@@ -66,7 +66,7 @@ struct Point {
     bytes: u64,
 }
 
-/// A case, simulated with the commands spread over all ranks and with one driver.
+/// A case, simulated with the steps spread over all ranks and with one driver.
 #[derive(Clone)]
 struct Both {
     what: &'static str,

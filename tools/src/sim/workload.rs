@@ -9,7 +9,7 @@ use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 pub(super) struct Workload {
     /// A single word for it.
     pub(super) name: String,
-    /// The operation and the amount of data.
+    /// The collective and the amount of data.
     pub(super) what: String,
     pub(super) ranks: usize,
     /// The root, if there is one.

@@ -383,7 +383,7 @@ mod tests {
     fn plan_files_are_written_and_read() {
         for algorithm in ALGORITHMS {
             for ranks in [1, 2, 5, 8] {
-                let shape = Shape::new(algorithm.operation, ranks, ranks - 1, 64);
+                let shape = Shape::new(algorithm.collective, ranks, ranks - 1, 64);
                 if !(algorithm.fits)(&shape) {
                     continue;
                 }
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_buffer_has_copies_or_is_swapped() {
         let is_copy_in_copy_out =
-            |one: &&Algorithm| one.name == "copy in copy out" && one.operation == CollectiveKind::Allgather;
+            |one: &&Algorithm| one.name == "copy in copy out" && one.collective == CollectiveKind::Allgather;
         let shape = Shape::new(CollectiveKind::Allgather, 2, 0, 64);
         let swapped = text(&ALGORITHMS.iter().find(is_copy_in_copy_out).unwrap().schedule(&shape, 1));
         let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn names_that_would_break_lines_are_refused() {
         let binary = ALGORITHMS.iter().find(|one| one.name == "binary").expect("it is there");
-        let whole = text(&binary.schedule(&Shape::new(binary.operation, 3, 0, 64), 1));
+        let whole = text(&binary.schedule(&Shape::new(binary.collective, 3, 0, 64), 1));
         for name in ["binary", "data", "arrived"] {
             let name = format!("\"{name}\"");
             assert!(whole.contains(&name), "{name} is in {whole}");
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn each_truncated_file_is_an_error_with_its_position() {
-        let shape = Shape::new(ALGORITHMS[1].operation, 3, 0, 64);
+        let shape = Shape::new(ALGORITHMS[1].collective, 3, 0, 64);
         let whole = text(&ALGORITHMS[1].schedule(&shape, 1));
         for end in 0..whole.trim_end().len() {
             let why = read(&whole[..end]).expect_err("it is cut off");

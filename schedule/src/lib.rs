@@ -14,6 +14,7 @@
 pub mod algorithm;
 mod builder;
 mod check;
+pub mod collective_names;
 mod contract;
 #[cfg(any(feature = "files", feature = "pictures"))]
 mod error;
@@ -23,7 +24,6 @@ pub mod goal;
 pub mod json;
 pub mod neighbour_graph;
 pub mod network;
-pub mod operation_names;
 #[cfg(feature = "pictures")]
 pub mod picture;
 mod rank_part;

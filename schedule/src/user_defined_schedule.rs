@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn an_explicit_schedule_equals_its_source() {
         for algorithm in ALGORITHMS {
-            let shape = Shape::new(algorithm.operation, 8, 0, 64);
+            let shape = Shape::new(algorithm.collective, 8, 0, 64);
             if !(algorithm.fits)(&shape) {
                 continue;
             }

@@ -10,7 +10,7 @@ use tasuki_bench::tuning::file::{Tuning, costs};
 use tasuki_command::{misuse, warn};
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_core::os::affinity;
-use tasuki_schedule::operation_names::OPERATIONS;
+use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::{Algorithm, CollectiveKind, Counts, NeighbourGraph, Selection, Shape};
 
 /// Sizes that are shown: of what a rank gives, or of a block.
@@ -104,7 +104,7 @@ impl Choices {
 
     fn of(ranks: usize, processors: usize, costs_from: String, selection: &Selection) -> Choices {
         let sizes = |collective| if collective == CollectiveKind::Barrier { &[(0, "")][..] } else { &SIZES };
-        let all = OPERATIONS.iter().flat_map(|(_, collective)| {
+        let all = COLLECTIVES.iter().flat_map(|(_, collective)| {
             sizes(*collective).iter().map(|(bytes, _)| choice(*collective, ranks, *bytes, selection))
         });
         Choices {
@@ -134,7 +134,7 @@ impl Choices {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
         table.set_header(std::iter::once("").chain(SIZES.iter().map(|(_, size)| *size)));
-        for (name, _) in OPERATIONS {
+        for (name, _) in COLLECTIVES {
             let of_it: Vec<&ChosenAlgorithm> =
                 self.choices.iter().filter(|choice| choice.collective == name).collect();
             let star = |choice: &ChosenAlgorithm| if choice.is_forced { "*" } else { "" };

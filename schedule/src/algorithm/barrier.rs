@@ -10,7 +10,7 @@ use crate::{RankPart, SignalId, StepTrigger, started};
 /// The dissemination barrier among all ranks.
 pub(super) const DISSEMINATION: Algorithm = Algorithm {
     name: "dissemination",
-    operation: CollectiveKind::Barrier,
+    collective: CollectiveKind::Barrier,
     fits: |_| true,
     make: Make::Whole(|shape, part| {
         part.buffer("data", 0);

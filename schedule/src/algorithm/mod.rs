@@ -31,8 +31,8 @@ use crate::{RankPart, Schedule, StepEffect, started};
 pub struct Algorithm {
     /// The name.
     pub name: &'static str,
-    /// The operation that it implements.
-    pub operation: CollectiveKind,
+    /// The collective that it implements.
+    pub collective: CollectiveKind,
     /// Returns true if the algorithm supports the shape.
     pub fits: fn(&Shape) -> bool,
     /// Computes the part of a rank.

@@ -12,7 +12,7 @@ use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
 /// Up a binomial tree. If the order matters, to rank 0 and from there to the root.
 pub(super) const TREE: Algorithm =
-    Algorithm { name: "tree", operation: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
+    Algorithm { name: "tree", collective: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
 
 /// Number of copies of a receive buffer, used by successive starts in turn.
 const TURNS: u32 = 2;

@@ -417,9 +417,9 @@ mod tests {
         network.parameters.reduce_byte = Time::nanoseconds(1);
         let (mut far, mut compared) = (Vec::new(), 0);
         for algorithm in ALGORITHMS {
-            let shape = Shape::new(algorithm.operation, 16, 0, 100_000);
+            let shape = Shape::new(algorithm.collective, 16, 0, 100_000);
             // A barrier has only signals.
-            if !(algorithm.fits)(&shape) || algorithm.operation == CollectiveKind::Barrier {
+            if !(algorithm.fits)(&shape) || algorithm.collective == CollectiveKind::Barrier {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 4);
@@ -435,7 +435,7 @@ mod tests {
             let goal = from_schedule::make(&schedule).unwrap().simulate(&network).unwrap();
             let ratio = goal.time.as_seconds() / itself;
             if !(0.4..2.5).contains(&ratio) {
-                far.push(format!("{} by {}: {ratio:.2}", algorithm.operation.name(), algorithm.name));
+                far.push(format!("{} by {}: {ratio:.2}", algorithm.collective.name(), algorithm.name));
             }
             compared += 1;
         }

@@ -265,11 +265,11 @@ mod tests {
     fn operations_are_ordered_as_the_proof_orders_steps() {
         for algorithm in ALGORITHMS {
             for ranks in 1..=9 {
-                let shape = Shape::new(algorithm.operation, ranks, ranks / 2, 64);
+                let shape = Shape::new(algorithm.collective, ranks, ranks / 2, 64);
                 if !(algorithm.fits)(&shape) {
                     continue;
                 }
-                let what = format!("{} by {} on {ranks} ranks", algorithm.operation.name(), algorithm.name);
+                let what = format!("{} by {} on {ranks} ranks", algorithm.collective.name(), algorithm.name);
                 let schedule = algorithm.schedule(&shape, 4);
                 let goal = make(&schedule).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let again = parse(&text(&goal)).unwrap();
@@ -295,8 +295,8 @@ mod tests {
             CollectiveKind::Gather,
             CollectiveKind::Allreduce,
         ];
-        for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.operation)) {
-            let shape = Shape::new(algorithm.operation, 16, 3, 64);
+        for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.collective)) {
+            let shape = Shape::new(algorithm.collective, 16, 3, 64);
             if !(algorithm.fits)(&shape) {
                 continue;
             }

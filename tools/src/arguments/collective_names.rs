@@ -3,8 +3,8 @@
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::algorithm::Algorithm;
-use tasuki_schedule::operation_names::OPERATIONS;
-pub(crate) use tasuki_schedule::operation_names::typed;
+use tasuki_schedule::collective_names::COLLECTIVES;
+pub(crate) use tasuki_schedule::collective_names::typed;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// Collectives with blocks of different sizes.
@@ -19,7 +19,7 @@ pub(super) fn collective(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
     if let Some(collective) = flat.strip_suffix('v').and_then(CollectiveKind::named) {
         return Ok((collective, true));
     }
-    let names = OPERATIONS.iter().map(|(name, _)| *name);
+    let names = COLLECTIVES.iter().map(|(name, _)| *name);
     Err(misuse(match nearest(&flat, names.clone()) {
         Some(right) => format!("there is no collective '{word}'; did you mean '{right}'?"),
         None => {
@@ -65,7 +65,7 @@ mod tests {
             assert!(collective(uneven).is_ok_and(|(_, blocks_differ)| blocks_differ), "{uneven}");
         }
         for algorithm in ALGORITHMS {
-            assert_eq!(collective(algorithm.operation.name()).unwrap(), (algorithm.operation, false));
+            assert_eq!(collective(algorithm.collective.name()).unwrap(), (algorithm.collective, false));
         }
     }
 }

@@ -124,7 +124,7 @@ impl Ask {
         }
         let fits = |one: &&Algorithm| (one.fits)(&shape) && collective_names::typed(one.name) != name;
         let others: Vec<String> =
-            shape.operation.algorithms().filter(fits).map(|one| collective_names::typed(one.name)).collect();
+            shape.collective.algorithms().filter(fits).map(|one| collective_names::typed(one.name)).collect();
         if !others.is_empty() {
             remark += &format!("; --algorithm takes others: {}", others.join(", "));
         }
@@ -138,7 +138,7 @@ impl Ask {
         }
         let shape = self.shape()?;
         let of_it: Vec<&Algorithm> =
-            ALGORITHMS.iter().filter(|one| one.operation == shape.operation).collect();
+            ALGORITHMS.iter().filter(|one| one.collective == shape.collective).collect();
         let fit: Vec<&Algorithm> = of_it.iter().copied().filter(|one| (one.fits)(&shape)).collect();
         let chosen = match &self.algorithm {
             Some(name) => vec![collective_names::algorithm(name, &of_it, &self.what)?],
@@ -202,13 +202,13 @@ impl Ask {
 fn among(shape: &Shape) -> String {
     let ranks = collective_names::ranks(shape.ranks);
     let bytes = match &shape.counts {
-        _ if shape.operation == CollectiveKind::Barrier => String::new(),
+        _ if shape.collective == CollectiveKind::Barrier => String::new(),
         Counts::Equal(bytes) => format!(", {bytes} B"),
         Counts::Graph(_) => String::new(),
         Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
     };
     use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
-    let has_root = matches!(shape.operation, Bcast | Reduce | Gather | Scatter);
+    let has_root = matches!(shape.collective, Bcast | Reduce | Gather | Scatter);
     let root = if has_root { format!(", root {}", shape.root) } else { String::new() };
     format!(" among {ranks}{bytes}{root}")
 }

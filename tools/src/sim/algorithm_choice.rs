@@ -81,7 +81,7 @@ impl Choice {
         let is_usual = |algorithm: &Algorithm| USUAL.contains(&(algorithm.name, segments > 1));
         let usual = fitting.iter().min_by_key(|(algorithm, needs)| (!is_usual(algorithm), needs.steps));
         let Some((algorithm, needs)) = usual else {
-            return Err(misuse(format!("no algorithm of {} fits", shape.operation.name())));
+            return Err(misuse(format!("no algorithm of {} fits", shape.collective.name())));
         };
         let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest steps" };
         let reason = match fitting.len() {
@@ -108,13 +108,13 @@ impl Choice {
 /// All algorithms that fit, each with what it needs.
 fn fitting(wanted: &ChoiceWanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
     let fits = |algorithm: &&Algorithm| (algorithm.fits)(wanted.shape);
-    let all = wanted.shape.operation.algorithms().filter(fits);
+    let all = wanted.shape.collective.algorithms().filter(fits);
     all.map(|algorithm| (algorithm, needs(algorithm, wanted))).collect()
 }
 
 /// Explains why an algorithm is not simulated, and names an alternative.
 fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> String {
-    let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
+    let (ranks, collective) = (wanted.shape.ranks, wanted.shape.collective.name());
     let Needs { steps, bytes } = needs;
     let (bytes, there) = (units::show(bytes), units::show(wanted.memory));
     let why = format!(
@@ -134,7 +134,7 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> St
         let shape = Shape { ranks: fewer, root: wanted.shape.root.min(fewer - 1), ..wanted.shape.clone() };
         if let Some((other, _)) = least(&ChoiceWanted { shape: &shape, ..*wanted }) {
             return format!(
-                "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
+                "{why}, and no other algorithm of {collective} takes less than that; give fewer ranks: \
                  {fewer} ranks fit with --algorithm {}",
                 name(other)
             );
@@ -169,8 +169,8 @@ fn quickest<'a>(
 /// The algorithm with that name.
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let of_it: Vec<&Algorithm> =
-        ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
-    let algorithm = collective_names::algorithm(name, &of_it, shape.operation.name())?;
+        ALGORITHMS.iter().filter(|algorithm| algorithm.collective == shape.collective).collect();
+    let algorithm = collective_names::algorithm(name, &of_it, shape.collective.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it needs ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
@@ -266,12 +266,12 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn choose(
-        operation: CollectiveKind,
+        collective: CollectiveKind,
         ranks: usize,
         algorithm: Option<&str>,
         memory: u64,
     ) -> Result<String, String> {
-        let shape = Shape::new(operation, ranks, 0, 8192);
+        let shape = Shape::new(collective, ranks, 0, 8192);
         let network = Network::new(Topology::Crossbar(ranks as u64), 1);
         let wanted = ChoiceWanted { shape: &shape, network: &network, algorithm, segments: 1, memory };
         Choice::make(&wanted).map(|choice| choice.name).map_err(|error| error.to_string())
@@ -302,9 +302,9 @@ mod tests {
             let ranks = said
                 .split_once("give fewer ranks: ")
                 .and_then(|(_, rest)| rest.split(" ").next()?.parse().ok());
-            let operation =
+            let collective =
                 if said.starts_with("ring") { CollectiveKind::Allgather } else { CollectiveKind::Alltoall };
-            choose(operation, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();
+            choose(collective, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();
         }
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let network = Network::new(Topology::Crossbar(100_000), 1);
         let wanted =
             ChoiceWanted { shape: &shape, network: &network, algorithm: None, segments: 1, memory: 0 };
-        let flat = shape.operation.algorithms().find(|one| one.name == "flat").unwrap();
+        let flat = shape.collective.algorithms().find(|one| one.name == "flat").unwrap();
         let found = needs(flat, &wanted).steps;
         let schedule = flat.schedule(&shape, 1);
         let steps: usize = (0..shape.ranks).map(|rank| schedule.part(rank).steps().len()).sum();

@@ -4,8 +4,8 @@ use crate::algorithm::ALGORITHMS;
 use crate::shape::{CollectiveKind, Shape};
 use crate::{Fault, Schedule, StepKind};
 
-fn named(operation: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
-    let mut all = ALGORITHMS.iter().filter(|one| one.operation == operation);
+fn named(collective: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
+    let mut all = ALGORITHMS.iter().filter(|one| one.collective == collective);
     let algorithm = all.find(|one| one.name == name).expect("it is there");
     algorithm.schedule(shape, 2)
 }
@@ -14,9 +14,9 @@ fn named(operation: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
 const LARGE_BYTES: u64 = 1 << 21;
 
 fn prove_all(ranks: usize, bytes: u64) {
-    for algorithm in ALGORITHMS.iter().filter(|one| one.operation != CollectiveKind::Neighbours) {
+    for algorithm in ALGORITHMS.iter().filter(|one| one.collective != CollectiveKind::Neighbours) {
         for in_order in [false, true] {
-            let plain = Shape::new(algorithm.operation, ranks, ranks / 3, bytes);
+            let plain = Shape::new(algorithm.collective, ranks, ranks / 3, bytes);
             let shape = Shape { in_order, ..plain };
             if !(algorithm.fits)(&shape) {
                 continue;

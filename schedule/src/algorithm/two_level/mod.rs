@@ -35,8 +35,8 @@ use crate::algorithm::layout::leaders::Leaders;
 use crate::algorithm::reduce::ReductionTree;
 use crate::shape::Shape;
 
-const fn algorithm(operation: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
-    Algorithm { name: "two-level", operation, fits, make: Make::Whole(make) }
+const fn algorithm(collective: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
+    Algorithm { name: "two-level", collective, fits, make: Make::Whole(make) }
 }
 
 /// Number of copies of a buffer, used by successive starts in turn.

@@ -2,7 +2,7 @@
 //! their order.
 
 mod effects;
-pub(super) mod in_flight;
+pub(super) mod long_action;
 pub(super) mod poll;
 mod prefetch;
 pub(super) mod ready_list;

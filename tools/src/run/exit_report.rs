@@ -223,12 +223,16 @@ impl Job {
     pub(super) fn report_killed(&mut self) {
         let Some(termination) = &self.termination else { return };
         let (Some((signal, when)), Some(who)) = (termination.asked, self.unfinished()) else { return };
+        let asked = signal_name(signal.as_raw()).unwrap_or_default();
+        if self.options.grace.is_zero() {
+            self.printer.say(&format!("killed {who} right after {asked} (--grace 0)"));
+            return;
+        }
         let hint = if termination.is_hastened {
             ""
         } else {
             "\n  hint: `--grace TIME` gives ranks more time to end"
         };
-        let asked = signal_name(signal.as_raw()).unwrap_or_default();
         let time = when.elapsed().as_secs_f64();
         self.printer.say(&format!("killed {who}, which had not ended {time:.1} s after {asked}{hint}"));
     }

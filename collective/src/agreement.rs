@@ -102,7 +102,7 @@ impl Communicator {
         if let Some(all) = agreed.all.get() {
             return Ok(all);
         }
-        let call = || self.call_on(&format!("{}_init()", shape.operation.name()));
+        let call = || self.call_on(&format!("{}_init()", shape.collective.name()));
         let all = self.begin(None, &call)?.run_agreed(|| {
             let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
             let own = Selection { has_no_helper, ..(*agreed.own).clone() };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_message::CallNames;
-use tasuki_schedule::operation_names::OPERATIONS;
+use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// A call in a word: 34 bits for its bytes or values, 24 bits for the root, five bits for the kind of call. It is
@@ -95,7 +95,8 @@ impl CallWord {
             let s = if amount == 1 { "" } else { "s" };
             return Some(format!("{name}({amount} value{s}{rooted}, {communicator})"));
         }
-        let (name, collective) = *OPERATIONS.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
+        let (name, collective) =
+            *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
         let what = described(collective, root as usize, amount);
         Some(call_on(&format!("{name}({what})"), communicator))
     }
@@ -197,7 +198,7 @@ mod tests {
             named(CollectiveKind::Scatter, 0, 5 << 40),
             "scatter(16 GiB or more for each from rank 0, world)"
         );
-        for (name, collective) in OPERATIONS {
+        for (name, collective) in COLLECTIVES {
             assert!(named(collective, 1, 24).starts_with(&format!("{name}(")), "{name}");
         }
     }

@@ -1,9 +1,9 @@
 //! Plan files: one JSON object that describes a schedule completely. docs/guide/plan-files.md describes the format.
 
-use crate::Error;
+use crate::ScheduleError;
 use crate::{
-    BufferDecl, BufferId, BufferKind, Contract, ExplicitPart, ExplicitStep, Location, Origin, QueueId,
-    Schedule, SignalDecl, SignalId, Span, StepEffect, StepKind, StepTrigger,
+    BufferDecl, BufferId, BufferKind, BufferSpan, Contract, ExplicitPart, ExplicitStep, Location, Origin,
+    QueueId, Schedule, SignalDecl, SignalId, StepEffect, StepKind, StepTrigger,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -238,8 +238,8 @@ fn contract_json(contract: &Contract) -> ContractJson {
 }
 
 /// Reads a schedule. Errors name the place in the text.
-pub fn parse(text: &str) -> Result<Schedule, Error> {
-    read(text).map_err(Error::Text)
+pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
+    read(text).map_err(ScheduleError::Text)
 }
 
 fn read(text: &str) -> Result<Schedule, String> {
@@ -344,7 +344,7 @@ fn place(place: &PlaceJson) -> Result<Location, String> {
 }
 
 fn contract(contract: ContractJson) -> Result<Contract, String> {
-    let span = |number, offset, bytes| Ok::<_, String>(Span { buffer: buffer(number)?, offset, bytes });
+    let span = |number, offset, bytes| Ok::<_, String>(BufferSpan { buffer: buffer(number)?, offset, bytes });
     let gives = contract.gives.into_iter().map(|one| span(one.buffer, one.offset, one.bytes));
     let gets = contract.gets.into_iter().map(|one| {
         let (ranks, offset) = (one.from.ranks, one.from.offset);
@@ -383,7 +383,7 @@ mod tests {
     fn plan_files_are_written_and_read() {
         for algorithm in ALGORITHMS {
             for ranks in [1, 2, 5, 8] {
-                let shape = Shape::new(algorithm.operation, ranks, ranks - 1, 64);
+                let shape = Shape::new(algorithm.collective, ranks, ranks - 1, 64);
                 if !(algorithm.fits)(&shape) {
                     continue;
                 }
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_buffer_has_copies_or_is_swapped() {
         let is_copy_in_copy_out =
-            |one: &&Algorithm| one.name == "copy in copy out" && one.operation == CollectiveKind::Allgather;
+            |one: &&Algorithm| one.name == "copy in copy out" && one.collective == CollectiveKind::Allgather;
         let shape = Shape::new(CollectiveKind::Allgather, 2, 0, 64);
         let swapped = text(&ALGORITHMS.iter().find(is_copy_in_copy_out).unwrap().schedule(&shape, 1));
         let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn names_that_would_break_lines_are_refused() {
         let binary = ALGORITHMS.iter().find(|one| one.name == "binary").expect("it is there");
-        let whole = text(&binary.schedule(&Shape::new(binary.operation, 3, 0, 64), 1));
+        let whole = text(&binary.schedule(&Shape::new(binary.collective, 3, 0, 64), 1));
         for name in ["binary", "data", "arrived"] {
             let name = format!("\"{name}\"");
             assert!(whole.contains(&name), "{name} is in {whole}");
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn each_truncated_file_is_an_error_with_its_position() {
-        let shape = Shape::new(ALGORITHMS[1].operation, 3, 0, 64);
+        let shape = Shape::new(ALGORITHMS[1].collective, 3, 0, 64);
         let whole = text(&ALGORITHMS[1].schedule(&shape, 1));
         for end in 0..whole.trim_end().len() {
             let why = read(&whole[..end]).expect_err("it is cut off");

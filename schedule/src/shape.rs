@@ -1,10 +1,10 @@
-//! The parameters of a collective: operation, ranks, root and sizes. The contract of each rank follows from them.
+//! The parameters of a collective: its kind, ranks, root and sizes. The contract of each rank follows from them.
 
 use crate::neighbour_graph::{NeighbourGraph, ReceivedBlock};
-use crate::{BufferId, Builder, Contract, Origin, Schedule, Span};
+use crate::{BufferId, BufferSpan, Builder, Contract, Origin, Schedule};
 use std::sync::Arc;
 
-/// The operation of a collective.
+/// A kind of collective.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CollectiveKind {
     /// No rank leaves before all ranks have entered.
@@ -58,13 +58,13 @@ impl CollectiveKind {
         matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
 
-    /// Returns true if the operation has a root.
+    /// Returns true if the collective has a root.
     pub fn is_rooted(self) -> bool {
         use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
 
-    /// Returns true if the operation combines values; otherwise it only moves them.
+    /// Returns true if the collective combines values; otherwise it only moves them.
     pub(super) fn combines(self) -> bool {
         use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
         matches!(self, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
@@ -113,11 +113,11 @@ impl Placement {
 /// The parameters of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// The operation.
-    pub operation: CollectiveKind,
+    /// Which collective it is.
+    pub collective: CollectiveKind,
     /// The number of ranks.
     pub ranks: usize,
-    /// The root, where the operation has one.
+    /// The root, where the collective has one.
     pub root: usize,
     /// Sizes in bytes: all data of a rank in a broadcast, reduction or scan; blocks otherwise.
     pub counts: Counts,
@@ -136,10 +136,10 @@ pub const RESULT: BufferId = BufferId::SECOND;
 
 impl Shape {
     /// A collective whose blocks all have `bytes` bytes.
-    pub fn new(operation: CollectiveKind, ranks: usize, root: usize, bytes: u64) -> Shape {
+    pub fn new(collective: CollectiveKind, ranks: usize, root: usize, bytes: u64) -> Shape {
         let value_bytes = if bytes.is_multiple_of(8) { 8 } else { 1 };
         let (counts, placement) = (Counts::Equal(bytes), Placement::SPREAD);
-        Shape { operation, ranks, root, counts, value_bytes, in_order: false, placement }
+        Shape { collective, ranks, root, counts, value_bytes, in_order: false, placement }
     }
 
     /// Creates a schedule that achieves this collective from a program that describes all ranks at once. Its first
@@ -174,7 +174,7 @@ impl Shape {
     pub fn block(&self, from: usize, to: usize) -> u64 {
         match &self.counts {
             Counts::Equal(bytes) => *bytes,
-            Counts::Each(each) => each[if self.operation == CollectiveKind::Scatter { to } else { from }],
+            Counts::Each(each) => each[if self.collective == CollectiveKind::Scatter { to } else { from }],
             Counts::Matrix(matrix) => matrix[from * self.ranks + to],
             Counts::Graph(_) => 0,
         }
@@ -228,7 +228,7 @@ impl Shape {
     pub fn bytes_at_most(&self) -> Option<u64> {
         let sum = |counts: &[u64]| counts.iter().try_fold(0, |all: u64, &one| all.checked_add(one));
         match &self.counts {
-            Counts::Equal(bytes) if self.operation.is_divisible() => Some(*bytes),
+            Counts::Equal(bytes) if self.collective.is_divisible() => Some(*bytes),
             Counts::Equal(bytes) => bytes.checked_mul(self.ranks as u64),
             Counts::Each(counts) | Counts::Matrix(counts) => sum(counts),
             Counts::Graph(_) => Some(0),
@@ -239,7 +239,7 @@ impl Shape {
     pub fn buffer_bytes(&self, rank: usize) -> [u64; 2] {
         use CollectiveKind::*;
         let (own, all) = (self.bytes_of(rank), self.bytes_of_all());
-        match self.operation {
+        match self.collective {
             Barrier => [0, 0],
             Bcast | Reduce | Allreduce | Scan | Exscan => [self.bytes_of(0), 0],
             Gather | Scatter => [if rank == self.root { all } else { own }, 0],
@@ -259,7 +259,7 @@ impl Shape {
     /// The inputs and outputs of `rank`.
     pub fn contract(&self, rank: usize) -> Contract {
         use CollectiveKind::*;
-        let span = |offset, bytes| Span { buffer: DATA, offset, bytes };
+        let span = |offset, bytes| BufferSpan { buffer: DATA, offset, bytes };
         let from = |ranks: std::ops::Range<usize>, offset| Origin {
             ranks: ranks.map(|rank| rank as u32).collect(),
             buffer: DATA,
@@ -269,7 +269,7 @@ impl Shape {
         let own = |at: usize| span(self.offset_of(at), self.bytes_of(at));
         // A rank that has only its own block has it at the beginning of the buffer.
         let alone = span(0, self.bytes_of(rank));
-        let (inputs, outputs) = match self.operation {
+        let (inputs, outputs) = match self.collective {
             Barrier => (vec![], vec![]),
             Bcast => {
                 let root = self.root;
@@ -302,7 +302,7 @@ impl Shape {
             Neighbours => {
                 let output = |block: ReceivedBlock| {
                     let ReceivedBlock { from: of, there, at, bytes, .. } = block;
-                    (Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
+                    (BufferSpan { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
                 };
                 let outputs = match &self.counts {
                     Counts::Graph(neighbours) => neighbours.received_blocks(rank).map(output).collect(),
@@ -317,13 +317,16 @@ impl Shape {
                 for of in everybody {
                     let bytes = self.block(of, rank);
                     let send_offset = (0..rank).map(|to| self.block(of, to)).sum();
-                    outputs.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, send_offset)));
+                    outputs.push((
+                        BufferSpan { buffer: RESULT, offset: at, bytes },
+                        from(of..of + 1, send_offset),
+                    ));
                     at += bytes;
                 }
                 (vec![span(0, out)], outputs)
             }
         };
-        Contract { inputs, outputs, in_order: self.in_order, synchronizes: self.operation == Barrier }
+        Contract { inputs, outputs, in_order: self.in_order, synchronizes: self.collective == Barrier }
     }
 
     /// Offset where segment `segment` of `segments` equal segments of `bytes` bytes begins. Cuts lie between values.

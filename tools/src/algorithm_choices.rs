@@ -1,7 +1,7 @@
 //! `tasuki info --collectives`: which algorithms plans would take here, and the estimated time of a
 //! start.
 
-use crate::arguments::operation_names;
+use crate::arguments::collective_names;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use tasuki_bench::tuning::file::{Tuning, costs};
 use tasuki_command::{misuse, warn};
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_core::os::affinity;
-use tasuki_schedule::operation_names::OPERATIONS;
+use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::{Algorithm, CollectiveKind, Counts, NeighbourGraph, Selection, Shape};
 
 /// Sizes that are shown: of what a rank gives, or of a block.
@@ -31,10 +31,10 @@ pub(crate) struct Choices {
     choices: Vec<ChosenAlgorithm>,
 }
 
-/// For an operation and a size.
+/// For a collective and a size.
 #[derive(Serialize)]
 struct ChosenAlgorithm {
-    operation: &'static str,
+    collective: &'static str,
     bytes: u64,
     algorithm: String,
     is_forced: bool,
@@ -87,7 +87,7 @@ pub(crate) fn on_network(shape: &Shape) -> anyhow::Result<NetworkChoice> {
     let here = selection_here(shape, shape.placement.shares_nodes(shape.ranks))?;
     let network = Selection { per_processor: 1, has_no_helper: false, ..here.clone() };
     let (algorithm, of_job) = (network.choose(shape), here.choose(shape));
-    let here = (of_job.name != algorithm.name).then(|| operation_names::typed(of_job.name));
+    let here = (of_job.name != algorithm.name).then(|| collective_names::typed(of_job.name));
     Ok(NetworkChoice { algorithm, here })
 }
 
@@ -103,9 +103,9 @@ impl Choices {
     }
 
     fn of(ranks: usize, processors: usize, costs_from: String, selection: &Selection) -> Choices {
-        let sizes = |operation| if operation == CollectiveKind::Barrier { &[(0, "")][..] } else { &SIZES };
-        let all = OPERATIONS.iter().flat_map(|(_, operation)| {
-            sizes(*operation).iter().map(|(bytes, _)| choice(*operation, ranks, *bytes, selection))
+        let sizes = |collective| if collective == CollectiveKind::Barrier { &[(0, "")][..] } else { &SIZES };
+        let all = COLLECTIVES.iter().flat_map(|(_, collective)| {
+            sizes(*collective).iter().map(|(bytes, _)| choice(*collective, ranks, *bytes, selection))
         });
         Choices {
             ranks,
@@ -121,7 +121,7 @@ impl Choices {
     /// The choices as text.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
-        let (ranks, processors) = (operation_names::ranks(self.ranks), self.processors);
+        let (ranks, processors) = (collective_names::ranks(self.ranks), self.processors);
         let per_processor = match self.ranks_per_processor {
             1 => "each with a processor of its own".into(),
             per_processor => format!("{per_processor} of which share a processor, of {processors}"),
@@ -134,9 +134,9 @@ impl Choices {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
         table.set_header(std::iter::once("").chain(SIZES.iter().map(|(_, size)| *size)));
-        for (name, _) in OPERATIONS {
+        for (name, _) in COLLECTIVES {
             let of_it: Vec<&ChosenAlgorithm> =
-                self.choices.iter().filter(|choice| choice.operation == name).collect();
+                self.choices.iter().filter(|choice| choice.collective == name).collect();
             let star = |choice: &ChosenAlgorithm| if choice.is_forced { "*" } else { "" };
             let cell = |choice: &&ChosenAlgorithm| {
                 format!("{}{}\n{}", choice.algorithm, star(choice), time(choice.estimate_ns))
@@ -152,23 +152,23 @@ impl Choices {
     }
 }
 
-fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> ChosenAlgorithm {
-    let shape = Shape::new(operation, ranks, 0, bytes);
+fn choice(collective: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> ChosenAlgorithm {
+    let shape = Shape::new(collective, ranks, 0, bytes);
     // The neighbours of a ring stand for all neighbourhoods.
-    let ring = (operation == CollectiveKind::Neighbours)
+    let ring = (collective == CollectiveKind::Neighbours)
         .then(|| NeighbourGraph::cartesian(&[ranks], &[true], bytes));
     let counts = ring.flatten().map_or(shape.counts.clone(), |ring| Counts::Graph(Arc::new(ring)));
     let shape = Shape { counts, ..shape };
     let chosen = selection.choose(&shape);
     let estimate = |algorithm: &Algorithm| selection.estimate(algorithm, &shape).map(|ns| ns.round() as u64);
-    let others = operation.algorithms().filter(|one| (one.fits)(&shape) && one.name != chosen.name);
+    let others = collective.algorithms().filter(|one| (one.fits)(&shape) && one.name != chosen.name);
     let other =
-        |one: &Algorithm| Other { algorithm: operation_names::typed(one.name), estimate_ns: estimate(one) };
+        |one: &Algorithm| Other { algorithm: collective_names::typed(one.name), estimate_ns: estimate(one) };
     ChosenAlgorithm {
-        operation: operation.name(),
+        collective: collective.name(),
         bytes,
-        algorithm: operation_names::typed(chosen.name),
-        is_forced: selection.forced.of(operation).is_some_and(|forced| forced.name == chosen.name),
+        algorithm: collective_names::typed(chosen.name),
+        is_forced: selection.forced.of(collective).is_some_and(|forced| forced.name == chosen.name),
         estimate_ns: estimate(chosen),
         others: others.map(other).collect(),
     }

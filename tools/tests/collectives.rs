@@ -44,8 +44,8 @@ fn what_is_forced_is_shown_where_it_fits() {
             info(&["--ranks", ranks, "--json"], "allgather=recursive doubling,bcast=chain").expect(0);
         let output: Value = serde_json::from_str(&output.out).expect("JSON");
         let choices = output["choices"].as_array().expect("an array").clone();
-        let of = |operation: &str| {
-            let one = choices.iter().find(|one| one["operation"] == operation).expect("it is there");
+        let of = |collective: &str| {
+            let one = choices.iter().find(|one| one["collective"] == collective).expect("it is there");
             (one["algorithm"].as_str().expect("a name").to_string(), one["is_forced"] == true)
         };
         (of("bcast"), of("allgather"))

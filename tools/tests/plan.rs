@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-const OPERATIONS: [&str; 12] = [
+const COLLECTIVES: [&str; 12] = [
     "barrier",
     "bcast",
     "reduce",
@@ -51,9 +51,9 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path in Unicode")
 }
 
-/// The names of the algorithms for an operation.
-fn algorithms(operation: &str, ranks: &str) -> Vec<String> {
-    let ended = plan(&["check", operation, "--ranks", ranks, "--bytes", "64", "--json"]);
+/// The names of the algorithms for a collective.
+fn algorithms(collective: &str, ranks: &str) -> Vec<String> {
+    let ended = plan(&["check", collective, "--ranks", ranks, "--bytes", "64", "--json"]);
     if ended.code() == 2 {
         assert!(ended.err.contains("no algorithm"), "{}", ended.err);
         return Vec::new();
@@ -112,10 +112,10 @@ fn written(folder: &TempDir, file: &Value) -> PathBuf {
 }
 
 #[test]
-fn commands_are_shown_within_a_hundred_columns() {
-    for operation in OPERATIONS {
-        for name in algorithms(operation, "8") {
-            let ended = plan(&["show", operation, "--ranks", "8", "--algorithm", &name]).expect(0);
+fn steps_are_shown_within_a_hundred_columns() {
+    for collective in COLLECTIVES {
+        for name in algorithms(collective, "8") {
+            let ended = plan(&["show", collective, "--ranks", "8", "--algorithm", &name]).expect(0);
             assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
             assert_eq!(ended.out.matches("\nrank ").count(), 8, "{}", ended.out);
         }
@@ -147,17 +147,17 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if processors <= 32 {
         let ranks = processors.max(2).to_string();
-        for (operation, bytes, name) in [
+        for (collective, bytes, name) in [
             ("bcast", "8", "copy-in-copy-out"),
             ("allreduce", "1M", "reduce-scatter-allgather"),
             ("barrier", "0", "all-to-all"),
             ("gather", "8", "copy-in-copy-out"),
         ] {
-            let inline = shown(&[operation, "--ranks", &ranks, "--bytes", bytes]);
-            assert!(inline.contains(&format!("{operation} by {name} among ")), "{inline}");
+            let inline = shown(&[collective, "--ranks", &ranks, "--bytes", bytes]);
+            assert!(inline.contains(&format!("{collective} by {name} among ")), "{inline}");
             assert!(inline.contains("inline in the calls of its ranks; --engine shows "), "{inline}");
-            let engine = shown(&[operation, "--ranks", &ranks, "--bytes", bytes, "--engine"]);
-            assert!(!engine.contains(&format!("{operation} by {name} among ")), "{engine}");
+            let engine = shown(&[collective, "--ranks", &ranks, "--bytes", bytes, "--engine"]);
+            assert!(!engine.contains(&format!("{collective} by {name} among ")), "{engine}");
             assert!(engine.contains("as commands that helpers"), "{engine}");
         }
         let mut info = Command::new(TASUKI);
@@ -166,7 +166,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         assert!(info.contains("\"copy-in-copy-out\""), "{info}");
     }
     let two = shown(&["bcast", "--ranks", "2", "--bytes", "1M"]);
-    assert!(two.contains("repeated blocking calls try split copy inline"), "{two}");
+    assert!(two.contains("repeated blocking calls try put-and-get inline"), "{two}");
     assert!(
         misuse(&["show", "bcast", "--ranks", "4", "--engine", "--algorithm", "chain"]).contains("--engine")
     );
@@ -223,10 +223,10 @@ fn all_that_fit_are_proven() {
 fn files_are_read_back_for_all_algorithms() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first.json"), folder.path().join("second.json"));
-    for operation in OPERATIONS {
-        for name in algorithms(operation, "4") {
+    for collective in COLLECTIVES {
+        for name in algorithms(collective, "4") {
             let shape = ["--ranks", "4", "--bytes", "64", "--algorithm", &name, "--format", "json"];
-            plan(&[&["export", operation, "-o", text(&first)], &shape[..]].concat()).expect(0);
+            plan(&[&["export", collective, "-o", text(&first)], &shape[..]].concat()).expect(0);
             let out = plan(&["check", text(&first)]).expect(0).out;
             assert!(out.contains(": proven"), "{out}");
             plan(&["export", text(&first), "--format", "json", "-o", text(&second)]).expect(0);
@@ -288,7 +288,7 @@ const FAULTS: [Fault; 6] = [
 ];
 
 #[test]
-fn each_fault_is_reported_with_its_commands() {
+fn each_fault_is_reported_with_its_steps() {
     let folder = tempfile::tempdir().unwrap();
     plan(&["check", text(&written(&folder, &chain()))]).expect(0);
     for (what, change, said) in FAULTS {
@@ -541,11 +541,11 @@ fn plans_are_drawn() {
     for word in ["<svg", "bcast by binary among 8 ranks", "rank 7", "8 KiB", "copies bytes", "rounds"] {
         assert!(svg.contains(word), "{word}");
     }
-    for operation in OPERATIONS {
-        for name in algorithms(operation, "4") {
+    for collective in COLLECTIVES {
+        for name in algorithms(collective, "4") {
             for view in ["graph", "time"] {
                 let options = ["--ranks", "4", "--algorithm", &name, "--as", view, "-o", text(&path)];
-                plan(&[&["draw", operation], &options[..]].concat()).expect(0);
+                plan(&[&["draw", collective], &options[..]].concat()).expect(0);
                 assert!(fs::read_to_string(&path).unwrap().contains(">\nrank 3"), "{name} as {view}");
             }
         }

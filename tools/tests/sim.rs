@@ -46,7 +46,7 @@ fn json_on_standard_output_stands_alone() {
 #[test]
 fn a_simulation_is_shown_within_the_width() {
     let ended = sim(&["bcast", "--ranks", "33", "--bytes", "1M", "--topology", "torus"]).expect(0);
-    for word in ["time", "bandwidth", "busiest link", "memory", "commands", "delivered", "what plans take"] {
+    for word in ["time", "bandwidth", "busiest link", "memory", "steps", "delivered", "what plans take"] {
         assert!(ended.out.contains(word), "{word}: {}", ended.out);
     }
     assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
@@ -71,7 +71,7 @@ fn figures_are_written_and_equal_questions_get_equal_answers() {
     assert_eq!(figures_of["bytes_between_nodes"], 11 * 65536);
     assert!(figures_of["seconds"].as_f64().unwrap() > 0.0);
     let ten = figures(&[&bucket[..], &["--starts", "10"]].concat());
-    assert_eq!(ten["commands"].as_u64(), figures_of["commands"].as_u64().map(|commands| commands * 10));
+    assert_eq!(ten["steps"].as_u64(), figures_of["steps"].as_u64().map(|steps| steps * 10));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_algorithm_is_the_one_that_plans_take() {
     ] {
         assert_eq!(figures(&args)["algorithm"], algorithm, "{args:?}");
     }
-    // The number of commands grows with the square of the ranks, so the algorithms are not tried
+    // The number of steps grows with the square of the ranks, so the algorithms are not tried
     // against each other.
     let ended = sim(&["bcast", "-n", "20000", "--bytes", "4M", "--segments", "2"]).expect(0);
     assert!(ended.out.contains("pipelined: the usual one; scatter+allgather"), "{}", ended.out);
@@ -114,15 +114,15 @@ fn the_algorithm_is_the_one_that_plans_take() {
 }
 
 #[test]
-fn one_rank_runs_the_commands_of_all() {
+fn one_rank_runs_the_steps_of_all() {
     let args = ["bcast", "-n", "33", "--bytes", "8192", "--algorithm", "binary"];
     let one_driver = [&args[..], &["--driven-by", "32"]].concat();
     let (spread, by_one) = (figures(&args), figures(&one_driver));
     assert_eq!((&spread["run_by"], &by_one["run_by"]), (&json!(null), &json!(32)));
     assert_eq!(by_one["bytes_delivered"], spread["bytes_delivered"]);
     assert!(by_one["seconds"].as_f64() > spread["seconds"].as_f64());
-    assert!(by_one["commands_max"].as_u64().unwrap() >= 32 && spread["commands_max"] == 3);
-    assert!(sim(&one_driver).expect(0).out.contains("rank 32, which has the commands of all"));
+    assert!(by_one["steps_max"].as_u64().unwrap() >= 32 && spread["steps_max"] == 3);
+    assert!(sim(&one_driver).expect(0).out.contains("rank 32, which has the steps of all"));
     assert!(misuse(&[&args[..], &["--driven-by", "33"]].concat()).contains("the last of 33 ranks is 32"));
 }
 

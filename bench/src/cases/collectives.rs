@@ -268,7 +268,7 @@ fn last<'j>(
 
 /// Returns the algorithm with this name.
 pub(crate) fn algorithm(operation: CollectiveKind, name: &str) -> tasuki::Result<&'static Algorithm> {
-    let found = ALGORITHMS.iter().find(|one| one.operation == operation && one.name == name);
+    let found = ALGORITHMS.iter().find(|one| one.collective == operation && one.name == name);
     found.ok_or_else(|| Error::new(Cause::Bug(format!("there is no {operation:?} by {name}"))))
 }
 

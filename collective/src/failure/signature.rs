@@ -6,7 +6,7 @@ use std::any::TypeId;
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::queue::reduction::Reduction;
-use tasuki_schedule::operation_names::OPERATIONS;
+use tasuki_schedule::collective_names::COLLECTIVES;
 
 /// The operation of a call, its root, element type, reduction and bytes, and whether it is nonblocking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +120,7 @@ impl fmt::Display for CallSignature {
         if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
             return write!(f, "{i}{name}(blocks{of})");
         }
-        let collective = OPERATIONS.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
+        let collective = COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
         let Some((name, collective)) = collective else {
             return f.write_str("a call that prepares something");
         };

@@ -258,11 +258,11 @@ impl Communicator {
 
 /// Returns the name of the plan of a shape: `bcast 8 KiB from rank 0`.
 fn name_of(shape: &Shape) -> String {
-    let Shape { operation, root, .. } = *shape;
+    let Shape { collective, root, .. } = *shape;
     let text = match shape.counts {
-        Counts::Equal(bytes) => format!("{} {}", operation.name(), described(operation, root, bytes)),
-        Counts::Each(_) => format!("{}_v {} in all", operation.name(), size(shape.bytes_of_all())),
-        Counts::Matrix(_) | Counts::Graph(_) => operation.name().to_string(),
+        Counts::Equal(bytes) => format!("{} {}", collective.name(), described(collective, root, bytes)),
+        Counts::Each(_) => format!("{}_v {} in all", collective.name(), size(shape.bytes_of_all())),
+        Counts::Matrix(_) | Counts::Graph(_) => collective.name().to_string(),
     };
     text.trim_end().to_string()
 }

@@ -92,7 +92,7 @@ pub const VARIABLES: &[Variable] = &[
     user(
         COLLECTIVES,
         "",
-        "OPERATION=ALGORITHM,.. as in bcast=binomial",
+        "COLLECTIVE=ALGORITHM,.. as in bcast=binomial",
         "algorithms that plans use where they fit",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),

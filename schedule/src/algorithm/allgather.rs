@@ -29,7 +29,7 @@ const fn algorithm(
     fits: fn(&Shape) -> bool,
     make: fn(&Shape, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::Allgather, fits, make: Make::Whole(make) }
+    Algorithm { name, collective: CollectiveKind::Allgather, fits, make: Make::Whole(make) }
 }
 
 fn ring(shape: &Shape, part: &mut RankPart) {

@@ -20,7 +20,7 @@ const fn algorithm(
     fits: fn(&Shape) -> bool,
     make: fn(&Shape, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::Alltoall, fits, make: Make::Whole(make) }
+    Algorithm { name, collective: CollectiveKind::Alltoall, fits, make: Make::Whole(make) }
 }
 
 fn pairwise(shape: &Shape, part: &mut RankPart) {

@@ -30,10 +30,10 @@ pub(super) const ALLGATHER: Algorithm = algorithm("flat", CollectiveKind::Allgat
 
 const fn algorithm(
     name: &'static str,
-    operation: CollectiveKind,
+    collective: CollectiveKind,
     make: fn(&Shape, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation, fits: |_| true, make: Make::Whole(make) }
+    Algorithm { name, collective, fits: |_| true, make: Make::Whole(make) }
 }
 
 /// Number of copies of a receive buffer, used by successive starts in turn.

@@ -52,10 +52,10 @@ pub(crate) const BARRIER: Algorithm = algorithm("all to all", CollectiveKind::Ba
 
 const fn algorithm(
     name: &'static str,
-    operation: CollectiveKind,
+    collective: CollectiveKind,
     make: fn(&Shape, u64, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation, fits: |_| true, make: Make::Cut(make) }
+    Algorithm { name, collective, fits: |_| true, make: Make::Cut(make) }
 }
 
 /// Which ranks read from which.

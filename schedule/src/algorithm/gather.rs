@@ -7,13 +7,13 @@ use crate::{RankPart, started};
 
 /// Each rank writes its block to the root.
 pub(super) const FLAT: Algorithm =
-    Algorithm { name: "flat", operation: CollectiveKind::Gather, fits: |_| true, make: Make::Whole(flat) };
+    Algorithm { name: "flat", collective: CollectiveKind::Gather, fits: |_| true, make: Make::Whole(flat) };
 /// Each rank sends the blocks of its subtree up a binomial tree.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 pub(super) const BINOMIAL: Algorithm = Algorithm {
     name: "binomial",
-    operation: CollectiveKind::Gather,
+    collective: CollectiveKind::Gather,
     fits: |_| true,
     make: Make::Whole(binomial),
 };

@@ -8,7 +8,7 @@ use crate::shape::{Counts, DATA, RESULT, Shape};
 /// Writes each block directly to its receiver.
 pub(super) const DIRECT: Algorithm = Algorithm {
     name: "direct",
-    operation: CollectiveKind::Neighbours,
+    collective: CollectiveKind::Neighbours,
     fits: |shape| matches!(shape.counts, Counts::Graph(_)),
     make: Make::Whole(direct),
 };

@@ -5,26 +5,31 @@
 //! a copy again when the parent has combined what it wrote there two starts before.
 
 use super::{Algorithm, CollectiveKind, Make};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
 /// Up a binomial tree. If the order matters, to rank 0 and from there to the root.
 pub(super) const TREE: Algorithm =
-    Algorithm { name: "tree", operation: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
+    Algorithm { name: "tree", collective: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
 
 /// Number of copies of a receive buffer, used by successive starts in turn.
 const TURNS: u32 = 2;
 
 fn tree(shape: &Shape, part: &mut RankPart) {
     part.buffer("data", shape.bytes_of(0));
-    reduce_to_root(shape, &Leaders::all(shape.ranks), started(), part);
+    reduce_to_root(shape, &NodeLeaders::all(shape.ranks), started(), part);
 }
 
 /// Adds a reduction up the tree of `among`, and from its root to the root of the shape. Members of `among` have their
 /// values once `values_ready` is met; other ranks have sent theirs by then.
-pub(super) fn reduce_to_root(shape: &Shape, among: &Leaders, values_ready: StepTrigger, part: &mut RankPart) {
+pub(super) fn reduce_to_root(
+    shape: &Shape,
+    among: &NodeLeaders,
+    values_ready: StepTrigger,
+    part: &mut RankPart,
+) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
     let first = among.rank_of(number);
@@ -68,7 +73,12 @@ pub(super) struct ReductionTree {
 
 impl ReductionTree {
     /// Declares the buffers and signals. The tree is rooted at member number `root`; numbers wrap around.
-    pub(super) fn declare(among: &Leaders, root: usize, bytes: u64, part: &mut RankPart) -> ReductionTree {
+    pub(super) fn declare(
+        among: &NodeLeaders,
+        root: usize,
+        bytes: u64,
+        part: &mut RankPart,
+    ) -> ReductionTree {
         let count = among.count();
         let rank_of = |place: usize| among.rank_of((place + root) % count);
         let place = among.number_of(part.rank()).map(|number| (number + count - root) % count);

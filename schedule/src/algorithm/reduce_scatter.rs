@@ -16,7 +16,7 @@ const fn algorithm(
     fits: fn(&Shape) -> bool,
     make: fn(&Shape, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::ReduceScatter, fits, make: Make::Whole(make) }
+    Algorithm { name, collective: CollectiveKind::ReduceScatter, fits, make: Make::Whole(make) }
 }
 
 /// Number of copies of a receive buffer, used by successive starts in turn.

@@ -13,14 +13,14 @@ use crate::{Location, RankPart, StepTrigger, started};
 /// Inclusive scan.
 pub(super) const INCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
-    operation: CollectiveKind::Scan,
+    collective: CollectiveKind::Scan,
     fits: |_| true,
     make: Make::Whole(inclusive),
 };
 /// Exclusive scan: an inclusive scan over the values of the rank before.
 pub(super) const EXCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
-    operation: CollectiveKind::Exscan,
+    collective: CollectiveKind::Exscan,
     fits: |_| true,
     make: Make::Whole(exclusive),
 };

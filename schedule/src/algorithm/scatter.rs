@@ -7,13 +7,13 @@ use crate::{RankPart, started};
 
 /// The root writes each block to its rank.
 pub(super) const FLAT: Algorithm =
-    Algorithm { name: "flat", operation: CollectiveKind::Scatter, fits: |_| true, make: Make::Whole(flat) };
+    Algorithm { name: "flat", collective: CollectiveKind::Scatter, fits: |_| true, make: Make::Whole(flat) };
 /// Each rank sends the blocks of its children's subtrees down a binomial tree.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 pub(super) const BINOMIAL: Algorithm = Algorithm {
     name: "binomial",
-    operation: CollectiveKind::Scatter,
+    collective: CollectiveKind::Scatter,
     fits: |_| true,
     make: Make::Whole(binomial),
 };

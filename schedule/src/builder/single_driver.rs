@@ -1,10 +1,10 @@
 //! Transforms a schedule so that one rank, the driver, runs the steps of all ranks.
 //!
-//! The steps that move data are put into one list, in the order of one run of a start, round by round. A command of the
-//! list waits until all earlier commands are done that read or wrote its destination, or wrote its source. So the list
-//! leaves the same bytes as that run. The commands of a queue apply their effects in queue order, so one signal that
-//! counts finished commands tells for each of them whether it is done. Each rank signals the driver when it has
-//! started; the driver signals each rank when no command touches its memory any more.
+//! The steps that move data are put into one list, in the order of one run of a start, round by round. A step of the
+//! list waits until all earlier steps are done that read or wrote its destination, or wrote its source. So the list
+//! leaves the same bytes as that run. The steps of a queue apply their effects in queue order, so one signal that
+//! counts finished steps tells for each of them whether it is done. Each rank signals the driver when it has
+//! started; the driver signals each rank when no step touches its memory any more.
 
 use super::last_writes::Writes;
 use super::{Draft, Region};
@@ -16,26 +16,26 @@ use crate::step::{Location, SignalId, StepEffect, StepKind, StepTrigger};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-/// The queue of signals that the commands of the list cannot raise themselves.
+/// The queue of signals that the steps of the list cannot raise themselves.
 const SIGNAL_QUEUE: u16 = 1;
 
-/// A command of the list.
+/// A step of the list.
 struct ListEntry {
     action: StepKind,
-    /// Number of commands, from the first one on, that must be done before this one begins.
+    /// Number of steps, from the first one on, that must be done before this one begins.
     after: u64,
-    /// The rank whose start is over when this command is done.
+    /// The rank whose start is over when this step is done.
     ends_start_of: Option<u32>,
 }
 
-/// Ranks that are signalled once `after` commands are done.
+/// Ranks that are signalled once `after` steps are done.
 struct SignalTo {
     after: u64,
     ranks: [Option<u32>; 2],
 }
 
 /// The list of the driver.
-struct CommandList {
+struct StepList {
     entries: Vec<ListEntry>,
     signals: Vec<SignalTo>,
     /// For each rank: true if the list waits for its start, and its start waits for the list.
@@ -44,7 +44,7 @@ struct CommandList {
     others: usize,
 }
 
-/// The last two commands that touch a rank's memory, each by its number counted from 1; 0: none.
+/// The last two steps that touch a rank's memory, each by its number counted from 1; 0: none.
 #[derive(Clone, Copy, Default)]
 struct Touched {
     before: u64,
@@ -81,19 +81,19 @@ impl Schedule {
     /// Source: the collective interface of the ACP library, where one rank runs a list of copies.
     pub fn driven_by(&self, by: usize) -> Schedule {
         let (original, for_contract) = (self.clone(), self.clone());
-        let list: Arc<OnceLock<CommandList>> = Arc::default();
+        let list: Arc<OnceLock<StepList>> = Arc::default();
         let part = move |part: &mut RankPart| {
-            list.get_or_init(|| CommandList::new(&original, by)).fill(&original, by, part)
+            list.get_or_init(|| StepList::new(&original, by)).fill(&original, by, part)
         };
         let name = format!("{} by rank {by}", self.name());
         Schedule::new(name, self.ranks(), part, move |rank| for_contract.contract(rank))
     }
 }
 
-impl CommandList {
-    fn new(original: &Schedule, by: usize) -> CommandList {
+impl StepList {
+    fn new(original: &Schedule, by: usize) -> StepList {
         let ranks = original.ranks();
-        let (mut list, touched) = CommandList::in_order(moves(original), ranks);
+        let (mut list, touched) = StepList::in_order(moves(original), ranks);
         if by < ranks {
             let is_touched = |rank: usize| touched[rank].last > 0;
             // A contract may be as long as the number of ranks, so only a few are read.
@@ -106,14 +106,10 @@ impl CommandList {
         list
     }
 
-    /// Orders the moves into a list, and finds for each the commands that it must come after.
-    fn in_order(moves: impl Iterator<Item = StepKind>, ranks: usize) -> (CommandList, Vec<Touched>) {
-        let mut list = CommandList {
-            entries: Vec::new(),
-            signals: Vec::new(),
-            takes_part: vec![false; ranks],
-            others: 0,
-        };
+    /// Orders the moves into a list, and finds for each the steps that it must come after.
+    fn in_order(moves: impl Iterator<Item = StepKind>, ranks: usize) -> (StepList, Vec<Touched>) {
+        let mut list =
+            StepList { entries: Vec::new(), signals: Vec::new(), takes_part: vec![false; ranks], others: 0 };
         let (mut reads, mut writes) = (Writes::default(), Writes::default());
         let mut touched = vec![Touched::default(); ranks];
         for action in moves {
@@ -137,8 +133,8 @@ impl CommandList {
         (list, touched)
     }
 
-    /// Signals each rank that takes part once. The last command that touches its memory does so, if all others that
-    /// touch it are done when that command begins, and the command signals no other rank. Otherwise a command without
+    /// Signals each rank that takes part once. The last step that touches its memory does so, if all others that
+    /// touch it are done when that step begins, and the step signals no other rank. Otherwise a step without
     /// data signals two such ranks.
     fn assign_signals(&mut self, touched: &[Touched]) {
         let mut others = Vec::new();
@@ -161,14 +157,14 @@ impl CommandList {
     fn fill(&self, original: &Schedule, by: usize, part: &mut RankPart) {
         let me = part.rank();
         for decl in original.part(me).buffer_decls() {
-            // No rank starts before all commands on its memory are done, so one copy of each buffer is enough.
+            // No rank starts before all steps on its memory are done, so one copy of each buffer is enough.
             let kind = if decl.kind == BufferKind::User { BufferKind::User } else { BufferKind::Turns(1) };
             part.declare_buffer(BufferDecl { kind, ..decl.clone() });
         }
         let (others, all) = (self.others, self.entries.len());
         let of_list = |count: usize| if me == by { count as u64 } else { 0 };
         let has_started = part.signal("ranks have started", of_list(others));
-        let done = part.signal("commands are done", of_list(all));
+        let done = part.signal("steps are done", of_list(all));
         let end = part.signal("the list is done here", self.takes_part[me].into());
         if me == by {
             let first = if others > 0 { has_started.reaches(others as u64) } else { started() };
@@ -202,7 +198,7 @@ impl CommandList {
 }
 
 impl ListEntry {
-    /// Returns true if the command may signal the end to `rank`: it writes there.
+    /// Returns true if the step may signal the end to `rank`: it writes there.
     fn may_signal(&self, rank: u32) -> bool {
         match self.action {
             StepKind::Copy { to, .. } | StepKind::Reduce { to, .. } => to.rank == rank,
@@ -220,7 +216,7 @@ struct ListRun {
 }
 
 /// The copies and reductions of a schedule in the order of one run of a start. Ranks observe the effects of a round in
-/// the next round. So steps that depend on many others come late in the list, and few commands wait for the one just
+/// the next round. So steps that depend on many others come late in the list, and few steps wait for the one just
 /// before them.
 fn moves(original: &Schedule) -> impl Iterator<Item = StepKind> {
     let ranks = original.ranks();

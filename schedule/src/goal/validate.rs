@@ -1,7 +1,7 @@
 //! Validates operations: each message is sent and received once, and there is no cycle.
 
 use super::{Goal, OpKind};
-use crate::Error;
+use crate::ScheduleError;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ type Messages = HashMap<MessageKey, Message>;
 
 impl Goal {
     /// Validates the operations, and returns their size.
-    pub fn measure(&self) -> Result<GoalStats, Error> {
-        self.measured().map_err(Error::InvalidSchedule)
+    pub fn measure(&self) -> Result<GoalStats, ScheduleError> {
+        self.measured().map_err(ScheduleError::GoalMismatch)
     }
 
     fn measured(&self) -> Result<GoalStats, String> {
@@ -265,11 +265,11 @@ mod tests {
     fn operations_are_ordered_as_the_proof_orders_steps() {
         for algorithm in ALGORITHMS {
             for ranks in 1..=9 {
-                let shape = Shape::new(algorithm.operation, ranks, ranks / 2, 64);
+                let shape = Shape::new(algorithm.collective, ranks, ranks / 2, 64);
                 if !(algorithm.fits)(&shape) {
                     continue;
                 }
-                let what = format!("{} by {} on {ranks} ranks", algorithm.operation.name(), algorithm.name);
+                let what = format!("{} by {} on {ranks} ranks", algorithm.collective.name(), algorithm.name);
                 let schedule = algorithm.schedule(&shape, 4);
                 let goal = make(&schedule).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let again = parse(&text(&goal)).unwrap();
@@ -295,8 +295,8 @@ mod tests {
             CollectiveKind::Gather,
             CollectiveKind::Allreduce,
         ];
-        for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.operation)) {
-            let shape = Shape::new(algorithm.operation, 16, 3, 64);
+        for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.collective)) {
+            let shape = Shape::new(algorithm.collective, 16, 3, 64);
             if !(algorithm.fits)(&shape) {
                 continue;
             }

@@ -28,7 +28,7 @@ struct Link {
 pub struct Passage {
     /// When the last byte has arrived.
     pub arrives: Time,
-    /// When the engine is free for the next command.
+    /// When the engine is free for the next step.
     pub leaves: Time,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! time          virtual time in whole femtoseconds
-//! parameters    LogGP: the cost of a hop, a byte, a command and a call; engines of a node
+//! parameters    LogGP: the cost of a hop, a byte, a step and a call; engines of a node
 //! topology      topologies by name; grid, fat_tree, dragonfly: their links and routes
 //! model         a network: a topology with its parameters and a number of ranks on each node
 //! links         links in use: until when, and how much each carried

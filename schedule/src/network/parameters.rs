@@ -14,7 +14,7 @@ pub struct Parameters {
     pub byte: Time,
     /// G if both ends are on one node.
     pub byte_inside: Time,
-    /// g: time of an engine for a command, besides its bytes.
+    /// g: time of an engine for a step, besides its bytes.
     pub gap: Time,
     /// o: host time of a call.
     pub overhead: Time,
@@ -22,7 +22,7 @@ pub struct Parameters {
     pub link_byte: Time,
     /// Time to combine a byte with another, at the destination.
     pub reduce_byte: Time,
-    /// Engines of a node, each of which runs one command at a time.
+    /// Engines of a node, each of which runs one step at a time.
     pub engines: u32,
 }
 
@@ -45,14 +45,14 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Time from a command's beginning to the arrival of its last byte, without contention: `hops` L + m G. Inside a
+    /// Time from a step's beginning to the arrival of its last byte, without contention: `hops` L + m G. Inside a
     /// node at least one L, as a transfer passes the engine there, too.
     pub fn transfer_time(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         self.latency * hops.max(1) + byte * bytes
     }
 
-    /// Time that a command takes of an engine: m G + g.
+    /// Time that a step takes of an engine: m G + g.
     pub fn occupied(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         byte * bytes + self.gap

@@ -81,7 +81,7 @@ mod tests {
     /// Rounds from the first transfer until the last one is over.
     fn transfer_rounds(name: &str, ranks: usize, segments: u64) -> usize {
         let is_it =
-            |one: &&crate::algorithm::Algorithm| (one.name, one.operation) == (name, CollectiveKind::Bcast);
+            |one: &&crate::algorithm::Algorithm| (one.name, one.collective) == (name, CollectiveKind::Bcast);
         let algorithm = ALGORITHMS.iter().find(is_it).unwrap();
         let graph =
             algorithm.schedule(&Shape::new(CollectiveKind::Bcast, ranks, 0, 64), segments).graph().unwrap();

@@ -53,8 +53,8 @@ impl Chunks {
         if !(1..=VALUE_BYTES_MAX).contains(&value) || !bytes.is_multiple_of(value) {
             return None;
         }
-        if !shape.operation.is_divisible() {
-            let is_some = bytes > 0 || shape.operation == CollectiveKind::Barrier;
+        if !shape.collective.is_divisible() {
+            let is_some = bytes > 0 || shape.collective == CollectiveKind::Barrier;
             let is_little = bytes.saturating_mul(ranks) <= BLOCKS_BYTES_MAX;
             return (is_some && is_little).then(|| Chunks { count: 1, shape: shape.clone() });
         }
@@ -78,12 +78,12 @@ impl Selection {
     /// A plan with a user-defined operation always runs inline: a panic of the operation then concerns only the member
     /// that called it.
     pub fn calling_thread_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
-        let is_free_choice = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
+        let is_free_choice = self.forced.of(shape.collective).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.has_no_helper
             && is_free_choice
             && is_among_few
-            && shape.operation != CollectiveKind::Neighbours;
+            && shape.collective != CollectiveKind::Neighbours;
         let uses_commands = is_copied_once(shape) || self.is_combined_in_place(shape) && !has_user_operation;
         (can_be && !uses_commands).then(|| Chunks::of(shape)).flatten()
     }
@@ -102,7 +102,7 @@ impl Selection {
     pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
         let is_equal = matches!(shape.counts, Counts::Equal(_));
         let is_tried = is_equal && shape.ranks == 2 && exposed_schedule(shape).is_some();
-        is_tried.then(|| named(shape.operation, "split copy"))
+        is_tried.then(|| named(shape.collective, "put and get"))
     }
 
     /// Returns true if the root combines the values of a plan where they lie.
@@ -112,17 +112,17 @@ impl Selection {
             _ if self.per_processor > 1 => IN_PLACE_BYTES_MIN,
             _ => return false, // many ranks combine faster than one
         };
-        self.has_no_helper && shape.operation == CollectiveKind::Reduce && shape.bytes_of(0) >= least
+        self.has_no_helper && shape.collective == CollectiveKind::Reduce && shape.bytes_of(0) >= least
     }
 }
 
 /// Returns true if a plan moves its blocks in one copy.
 fn is_copied_once(shape: &Shape) -> bool {
-    let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
+    let is_between_two = shape.ranks == 2 && shape.collective.is_rooted();
     let least = ONE_COPY_MIN[usize::from(!is_between_two)];
     let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
-    let is_among_few = shape.operation != CollectiveKind::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
-    is_long && is_among_few && !shape.operation.combines()
+    let is_among_few = shape.collective != CollectiveKind::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
+    is_long && is_among_few && !shape.collective.combines()
 }
 
 /// Returns the schedule with which the calling threads run calls of a shape.
@@ -134,26 +134,26 @@ pub fn calling_thread_schedule(shape: &Shape) -> Schedule {
 /// The schedule of inline calls of two members that expose their call buffers to each other. Returns `None` if too
 /// little is moved, or there is no such algorithm.
 pub fn exposed_schedule(shape: &Shape) -> Option<Schedule> {
-    let split_copy =
-        (shape.operation == CollectiveKind::Bcast).then(|| named(shape.operation, "split copy"))?;
-    ((split_copy.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
-        .then(|| split_copy.schedule(shape, 1))
+    let put_and_get =
+        (shape.collective == CollectiveKind::Bcast).then(|| named(shape.collective, "put and get"))?;
+    ((put_and_get.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
+        .then(|| put_and_get.schedule(shape, 1))
 }
 
 /// The algorithm of inline calls of a shape.
 pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
-    let name = match shape.operation {
+    let name = match shape.collective {
         CollectiveKind::Barrier => "all to all",
         CollectiveKind::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > COMBINE_ALL_BYTES_MAX => {
             "reduce scatter allgather"
         }
         _ => "copy in copy out",
     };
-    named(shape.operation, name)
+    named(shape.collective, name)
 }
 
 /// The algorithm of that name; panics if there is none.
-pub(super) fn named(operation: CollectiveKind, name: &str) -> &'static Algorithm {
-    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+pub(super) fn named(collective: CollectiveKind, name: &str) -> &'static Algorithm {
+    let found = ALGORITHMS.iter().find(|one| (one.collective, one.name) == (collective, name));
     found.expect("the algorithm of that name")
 }

@@ -72,10 +72,10 @@ mod tests {
     fn figures(costs: CostParameters, crowds: &[usize]) -> Vec<Measurement<'static>> {
         let mut all = Vec::new();
         for &per_processor in crowds {
-            for operation in [CollectiveKind::Barrier, CollectiveKind::Bcast, CollectiveKind::Allreduce] {
-                for algorithm in operation.algorithms() {
+            for collective in [CollectiveKind::Barrier, CollectiveKind::Bcast, CollectiveKind::Allreduce] {
+                for algorithm in collective.algorithms() {
                     for bytes in [8, 1 << 15, 1 << 20] {
-                        let shape = Shape::new(operation, 2 * per_processor, 0, bytes);
+                        let shape = Shape::new(collective, 2 * per_processor, 0, bytes);
                         let selection = Selection { costs, per_processor, ..Selection::default() };
                         let Some(ns) = selection.estimate(algorithm, &shape) else { continue };
                         all.push(Measurement { algorithm, shape, per_processor, ns });

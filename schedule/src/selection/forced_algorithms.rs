@@ -1,20 +1,20 @@
 //! Algorithms that the user has chosen, regardless of the cost model.
 
-use crate::operation_names::{OPERATIONS, typed};
+use crate::collective_names::{COLLECTIVES, typed};
 use crate::{Algorithm, CollectiveKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Algorithms by operation, as in `bcast=binomial,allreduce=ring`.
+/// Algorithms by collective, as in `bcast=binomial,allreduce=ring`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Forced(BTreeMap<CollectiveKind, &'static str>);
 
 impl Forced {
-    /// The algorithm chosen for an operation.
-    pub fn of(&self, operation: CollectiveKind) -> Option<&'static Algorithm> {
-        let name = self.0.get(&operation)?;
-        operation.algorithms().find(|algorithm| algorithm.name == *name)
+    /// The algorithm chosen for a collective.
+    pub fn of(&self, collective: CollectiveKind) -> Option<&'static Algorithm> {
+        let name = self.0.get(&collective)?;
+        collective.algorithms().find(|algorithm| algorithm.name == *name)
     }
 }
 
@@ -27,17 +27,17 @@ impl FromStr for Forced {
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (what, how) = pair
                 .split_once('=')
-                .ok_or_else(|| format!("'{pair}' is no OPERATION=ALGORITHM, as in bcast=binomial"))?;
+                .ok_or_else(|| format!("'{pair}' is no COLLECTIVE=ALGORITHM, as in bcast=binomial"))?;
             let what = what.trim().to_lowercase().replace('-', "_");
-            let names = || OPERATIONS.iter().map(|(name, _)| (*name).to_string());
-            let operation =
-                CollectiveKind::named(&what).ok_or_else(|| none("operation", &what, names().collect()))?;
+            let names = || COLLECTIVES.iter().map(|(name, _)| (*name).to_string());
+            let collective =
+                CollectiveKind::named(&what).ok_or_else(|| none("collective", &what, names().collect()))?;
             let how = typed(how.trim());
-            let names = || operation.algorithms().map(|algorithm| typed(algorithm.name));
-            let found = operation.algorithms().find(|algorithm| typed(algorithm.name) == how);
+            let names = || collective.algorithms().map(|algorithm| typed(algorithm.name));
+            let found = collective.algorithms().find(|algorithm| typed(algorithm.name) == how);
             let kind = format!("algorithm for {what}");
             let found = found.ok_or_else(|| none(&kind, &how, names().collect()))?;
-            if all.insert(operation, found.name).is_some() {
+            if all.insert(collective, found.name).is_some() {
                 return Err(format!("{what} is there twice"));
             }
         }
@@ -47,9 +47,9 @@ impl FromStr for Forced {
 
 impl fmt::Display for Forced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, (operation, name)) in self.0.iter().enumerate() {
+        for (number, (collective, name)) in self.0.iter().enumerate() {
             let comma = if number > 0 { "," } else { "" };
-            write!(f, "{comma}{}={}", operation.name(), typed(name))?;
+            write!(f, "{comma}{}={}", collective.name(), typed(name))?;
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ mod tests {
         let text = fault("barrier=tree");
         let expected = "there is no algorithm for barrier 'tree': choose from dissemination, central";
         assert!(text.starts_with(expected), "{text}");
-        assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
+        assert!(fault("bcast").contains("COLLECTIVE=ALGORITHM"));
         assert!(fault("bcast=chain,bcast=chain").contains("twice"));
     }
 }

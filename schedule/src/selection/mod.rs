@@ -57,9 +57,9 @@ impl Selection {
         if let Some(chunks) = self.calling_thread_chunks(shape, false) {
             return calling_thread::algorithm(&chunks.shape);
         }
-        let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
+        let forced = self.forced.of(shape.collective).filter(|algorithm| (algorithm.fits)(shape));
         forced.unwrap_or_else(|| match self.is_combined_in_place(shape) {
-            true => calling_thread::named(shape.operation, "direct"),
+            true => calling_thread::named(shape.collective, "direct"),
             false => self.quickest(shape),
         })
     }
@@ -71,7 +71,7 @@ impl Selection {
 
     fn quickest(&self, shape: &Shape) -> &'static Algorithm {
         let is_one = |algorithm: &&Algorithm| (algorithm.fits)(shape) && !algorithm.is_inline();
-        let fitting = || shape.operation.algorithms().filter(is_one);
+        let fitting = || shape.collective.algorithms().filter(is_one);
         let works = || fitting().filter_map(|one| one.work(shape).map(|work| (one, work)));
         let least = works().map(|(_, work)| work.scratch).fold(f64::INFINITY, f64::min);
         let rank = |one: &Work, other: &Work| {
@@ -81,7 +81,7 @@ impl Selection {
         };
         let bearable = works().filter(|(_, work)| cost_model::is_candidate(work, shape.ranks, least));
         let quickest = bearable.min_by(|(_, one), (_, other)| rank(one, other)).map(|(one, _)| one);
-        quickest.or_else(|| fitting().next()).expect("each operation has an algorithm for all shapes")
+        quickest.or_else(|| fitting().next()).expect("each collective has an algorithm for all shapes")
     }
 }
 

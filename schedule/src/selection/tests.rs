@@ -4,7 +4,7 @@ use super::*;
 use crate::CollectiveKind::{self, *};
 use crate::Placement;
 use crate::algorithm::ALGORITHMS;
-use crate::operation_names::OPERATIONS;
+use crate::collective_names::COLLECTIVES;
 
 /// The selection on a virtual machine with two processors.
 fn two_processors(ranks: usize) -> Selection {
@@ -12,7 +12,7 @@ fn two_processors(ranks: usize) -> Selection {
 }
 
 /// The quickest algorithm on that machine, or one within a tenth of the quickest, with values written and read:
-/// operation, ranks, bytes (docs/design/collectives/schedules.md).
+/// collective, ranks, bytes (docs/design/collectives/schedules.md).
 const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
     (Barrier, 2, 0, "dissemination"),
     (Barrier, 4, 0, "dissemination"),
@@ -80,13 +80,13 @@ const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
 
 #[test]
 fn the_measured_quickest_algorithm_is_selected() {
-    for &(operation, ranks, bytes, name) in MEASURED {
-        let chosen = two_processors(ranks).choose(&Shape::new(operation, ranks, 0, bytes));
-        assert_eq!(chosen.name, name, "{operation:?} of {bytes} bytes among {ranks}");
+    for &(collective, ranks, bytes, name) in MEASURED {
+        let chosen = two_processors(ranks).choose(&Shape::new(collective, ranks, 0, bytes));
+        assert_eq!(chosen.name, name, "{collective:?} of {bytes} bytes among {ranks}");
     }
 }
 
-/// The quickest algorithm without helpers: operation, ranks, bytes.
+/// The quickest algorithm without helpers: collective, ranks, bytes.
 const MEASURED_WITHOUT_HELPER: &[(CollectiveKind, usize, u64, &str)] = &[
     (Bcast, 2, 8, "copy in copy out"),
     (Bcast, 2, 2048, "copy in copy out"),
@@ -111,17 +111,17 @@ const MEASURED_WITHOUT_HELPER: &[(CollectiveKind, usize, u64, &str)] = &[
 
 #[test]
 fn without_helpers_long_blocks_are_read_in_place() {
-    for &(operation, ranks, bytes, name) in MEASURED_WITHOUT_HELPER {
+    for &(collective, ranks, bytes, name) in MEASURED_WITHOUT_HELPER {
         let selection = Selection { has_no_helper: true, ..two_processors(ranks) };
-        let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));
-        assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", operation.name());
+        let chosen = selection.choose(&Shape::new(collective, ranks, 0, bytes));
+        assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", collective.name());
     }
 }
 
 #[test]
 fn with_a_processor_for_each_rank_scalable_algorithms_are_selected() {
     let chosen =
-        |operation, ranks, bytes| Selection::default().choose(&Shape::new(operation, ranks, 0, bytes)).name;
+        |collective, ranks, bytes| Selection::default().choose(&Shape::new(collective, ranks, 0, bytes)).name;
     assert_eq!(chosen(Barrier, 1000, 0), "dissemination");
     assert_eq!(chosen(Bcast, 1000, 8), "binomial");
     assert_eq!(chosen(Bcast, 64, 64 << 20), "scatter+allgather");
@@ -133,17 +133,17 @@ fn with_a_processor_for_each_rank_scalable_algorithms_are_selected() {
 
 #[test]
 fn with_several_ranks_on_each_node_two_levels_are_selected() {
-    let placed = |per_node, operation, ranks, bytes| {
+    let placed = |per_node, collective, ranks, bytes| {
         let placement = Placement { per_node, ..Placement::SPREAD };
-        let shape = Shape { placement, ..Shape::new(operation, ranks, 0, bytes) };
+        let shape = Shape { placement, ..Shape::new(collective, ranks, 0, bytes) };
         Selection::default().choose(&shape).name
     };
-    for operation in [Bcast, Reduce, Allreduce, Allgather] {
-        assert_eq!(placed(12, operation, 768, 8), "two-level", "{operation:?}");
+    for collective in [Bcast, Reduce, Allreduce, Allgather] {
+        assert_eq!(placed(12, collective, 768, 8), "two-level", "{collective:?}");
         // On one node, or with an unknown placement, there is no work between nodes.
         for bytes in [8, 1024, 1 << 20] {
-            let usual = Selection::default().choose(&Shape::new(operation, 16, 0, bytes)).name;
-            assert_eq!((placed(16, operation, 16, bytes), placed(1, operation, 16, bytes)), (usual, usual));
+            let usual = Selection::default().choose(&Shape::new(collective, 16, 0, bytes)).name;
+            assert_eq!((placed(16, collective, 16, bytes), placed(1, collective, 16, bytes)), (usual, usual));
         }
     }
     assert_eq!(placed(16, Barrier, 1024, 0), "two-level");
@@ -152,12 +152,12 @@ fn with_several_ranks_on_each_node_two_levels_are_selected() {
 
 #[test]
 fn every_shape_has_an_algorithm_with_a_finite_estimate() {
-    for (_, operation) in OPERATIONS.iter().filter(|(_, operation)| *operation != Neighbours) {
+    for (_, collective) in COLLECTIVES.iter().filter(|(_, collective)| *collective != Neighbours) {
         for ranks in [1, 2, 3, 8, 33, 100, 1 << 24] {
             for bytes in [0, 8, 4096, 1 << 24] {
                 for in_order in [false, true] {
                     for selection in [Selection::default(), two_processors(ranks)] {
-                        let shape = Shape { in_order, ..Shape::new(*operation, ranks, 0, bytes) };
+                        let shape = Shape { in_order, ..Shape::new(*collective, ranks, 0, bytes) };
                         let chosen = selection.choose(&shape);
                         assert!((chosen.fits)(&shape), "{shape:?}");
                         let time = selection.estimate(chosen, &shape).expect("its work is known");
@@ -184,11 +184,11 @@ fn higher_costs_give_longer_estimates() {
 
 #[test]
 fn a_forced_algorithm_is_selected_where_it_fits() {
-    for algorithm in ALGORITHMS.iter().filter(|one| one.operation != Neighbours) {
-        let text = format!("{}={}", algorithm.operation.name(), algorithm.name);
+    for algorithm in ALGORITHMS.iter().filter(|one| one.collective != Neighbours) {
+        let text = format!("{}={}", algorithm.collective.name(), algorithm.name);
         let forced = Selection { forced: text.parse().unwrap(), ..Selection::default() };
         for ranks in [1, 4, 7] {
-            let shape = Shape { in_order: true, ..Shape::new(algorithm.operation, ranks, 0, 64) };
+            let shape = Shape { in_order: true, ..Shape::new(algorithm.collective, ranks, 0, 64) };
             let fits = (algorithm.fits)(&shape);
             let usual = Selection::default().choose(&shape).name;
             assert_eq!(forced.choose(&shape).name, if fits { algorithm.name } else { usual }, "{text}");

@@ -57,7 +57,7 @@ struct EventLoop<'s> {
     prepared_max: u64,
     ends: Vec<Time>,
     moves_from: Option<Time>,
-    commands: u64,
+    steps: u64,
     bytes: [u64; 2],
     memory: [u64; 2],
 }
@@ -87,7 +87,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<SimulationReport, SimulationE
         prepared_max: 0,
         ends: vec![Time::ZERO; ranks],
         moves_from: None,
-        commands: 0,
+        steps: 0,
         bytes: [0; 2],
         memory: [0; 2],
     };
@@ -147,8 +147,8 @@ impl EventLoop<'_> {
     }
 
     fn report_progress(&mut self) {
-        let (ranks, commands) = (self.schedule.ranks(), self.prepared * u64::from(self.starts));
-        let progress = SimulationProgress { made: self.made, ranks, begun: self.commands, commands };
+        let (ranks, steps) = (self.schedule.ranks(), self.prepared * u64::from(self.starts));
+        let progress = SimulationProgress { made: self.made, ranks, begun: self.steps, steps };
         if let Some(watch) = &mut self.watch {
             watch(progress);
         }
@@ -280,7 +280,7 @@ impl EventLoop<'_> {
     fn begin(&mut self, engine: usize, rank: u32, lane: u16) {
         let Some(live) = &mut self.ranks[rank as usize] else { return };
         let step = live.begin(lane);
-        self.commands += 1;
+        self.steps += 1;
         let (arrives, leaves, at) = self.carry_out(rank, &step);
         self.engines.take(engine, leaves);
         if let (StepKind::Reduce { .. }, Some(live)) = (step.action, &mut self.ranks[rank as usize]) {
@@ -358,8 +358,8 @@ impl EventLoop<'_> {
             first_end: end(0),
             median_end: end(self.ends.len() / 2),
             moves_from: self.moves_from.unwrap_or_default(),
-            commands: self.commands,
-            commands_max: self.prepared_max,
+            steps: self.steps,
+            steps_max: self.prepared_max,
             bytes: self.bytes[0],
             bytes_between: self.bytes[1],
             busiest: self.links.busiest(self.network),

@@ -2,7 +2,7 @@
 //!
 //! **What is modelled.** A step begins when the previous one in its queue has begun, its trigger is met, and the engine
 //! of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number. An engine runs
-//! one command at a time; of several that are ready, the one that was ready first. Bytes take m G + g of the engine and
+//! one step at a time; of several that are ready, the one that was ready first. Bytes take m G + g of the engine and
 //! arrive L a hop and m G later (`crate::network`), later still if links are taken. At the receiver they take m G + g
 //! of the engine that runs queues of that number for the receiving rank, one transfer after the other, so many senders
 //! to one receiver queue there. Effects happen when the bytes have arrived: at once on the receiving node, and
@@ -10,7 +10,7 @@
 //! happen at once, those at another rank of the node after one L. For a copy between two other ranks, a request first
 //! travels to the source. The effects of one queue on one signal happen in order.
 //!
-//! **What is not.** The host's memory and caches, the time to poll for commands, and the load of other programs.
+//! **What is not.** The host's memory and caches, the time to poll for steps, and the load of other programs.
 //!
 //! The part of a rank is computed when it starts, kept as its steps and counters, and freed when all its starts are
 //! done. Results are deterministic to the femtosecond.
@@ -65,7 +65,7 @@ pub struct SimulationProgress {
     /// Steps that have begun.
     pub begun: u64,
     /// Steps of the parts that are computed, in all starts.
-    pub commands: u64,
+    pub steps: u64,
 }
 
 /// The parameters of a simulation.

@@ -16,9 +16,9 @@ pub struct SimulationReport {
     /// ready.
     pub moves_from: Time,
     /// Steps of all ranks and starts.
-    pub commands: u64,
+    pub steps: u64,
     /// The most steps of one rank in one start.
-    pub commands_max: u64,
+    pub steps_max: u64,
     /// Bytes that all steps moved.
     pub bytes: u64,
     /// Bytes that steps moved between nodes.

@@ -68,7 +68,7 @@ fn a_relay_takes_the_sum_of_its_parts() {
     assert_eq!(simulated.time, ns(260));
     assert_eq!((simulated.first_end, simulated.median_end), (ns(150), ns(250)));
     assert_eq!(simulated.moves_from, ns(30));
-    assert_eq!((simulated.commands, simulated.bytes, simulated.bytes_between), (8, 200, 200));
+    assert_eq!((simulated.steps, simulated.bytes, simulated.bytes_between), (8, 200, 200));
     // Rank 1 has three steps, and four signals with the start signal.
     assert_eq!((simulated.memory_max, simulated.memory_all), (3 * 64 + 4 * 8, 8 * 64 + 3 * 4 * 8));
     let used = simulated.busiest.unwrap();

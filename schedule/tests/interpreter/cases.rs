@@ -19,26 +19,27 @@ pub(crate) fn cases(ranks: std::ops::RangeInclusive<usize>) -> Vec<Case> {
     for algorithm in ALGORITHMS {
         for ranks in ranks.clone() {
             cases.extend(
-                shapes(algorithm.operation, ranks).into_iter().filter_map(|shape| case(algorithm, &shape)),
+                shapes(algorithm.collective, ranks).into_iter().filter_map(|shape| case(algorithm, &shape)),
             );
         }
     }
     cases
 }
 
-fn shapes(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
+fn shapes(collective: CollectiveKind, ranks: usize) -> Vec<Shape> {
     let combines = matches!(
-        operation,
+        collective,
         CollectiveKind::Reduce | CollectiveKind::Allreduce | CollectiveKind::ReduceScatter
-    ) || matches!(operation, CollectiveKind::Scan | CollectiveKind::Exscan);
-    let even = |root: usize, bytes| Shape { in_order: combines, ..Shape::new(operation, ranks, root, bytes) };
+    ) || matches!(collective, CollectiveKind::Scan | CollectiveKind::Exscan);
+    let even =
+        |root: usize, bytes| Shape { in_order: combines, ..Shape::new(collective, ranks, root, bytes) };
     let mut shapes = vec![even(0, 16), even(ranks - 1, 9)];
     if combines {
         shapes.push(Shape { in_order: false, ..even(ranks / 2, 16) });
     }
     let odd = |at: usize| (at * 37 % 3 * 4) as u64;
-    let uneven = |counts| Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) };
-    match operation {
+    let uneven = |counts| Shape { counts, ..Shape::new(collective, ranks, ranks / 2, 8) };
+    match collective {
         CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Allgather => {
             shapes.push(uneven(Counts::Each((0..ranks).map(odd).collect())));
         }
@@ -63,10 +64,10 @@ fn case(algorithm: &Algorithm, shape: &Shape) -> Option<Case> {
         return None;
     }
     let schedule = algorithm.schedule(shape, 2);
-    let Shape { operation, ranks, root, in_order, .. } = shape;
+    let Shape { collective, ranks, root, in_order, .. } = shape;
     let name = format!(
         "{} by {}, {ranks} ranks, root {root}, in order: {in_order}",
-        operation.name(),
+        collective.name(),
         algorithm.name
     );
     Some(Case { name, plan: Plan::read(&text(&schedule)) })

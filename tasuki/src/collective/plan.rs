@@ -352,7 +352,7 @@ impl Communicator {
     }
 
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
-        let call = || format!("{:?}_init", shape.operation).to_lowercase();
+        let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
             return Err(self.messages().worker().fault(cause, call));
@@ -365,7 +365,7 @@ impl Communicator {
         }
         let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
-        if shape.operation == CollectiveKind::Alltoall {
+        if shape.collective == CollectiveKind::Alltoall {
             return Ok(Plan::of_two(inner, chunk_shape));
         }
         Ok(Plan {

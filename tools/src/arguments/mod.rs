@@ -1,16 +1,16 @@
 //! The arguments that name a collective for `tasuki plan` and `tasuki sim`.
 //!
 //! ```text
-//! operation_names     operations and algorithms by name
+//! collective_names    collectives and algorithms by name
 //! numbers             ranks, bytes, grids, blocks of different sizes
 //! default_segments    the number of segments without an option
 //! schedule_file       a plan from a file in place of a collective
 //! proof               checks of plans, within the memory that is available
 //! ```
 
+pub(crate) mod collective_names;
 mod default_segments;
 mod numbers;
-pub(crate) mod operation_names;
 pub(crate) mod proof;
 mod schedule_file;
 
@@ -35,7 +35,7 @@ pub(crate) struct CollectiveArgs {
     /// Number of ranks
     #[arg(short = 'n', long, value_name = "N", value_parser = ranks)]
     ranks: Option<usize>,
-    /// The root rank of a rooted operation [default: 0]
+    /// The root rank of a rooted collective [default: 0]
     #[arg(long, value_name = "R")]
     root: Option<usize>,
     /// Bytes that each rank contributes to a broadcast, reduction or scan; otherwise bytes of a
@@ -84,7 +84,7 @@ impl CollectiveArgs {
 
     /// The collective `what`, with unordered nodes. `command` is what the user typed before it.
     pub(crate) fn shape(&self, command: &str, what: &str) -> anyhow::Result<Shape> {
-        let (operation, has_counts) = operation_names::operation(what)?;
+        let (collective, has_counts) = collective_names::collective(what)?;
         let Some(ranks) = self.ranks else {
             return Err(misuse(format!("give the number of ranks: {command} {what} --ranks 4")));
         };
@@ -92,11 +92,11 @@ impl CollectiveArgs {
         if root >= ranks {
             return Err(misuse(format!("--root {root}: the last of {ranks} ranks is {}", ranks - 1)));
         }
-        let bytes = if operation == CollectiveKind::Barrier { 0 } else { self.bytes.unwrap_or(BYTES) };
-        let mut shape = Shape::new(operation, ranks, root, bytes);
+        let bytes = if collective == CollectiveKind::Barrier { 0 } else { self.bytes.unwrap_or(BYTES) };
+        let mut shape = Shape::new(collective, ranks, root, bytes);
         match &self.counts {
             Some(counts) => {
-                shape.counts = each(counts, operation, ranks)?;
+                shape.counts = each(counts, collective, ranks)?;
                 shape.value_bytes = 1;
             }
             None if has_counts => {
@@ -104,7 +104,7 @@ impl CollectiveArgs {
             }
             None => {}
         }
-        if operation == CollectiveKind::Neighbours {
+        if collective == CollectiveKind::Neighbours {
             shape.counts = self.neighbours(ranks, bytes)?;
         } else if self.grid.is_some() || self.periodic {
             return Err(misuse(format!(
@@ -114,7 +114,7 @@ impl CollectiveArgs {
         shape.in_order = self.in_order;
         shape.placement.per_node = self.per_node();
         if let Counts::Equal(bytes) = shape.counts {
-            has_room(operation, ranks, bytes)?;
+            has_room(collective, ranks, bytes)?;
         }
         Ok(shape)
     }
@@ -125,7 +125,7 @@ impl CollectiveArgs {
         let count = dims.iter().try_fold(1_usize, |all, &one| all.checked_mul(one));
         if count != Some(ranks) {
             let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-            return Err(misuse(format!("--grid {dims} does not have {}", operation_names::ranks(ranks))));
+            return Err(misuse(format!("--grid {dims} does not have {}", collective_names::ranks(ranks))));
         }
         let all = ranks as u128 * 2 * dims.len() as u128;
         if all * u128::from(bytes) > BYTES_MAX.into() || all > RANKS_MAX as u128 {
@@ -138,9 +138,9 @@ impl CollectiveArgs {
 }
 
 /// Checks that the blocks of all ranks fit into one buffer.
-fn has_room(operation: CollectiveKind, ranks: usize, bytes: u64) -> anyhow::Result<()> {
+fn has_room(collective: CollectiveKind, ranks: usize, bytes: u64) -> anyhow::Result<()> {
     use CollectiveKind::{Allreduce, Bcast, Exscan, Reduce, Scan};
-    let is_one = matches!(operation, Bcast | Reduce | Allreduce | Scan | Exscan);
+    let is_one = matches!(collective, Bcast | Reduce | Allreduce | Scan | Exscan);
     let blocks = if is_one { 1 } else { ranks as u128 };
     if u128::from(bytes) * blocks <= BYTES_MAX.into() {
         return Ok(());

@@ -47,12 +47,12 @@ pub(crate) fn grid(text: &str) -> Result<Grid, String> {
 }
 
 /// Blocks of different sizes, from a list or from a file that holds one.
-pub(super) fn each(list: &str, operation: CollectiveKind, ranks: usize) -> anyhow::Result<Counts> {
+pub(super) fn each(list: &str, collective: CollectiveKind, ranks: usize) -> anyhow::Result<Counts> {
     use CollectiveKind::*;
-    let wanted = match operation {
+    let wanted = match collective {
         Gather | Scatter | Allgather | ReduceScatter => ranks,
         Alltoall => ranks.saturating_mul(ranks),
-        _ => return Err(misuse("--counts: all blocks of this operation have one size; give --bytes")),
+        _ => return Err(misuse("--counts: all blocks of this collective have one size; give --bytes")),
     };
     let is_list = list.split(',').all(|word| bytes(word).is_ok());
     let no_file = |error| misuse(format!("--counts {list} is no list of bytes, and as a file: {error}"));
@@ -68,7 +68,7 @@ pub(super) fn each(list: &str, operation: CollectiveKind, ranks: usize) -> anyho
         return Err(misuse(format!("the sum of --counts is more than {BYTES_MAX} bytes")));
     }
     let counts = Arc::from(counts);
-    Ok(if operation == Alltoall { Counts::Matrix(counts) } else { Counts::Each(counts) })
+    Ok(if collective == Alltoall { Counts::Matrix(counts) } else { Counts::Each(counts) })
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn counts_are_parsed() {
-        let each = |list: &str, operation| each(list, operation, 2).map_err(|error| error.to_string());
+        let each = |list: &str, collective| each(list, collective, 2).map_err(|error| error.to_string());
         assert_eq!(each("8,0", CollectiveKind::Gather).unwrap(), Counts::Each(Arc::from([8, 0])));
         assert_eq!(
             each("1,2,3,4", CollectiveKind::Alltoall).unwrap(),

@@ -7,7 +7,7 @@ use tasuki_core::os::available_memory;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::json;
 
-/// Returns true if `what` names a file rather than an operation.
+/// Returns true if `what` names a file rather than a collective.
 pub(crate) fn is_file(what: &str) -> bool {
     what.ends_with(".json") || what.contains('/')
 }

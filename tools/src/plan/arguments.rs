@@ -1,7 +1,7 @@
 //! The schedule that the command line asks for: a collective on a number of ranks, or a file.
 
 use crate::algorithm_choices;
-use crate::arguments::{CollectiveArgs, RANKS_MAX, is_file, operation_names, read, segments_to_see};
+use crate::arguments::{CollectiveArgs, RANKS_MAX, collective_names, is_file, read, segments_to_see};
 use clap::Args;
 use std::io::Write;
 use tasuki_command::misuse;
@@ -17,7 +17,7 @@ pub(crate) struct Ask {
     /// reduce_scatter, scan, exscan, neighbours, or, with blocks of different sizes, gatherv,
     /// scatterv, allgatherv, alltoallv. Or a file that `tasuki plan export --format json` wrote;
     /// `check` also reads GOAL text
-    #[arg(value_name = "OPERATION|FILE")]
+    #[arg(value_name = "COLLECTIVE|FILE")]
     what: String,
     #[command(flatten)]
     asked: CollectiveArgs,
@@ -37,7 +37,7 @@ pub(crate) struct Ask {
 /// A schedule and its description.
 pub(super) struct Plan {
     pub(super) schedule: Schedule,
-    /// The operation, the algorithm, the amount of data and the ranks, in words.
+    /// The collective, the algorithm, the amount of data and the ranks, in words.
     pub(super) title: String,
     /// The title without the algorithm.
     pub(super) asked: String,
@@ -62,7 +62,7 @@ impl Ask {
         let shape = self.shape()?;
         let algorithm_choices::NetworkChoice { algorithm, here } = algorithm_choices::on_network(&shape)?;
         let plan = self.plan_by(algorithm, &shape);
-        let name = operation_names::typed(algorithm.name);
+        let name = collective_names::typed(algorithm.name);
         let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
         let remark = format!("{name} is what plans take on a network{here}; --algorithm takes others");
         Ok(Plan { remark: Some(remark), ..plan })
@@ -70,7 +70,7 @@ impl Ask {
 
     fn plan_by(&self, algorithm: &Algorithm, shape: &Shape) -> Plan {
         let segments = self.segments.unwrap_or_else(|| segments_to_see(shape));
-        let title = format!("{} by {}{}", self.what, operation_names::typed(algorithm.name), among(shape));
+        let title = format!("{} by {}{}", self.what, collective_names::typed(algorithm.name), among(shape));
         let schedule = algorithm.schedule(shape, segments);
         let cut = match is_cut(algorithm, shape, segments) {
             true => format!(", {segments} segments"),
@@ -94,7 +94,7 @@ impl Ask {
         let mut selection = algorithm_choices::selection_here(&shape, is_on_nodes)?;
         selection.has_no_helper &= !is_engine;
         let (mut schedule, pieces) = selection.schedule(&shape);
-        let name = operation_names::typed(schedule.name());
+        let name = collective_names::typed(schedule.name());
         if let (Some(segments), None) = (self.segments, pieces) {
             schedule = selection.choose(&shape).schedule(&shape, segments);
         }
@@ -107,7 +107,7 @@ impl Ask {
         let mut remark = match pieces {
             Some(_) => {
                 let engine = Selection { has_no_helper: false, ..selection.clone() };
-                let engine = operation_names::typed(engine.choose(&shape).name);
+                let engine = collective_names::typed(engine.choose(&shape).name);
                 format!(
                     "{name} is what a job would run here, inline in the calls of its ranks; --engine shows {engine}"
                 ) + ", which helpers run"
@@ -120,11 +120,12 @@ impl Ask {
             }
         };
         if let Some(tried) = Selection::tried_by_calls(&shape) {
-            remark += &format!("; repeated blocking calls try {} inline, too", tried.name);
+            remark +=
+                &format!("; repeated blocking calls try {} inline, too", collective_names::typed(tried.name));
         }
-        let fits = |one: &&Algorithm| (one.fits)(&shape) && operation_names::typed(one.name) != name;
+        let fits = |one: &&Algorithm| (one.fits)(&shape) && collective_names::typed(one.name) != name;
         let others: Vec<String> =
-            shape.operation.algorithms().filter(fits).map(|one| operation_names::typed(one.name)).collect();
+            shape.collective.algorithms().filter(fits).map(|one| collective_names::typed(one.name)).collect();
         if !others.is_empty() {
             remark += &format!("; --algorithm takes others: {}", others.join(", "));
         }
@@ -138,14 +139,14 @@ impl Ask {
         }
         let shape = self.shape()?;
         let of_it: Vec<&Algorithm> =
-            ALGORITHMS.iter().filter(|one| one.operation == shape.operation).collect();
+            ALGORITHMS.iter().filter(|one| one.collective == shape.collective).collect();
         let fit: Vec<&Algorithm> = of_it.iter().copied().filter(|one| (one.fits)(&shape)).collect();
         let chosen = match &self.algorithm {
-            Some(name) => vec![operation_names::algorithm(name, &of_it, &self.what)?],
+            Some(name) => vec![collective_names::algorithm(name, &of_it, &self.what)?],
             None => fit,
         };
         if let Some(unfit) = chosen.iter().find(|one| !(one.fits)(&shape)) {
-            let name = operation_names::typed(unfit.name);
+            let name = collective_names::typed(unfit.name);
             return Err(misuse(format!("{name} does not fit {}", self.title(&shape))));
         }
         if chosen.is_empty() {
@@ -154,12 +155,12 @@ impl Ask {
         Ok(chosen.iter().map(|algorithm| self.plan_by(algorithm, &shape)).collect())
     }
 
-    /// The file that is named instead of an operation.
+    /// The file that is named instead of a collective.
     pub(super) fn file(&self) -> Option<&str> {
         is_file(&self.what).then_some(self.what.as_str())
     }
 
-    /// The GOAL text that is named instead of an operation.
+    /// The GOAL text that is named instead of a collective.
     pub(super) fn goal(&self) -> Option<&str> {
         self.what.ends_with(".goal").then_some(self.what.as_str())
     }
@@ -172,14 +173,14 @@ impl Ask {
         ];
         let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
         let schedule = read(file, self.asked.given().chain(others))?;
-        let title = format!("{} of {}, {}", schedule.name(), file, operation_names::ranks(schedule.ranks()));
+        let title = format!("{} of {}, {}", schedule.name(), file, collective_names::ranks(schedule.ranks()));
         Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }
 
     fn shape(&self) -> anyhow::Result<Shape> {
         if self.what.contains('.') {
             let what = &self.what;
-            return Err(misuse(format!("{what} is no operation, and files of plans end in .json")));
+            return Err(misuse(format!("{what} is no collective, and files of plans end in .json")));
         }
         let mut shape = self.asked.shape("tasuki plan ..", &self.what)?;
         if let Some(torus) = self.torus {
@@ -200,15 +201,15 @@ impl Ask {
 
 /// The ranks, the amount of data and the root, in words.
 fn among(shape: &Shape) -> String {
-    let ranks = operation_names::ranks(shape.ranks);
+    let ranks = collective_names::ranks(shape.ranks);
     let bytes = match &shape.counts {
-        _ if shape.operation == CollectiveKind::Barrier => String::new(),
+        _ if shape.collective == CollectiveKind::Barrier => String::new(),
         Counts::Equal(bytes) => format!(", {bytes} B"),
         Counts::Graph(_) => String::new(),
         Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
     };
     use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
-    let has_root = matches!(shape.operation, Bcast | Reduce | Gather | Scatter);
+    let has_root = matches!(shape.collective, Bcast | Reduce | Gather | Scatter);
     let root = if has_root { format!(", root {}", shape.root) } else { String::new() };
     format!(" among {ranks}{bytes}{root}")
 }

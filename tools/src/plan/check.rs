@@ -4,7 +4,7 @@ use super::arguments::{Ask, Plan};
 use super::names::{self, Everybody};
 use super::show::wrap;
 use crate::arguments::proof::{self, Outcome, prove, too_large};
-use crate::arguments::{operation_names, text};
+use crate::arguments::{collective_names, text};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -143,15 +143,15 @@ fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
         Outcome::Wrong(fault) => {
             let fault_text = wrap("  ", &fault.to_string(), " ", 2);
             let _ = writeln!(text, "{}: wrong\n{fault_text}", plan.title);
-            text += &commands(&plan.schedule, fault);
+            text += &steps_of(&plan.schedule, fault);
         }
         Outcome::TooLarge(bytes) => return Err(misuse(too_large(*bytes))),
     }
     Ok(text)
 }
 
-/// The commands that a fault involves.
-fn commands(schedule: &Schedule, fault: &Fault) -> String {
+/// The steps that a fault involves.
+fn steps_of(schedule: &Schedule, fault: &Fault) -> String {
     let steps = involved(schedule, fault);
     let everybody = Everybody::of(schedule);
     let mut text = String::new();
@@ -256,7 +256,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["algorithm", "steps", "depth", "busiest rank", "longest queue", ""]);
     for (plan, outcome) in plans.iter().zip(outcomes) {
-        let name = operation_names::typed(plan.schedule.name());
+        let name = collective_names::typed(plan.schedule.name());
         table.add_row(match outcome {
             Outcome::Right(checked) => vec![
                 name,
@@ -282,10 +282,10 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
     for (plan, outcome) in plans.iter().zip(outcomes) {
         if let Outcome::Wrong(fault) = outcome {
-            let word = format!("\n{}: ", operation_names::typed(plan.schedule.name()));
+            let word = format!("\n{}: ", collective_names::typed(plan.schedule.name()));
             text += &wrap(&word, &fault.to_string(), " ", 2);
             text += "\n";
-            text += &commands(&plan.schedule, fault);
+            text += &steps_of(&plan.schedule, fault);
         }
     }
     text

@@ -2,7 +2,7 @@
 
 use super::arguments::Ask;
 use super::names::{self, Everybody, Names};
-use crate::arguments::operation_names;
+use crate::arguments::collective_names;
 use std::fmt::Write;
 use tasuki_command::{misuse, print};
 use tasuki_schedule::{BufferKind, Contract, RankPart, Schedule};
@@ -22,7 +22,7 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>, is_engine: bool) -> anyhow
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
         return Err(misuse(format!(
             "--rank {rank}: the last of {} is {}",
-            operation_names::ranks(ranks),
+            collective_names::ranks(ranks),
             ranks - 1
         )));
     }

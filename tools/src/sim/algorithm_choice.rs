@@ -4,7 +4,7 @@
 
 use super::units;
 use crate::algorithm_choices::{NetworkChoice, on_network};
-use crate::arguments::operation_names;
+use crate::arguments::collective_names;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
@@ -34,19 +34,19 @@ pub(super) struct Choice {
 /// The usual algorithms for many ranks, and whether each is for messages in segments.
 const USUAL: &[(&str, bool)] =
     &[("binary", false), ("pipelined", true), ("dissemination", false), ("dissemination", true)];
-/// The default choice has at most this number of commands: a million take some seconds.
-const CHOSEN_COMMANDS: u64 = 10_000_000;
-/// Algorithms are tried against each other if each has at most about this number of commands.
-const TRIED_COMMANDS: u64 = 500_000;
-/// Bytes per command and per rank for an algorithm whose parts are too long to inspect.
-const COMMAND_BYTES: u64 = 250;
+/// The default choice has at most this number of steps: a million take some seconds.
+const CHOSEN_STEPS_MAX: u64 = 10_000_000;
+/// Algorithms are tried against each other if each has at most about this number of steps.
+const TRIED_STEPS_MAX: u64 = 500_000;
+/// Bytes per step and per rank for an algorithm whose parts are too long to inspect.
+const STEP_BYTES: u64 = 250;
 const RANK_BYTES: u64 = 600;
 
 /// An estimate of what a simulation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Needs {
-    /// Commands of all ranks.
-    commands: u64,
+    /// Steps of all ranks.
+    steps: u64,
     /// Bytes of memory.
     bytes: u64,
 }
@@ -64,7 +64,7 @@ impl Choice {
         let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
         let is_chosen = |one: &Algorithm| one.name == chosen.name;
         let of_chosen = fitting.iter().find(|(algorithm, _)| is_chosen(algorithm));
-        if let Some((_, needs)) = of_chosen.filter(|(_, needs)| needs.commands <= CHOSEN_COMMANDS) {
+        if let Some((_, needs)) = of_chosen.filter(|(_, needs)| needs.steps <= CHOSEN_STEPS_MAX) {
             let quickest = quickest(wanted, &fitting).filter(|(one, _)| !is_chosen(one));
             let reason = match (fitting.len(), quickest) {
                 (1, _) => "the only one that fits".into(),
@@ -72,21 +72,21 @@ impl Choice {
                 (_, Some((one, time))) => {
                     format!(
                         "what plans take on a network{here}; {}, the quickest of all, takes {time}",
-                        operation_names::typed(one.name)
+                        collective_names::typed(one.name)
                     )
                 }
             };
             return Choice::of(chosen, *needs, wanted, reason);
         }
         let is_usual = |algorithm: &Algorithm| USUAL.contains(&(algorithm.name, segments > 1));
-        let usual = fitting.iter().min_by_key(|(algorithm, needs)| (!is_usual(algorithm), needs.commands));
+        let usual = fitting.iter().min_by_key(|(algorithm, needs)| (!is_usual(algorithm), needs.steps));
         let Some((algorithm, needs)) = usual else {
-            return Err(misuse(format!("no algorithm of {} fits", shape.operation.name())));
+            return Err(misuse(format!("no algorithm of {} fits", shape.collective.name())));
         };
-        let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
+        let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest steps" };
         let reason = match fitting.len() {
             1 => "the only one that fits".into(),
-            _ => format!("{why}; {}, what plans take, may have too many commands", chosen.name),
+            _ => format!("{why}; {}, what plans take, may have too many steps", chosen.name),
         };
         Choice::of(algorithm, *needs, wanted, reason)
     }
@@ -108,21 +108,21 @@ impl Choice {
 /// All algorithms that fit, each with what it needs.
 fn fitting(wanted: &ChoiceWanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
     let fits = |algorithm: &&Algorithm| (algorithm.fits)(wanted.shape);
-    let all = wanted.shape.operation.algorithms().filter(fits);
+    let all = wanted.shape.collective.algorithms().filter(fits);
     all.map(|algorithm| (algorithm, needs(algorithm, wanted))).collect()
 }
 
 /// Explains why an algorithm is not simulated, and names an alternative.
 fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> String {
-    let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
-    let Needs { commands, bytes } = needs;
+    let (ranks, collective) = (wanted.shape.ranks, wanted.shape.collective.name());
+    let Needs { steps, bytes } = needs;
     let (bytes, there) = (units::show(bytes), units::show(wanted.memory));
     let why = format!(
-        "{} on {ranks} ranks has about {commands} commands, which would take about {bytes} of memory, and {there} are \
+        "{} on {ranks} ranks has about {steps} steps, which would take about {bytes} of memory, and {there} are \
          available",
-        operation_names::typed(algorithm.name)
+        collective_names::typed(algorithm.name)
     );
-    let name = |one: &Algorithm| operation_names::typed(one.name);
+    let name = |one: &Algorithm| collective_names::typed(one.name);
     if let Some((other, needs)) = least(wanted) {
         let bytes = units::show(needs.bytes);
         return format!("{why}; --algorithm {} would take about {bytes}", name(other));
@@ -134,7 +134,7 @@ fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &ChoiceWanted<'_>) -> St
         let shape = Shape { ranks: fewer, root: wanted.shape.root.min(fewer - 1), ..wanted.shape.clone() };
         if let Some((other, _)) = least(&ChoiceWanted { shape: &shape, ..*wanted }) {
             return format!(
-                "{why}, and no other algorithm of {operation} takes less than that; give fewer ranks: \
+                "{why}, and no other algorithm of {collective} takes less than that; give fewer ranks: \
                  {fewer} ranks fit with --algorithm {}",
                 name(other)
             );
@@ -150,12 +150,12 @@ fn least(wanted: &ChoiceWanted<'_>) -> Option<(&'static Algorithm, Needs)> {
     fitting(wanted).into_iter().filter(there_is).min_by_key(|(_, needs)| needs.bytes)
 }
 
-/// The fastest of the fitting algorithms and its time, if all of them have few commands.
+/// The fastest of the fitting algorithms and its time, if all of them have few steps.
 fn quickest<'a>(
     wanted: &ChoiceWanted<'_>,
     fitting: &[(&'a Algorithm, Needs)],
 ) -> Option<(&'a Algorithm, Time)> {
-    if fitting.iter().any(|(_, needs)| needs.commands > TRIED_COMMANDS) {
+    if fitting.iter().any(|(_, needs)| needs.steps > TRIED_STEPS_MAX) {
         return None;
     }
     let time = |algorithm: &Algorithm| {
@@ -169,8 +169,8 @@ fn quickest<'a>(
 /// The algorithm with that name.
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let of_it: Vec<&Algorithm> =
-        ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
-    let algorithm = operation_names::algorithm(name, &of_it, shape.operation.name())?;
+        ALGORITHMS.iter().filter(|algorithm| algorithm.collective == shape.collective).collect();
+    let algorithm = collective_names::algorithm(name, &of_it, shape.collective.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it needs ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
@@ -203,7 +203,7 @@ fn needs(algorithm: &Algorithm, wanted: &ChoiceWanted<'_>) -> Needs {
         let few = Shape { ranks, root: 0, placement, ..shape.clone() };
         (algorithm.fits)(&few).then(|| {
             let schedule = algorithm.schedule(&few, wanted.segments);
-            look_at(&schedule, 0, LOOKED_AT_OF_FEW).commands / ranks as u64
+            look_at(&schedule, 0, LOOKED_AT_OF_FEW).steps / ranks as u64
         })
     };
     // A graph is inspected whole: its first few ranks do not represent its edges, and its edges are
@@ -214,9 +214,9 @@ fn needs(algorithm: &Algorithm, wanted: &ChoiceWanted<'_>) -> Needs {
         && 2 * more > 3 * few
     {
         let each = more as f64 * ranks as f64 / (2 * FEW) as f64;
-        let commands = (each * ranks as f64) as u64;
-        let bytes = commands.saturating_mul(COMMAND_BYTES).saturating_add(ranks as u64 * RANK_BYTES);
-        return Needs { commands, bytes };
+        let steps = (each * ranks as f64) as u64;
+        let bytes = steps.saturating_mul(STEP_BYTES).saturating_add(ranks as u64 * RANK_BYTES);
+        return Needs { steps, bytes };
     }
     look_at(&algorithm.schedule(shape, wanted.segments), shape.root, LOOKED_AT)
 }
@@ -226,7 +226,7 @@ fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
     let ranks = schedule.ranks();
     let of = |rank: usize| {
         let part = schedule.part(rank);
-        Needs { commands: part.steps().len() as u64, bytes: part.simulation_bytes() }
+        Needs { steps: part.steps().len() as u64, bytes: part.simulation_bytes() }
     };
     let mut special = vec![0, root, (root + 1) % ranks, ranks - 1];
     special.sort_unstable();
@@ -234,7 +234,7 @@ fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
     let (mut all, mut usual, mut count) = (Needs::default(), Needs::default(), 0);
     for &rank in &special {
         let needs = of(rank);
-        all = Needs { commands: all.commands + needs.commands, bytes: all.bytes + needs.bytes };
+        all = Needs { steps: all.steps + needs.steps, bytes: all.bytes + needs.bytes };
     }
     let some = (0..looked_at).map(|number| (number * ranks / looked_at + number) % ranks);
     let mut some: Vec<usize> = some.filter(|rank| !special.contains(rank)).collect();
@@ -242,14 +242,14 @@ fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
     some.dedup();
     for rank in some {
         let needs = of(rank);
-        usual = Needs { commands: usual.commands + needs.commands, bytes: usual.bytes + needs.bytes };
+        usual = Needs { steps: usual.steps + needs.steps, bytes: usual.bytes + needs.bytes };
         count += 1;
-        if usual.commands > STEPS_LOOKED_AT {
+        if usual.steps > STEPS_LOOKED_AT {
             break;
         }
     }
     let times = |sum: u64| (sum as f64 / f64::from(count.max(1)) * (ranks - special.len()) as f64) as u64;
-    Needs { commands: all.commands + times(usual.commands), bytes: all.bytes + times(usual.bytes) }
+    Needs { steps: all.steps + times(usual.steps), bytes: all.bytes + times(usual.bytes) }
 }
 
 /// Estimates the bytes that the simulation of a file's plan needs.
@@ -266,12 +266,12 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn choose(
-        operation: CollectiveKind,
+        collective: CollectiveKind,
         ranks: usize,
         algorithm: Option<&str>,
         memory: u64,
     ) -> Result<String, String> {
-        let shape = Shape::new(operation, ranks, 0, 8192);
+        let shape = Shape::new(collective, ranks, 0, 8192);
         let network = Network::new(Topology::Crossbar(ranks as u64), 1);
         let wanted = ChoiceWanted { shape: &shape, network: &network, algorithm, segments: 1, memory };
         Choice::make(&wanted).map(|choice| choice.name).map_err(|error| error.to_string())
@@ -302,9 +302,9 @@ mod tests {
             let ranks = said
                 .split_once("give fewer ranks: ")
                 .and_then(|(_, rest)| rest.split(" ").next()?.parse().ok());
-            let operation =
+            let collective =
                 if said.starts_with("ring") { CollectiveKind::Allgather } else { CollectiveKind::Alltoall };
-            choose(operation, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();
+            choose(collective, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();
         }
     }
 
@@ -314,10 +314,10 @@ mod tests {
         let network = Network::new(Topology::Crossbar(100_000), 1);
         let wanted =
             ChoiceWanted { shape: &shape, network: &network, algorithm: None, segments: 1, memory: 0 };
-        let flat = shape.operation.algorithms().find(|one| one.name == "flat").unwrap();
-        let found = needs(flat, &wanted).commands;
+        let flat = shape.collective.algorithms().find(|one| one.name == "flat").unwrap();
+        let found = needs(flat, &wanted).steps;
         let schedule = flat.schedule(&shape, 1);
-        let commands: usize = (0..shape.ranks).map(|rank| schedule.part(rank).steps().len()).sum();
-        assert!((commands as u64 / 2..commands as u64 * 2).contains(&found), "{found} of {commands}");
+        let steps: usize = (0..shape.ranks).map(|rank| schedule.part(rank).steps().len()).sum();
+        assert!((steps as u64 / 2..steps as u64 * 2).contains(&found), "{found} of {steps}");
     }
 }

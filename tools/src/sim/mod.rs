@@ -72,13 +72,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
     /// Algorithm [default: the one that plans choose, or the usual one if that may have too many
-    /// commands]
+    /// steps]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Number of segments of a message [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=65536))]
     segments: Option<u64>,
-    /// This rank drives the collective: it runs the commands of all ranks, in one list
+    /// This rank drives the collective: it runs the steps of all ranks, in one list
     #[arg(long, value_name = "RANK")]
     driven_by: Option<usize>,
     /// Number of starts; each rank starts again when its previous start is over

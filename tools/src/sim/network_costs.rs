@@ -13,7 +13,7 @@ pub(super) struct Costs {
     /// o: processor time of each start; in GOAL text, of each send and each receive [default: 0ns]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     overhead: Option<Time>,
-    /// g: engine time of each command besides its bytes, at the sender and at the receiver
+    /// g: engine time of each step besides its bytes, at the sender and at the receiver
     /// [default: 1ns]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     gap: Option<Time>,

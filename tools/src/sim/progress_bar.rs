@@ -31,12 +31,12 @@ impl Bar {
         let bar = self.bar.get_or_insert_with(made);
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let parts = share(progress.made as u64, progress.ranks as u64);
-        let whole = MAKING * parts + (1.0 - MAKING) * share(progress.begun, progress.commands) * parts;
+        let whole = MAKING * parts + (1.0 - MAKING) * share(progress.begun, progress.steps) * parts;
         bar.set_position((whole * STEPS as f64) as u64);
         if progress.begun == 0 {
             bar.set_message(format!("{} of {} ranks prepared", progress.made, progress.ranks));
         } else {
-            bar.set_message(format!("{} of {} commands", progress.begun, progress.commands));
+            bar.set_message(format!("{} of {} steps", progress.begun, progress.steps));
         }
     }
 }

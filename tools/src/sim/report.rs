@@ -42,8 +42,8 @@ struct Line<'l> {
     seconds_median_rank: f64,
     seconds_until_bytes_move: f64,
     bytes_per_second: f64,
-    commands: u64,
-    commands_max: u64,
+    steps: u64,
+    steps_max: u64,
     bytes_delivered: u64,
     bytes_between_nodes: u64,
     busiest_link: Option<&'l str>,
@@ -93,7 +93,7 @@ impl SimReport<'_> {
             ("costs", network_costs::shown(&network.parameters)),
         ];
         if let Some(by) = args.driven_by {
-            rows.push(("run by", format!("rank {by}, which has the commands of all")));
+            rows.push(("run by", format!("rank {by}, which has the steps of all")));
         }
         rows.push(("time", self.time()));
         if let Some(compute) = args.compute {
@@ -121,8 +121,8 @@ impl SimReport<'_> {
             let most = units::show(simulated.memory_max);
             rows.push(("memory", format!("{most} a rank at most, {} on average", units::show(mean))));
         }
-        let most = simulated.commands_max;
-        rows.push(("commands", format!("{}, {most} in a start of a rank at most", simulated.commands)));
+        let most = simulated.steps_max;
+        rows.push(("steps", format!("{}, {most} in a start of a rank at most", simulated.steps)));
         let (all, between) = (units::show(simulated.bytes), units::show(simulated.bytes_between));
         rows.push(("delivered", format!("{all}, {between} of it between nodes")));
         let mut table = Table::new();
@@ -169,8 +169,8 @@ impl SimReport<'_> {
             seconds_median_rank: simulated.median_end.as_seconds(),
             seconds_until_bytes_move: simulated.moves_from.as_seconds(),
             bytes_per_second: self.rate(),
-            commands: simulated.commands,
-            commands_max: simulated.commands_max,
+            steps: simulated.steps,
+            steps_max: simulated.steps_max,
             bytes_delivered: simulated.bytes,
             bytes_between_nodes: simulated.bytes_between,
             busiest_link: link.as_deref(),

@@ -20,38 +20,38 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const COLORS: [RGBColor; 3] = [RGBColor(31, 95, 160), RGBColor(201, 93, 20), RGBColor(0, 140, 105)];
 /// The largest number of ranks.
 pub(super) const RANKS_MAX: usize = 1_000_000;
-/// Powers of two, for the algorithm that needs one. Each rank has one command for each doubling.
+/// Powers of two, for the algorithm that needs one. Each rank has one step for each doubling.
 const POWERS: [usize; 5] = [128, 1024, 8192, 32_768, 131_072];
 const TENS: [usize; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
 /// Few ranks, for the algorithm in which each rank has a list for all others: more ranks would have
-/// too many commands.
+/// too many steps.
 const SQUARES: [usize; 4] = [100, 200, 500, 1000];
 
 /// A case to simulate in both forms.
 struct Case {
     what: &'static str,
-    operation: CollectiveKind,
+    collective: CollectiveKind,
     algorithm: &'static str,
     bytes: u64,
     ranks: &'static [usize],
 }
 
 const fn bcast(what: &'static str, bytes: u64) -> Case {
-    Case { what, operation: CollectiveKind::Bcast, algorithm: "binary", bytes, ranks: &TENS }
+    Case { what, collective: CollectiveKind::Bcast, algorithm: "binary", bytes, ranks: &TENS }
 }
 
 const BCASTS: [Case; 3] = [bcast("8 B", 8), bcast("8 KiB", 8 << 10), bcast("1 MiB", 1 << 20)];
 const ALLGATHERS: [Case; 2] = [
     Case {
         what: "recursive doubling",
-        operation: CollectiveKind::Allgather,
+        collective: CollectiveKind::Allgather,
         algorithm: "recursive doubling",
         bytes: 8,
         ranks: &POWERS,
     },
     Case {
         what: "lists of the paper",
-        operation: CollectiveKind::Allgather,
+        collective: CollectiveKind::Allgather,
         algorithm: "command lists",
         bytes: 8,
         ranks: &SQUARES,
@@ -66,7 +66,7 @@ struct Point {
     bytes: u64,
 }
 
-/// A case, simulated with the commands spread over all ranks and with one driver.
+/// A case, simulated with the steps spread over all ranks and with one driver.
 #[derive(Clone)]
 struct Both {
     what: &'static str,
@@ -127,9 +127,9 @@ impl Case {
     }
 
     fn point(&self, ranks: usize, by: Option<usize>) -> anyhow::Result<Point> {
-        let is_it = |one: &&Algorithm| (one.operation, one.name) == (self.operation, self.algorithm);
+        let is_it = |one: &&Algorithm| (one.collective, one.name) == (self.collective, self.algorithm);
         let algorithm = ALGORITHMS.iter().find(is_it).context("an algorithm of the figure")?;
-        let spread = algorithm.schedule(&Shape::new(self.operation, ranks, 0, self.bytes), 1);
+        let spread = algorithm.schedule(&Shape::new(self.collective, ranks, 0, self.bytes), 1);
         let schedule = by.map_or(spread.clone(), |by| spread.driven_by(by));
         let network = Network::new(Topology::parse("torus", ranks as u64)?, 1);
         let mut bar = Bar::new();

@@ -9,7 +9,7 @@ use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 pub(super) struct Workload {
     /// A single word for it.
     pub(super) name: String,
-    /// The operation and the amount of data.
+    /// The collective and the amount of data.
     pub(super) what: String,
     pub(super) ranks: usize,
     /// The root, if there is one.
@@ -22,7 +22,7 @@ pub(super) struct Workload {
 impl Workload {
     /// A collective.
     pub(super) fn collective(shape: &Shape) -> Workload {
-        let name = shape.operation.name();
+        let name = shape.collective.name();
         let bytes = match &shape.counts {
             Counts::Equal(bytes) => *bytes,
             Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),
@@ -33,11 +33,11 @@ impl Workload {
         };
         let shown = units::show(bytes);
         let what = match shape.counts {
-            _ if shape.operation == CollectiveKind::Barrier => name.to_string(),
+            _ if shape.collective == CollectiveKind::Barrier => name.to_string(),
             Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {shown}"),
             Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
         };
-        let root = shape.operation.is_rooted().then_some(shape.root);
+        let root = shape.collective.is_rooted().then_some(shape.root);
         Workload { name: name.into(), what, ranks: shape.ranks, root, bytes }
     }
 

@@ -79,7 +79,7 @@ mod tests {
     /// Returns for each command of a rank that waits for something: true if it is left to its rank.
     fn left(collective: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
         let shape = Shape::new(collective, 4, 0, 8);
-        let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (collective, name));
+        let found = ALGORITHMS.iter().find(|one| (one.collective, one.name) == (collective, name));
         let schedule = found.expect("there is one").schedule(&shape, 1);
         let placed = |rank: u32| {
             PlacedPart::new(

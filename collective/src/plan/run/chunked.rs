@@ -49,7 +49,7 @@ impl ChunkShape {
             received: contract.outputs.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
             result: result.unwrap_or(DATA),
             count: if result.is_some() { [own, apart] } else { [own, own] },
-            combines: matches!(shape.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan),
+            combines: matches!(shape.collective, Reduce | Allreduce | ReduceScatter | Scan | Exscan),
         })
     }
 

@@ -21,7 +21,7 @@ const fn algorithm(
     fits: fn(&Shape) -> bool,
     make: fn(&Shape, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::Allreduce, fits, make: Make::Whole(make) }
+    Algorithm { name, collective: CollectiveKind::Allreduce, fits, make: Make::Whole(make) }
 }
 
 /// Number of copies of a receive buffer, used by successive starts in turn. Two suffice: a rank that writes to a copy

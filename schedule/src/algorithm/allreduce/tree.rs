@@ -4,7 +4,7 @@
 //! signals.
 
 use super::{Algorithm, algorithm};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
 use crate::algorithm::reduce::ReductionTree;
 use crate::shape::{DATA, Shape};
@@ -15,7 +15,7 @@ pub(in super::super) const TREE: Algorithm = algorithm("tree", |_| true, tree);
 fn tree(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let up = ReductionTree::declare(&Leaders::all(shape.ranks), 0, bytes, part);
+    let up = ReductionTree::declare(&NodeLeaders::all(shape.ranks), 0, bytes, part);
     let children = Tree::Binomial.children(me, shape.ranks);
     let below = children.len() as u64;
     let result = part.signal("result", u64::from(me > 0));

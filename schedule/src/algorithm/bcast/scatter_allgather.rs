@@ -15,7 +15,7 @@ use crate::{RankPart, started};
 /// Scatter, then allgather.
 pub(crate) const SCATTER_ALLGATHER: Algorithm = Algorithm {
     name: "scatter+allgather",
-    operation: CollectiveKind::Bcast,
+    collective: CollectiveKind::Bcast,
     fits: |_| true,
     make: Make::Whole(scatter_allgather),
 };

@@ -22,7 +22,7 @@ pub(crate) const PIPELINED: Algorithm =
     algorithm("pipelined", Make::Cut(|shape, segments, part| down(shape, segments, part, Tree::Binary)));
 
 const fn algorithm(name: &'static str, make: Make) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::Bcast, fits: |_| true, make }
+    Algorithm { name, collective: CollectiveKind::Bcast, fits: |_| true, make }
 }
 
 fn down(shape: &Shape, segments: u64, part: &mut RankPart, tree: Tree) {

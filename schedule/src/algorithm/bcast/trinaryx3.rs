@@ -32,7 +32,7 @@ pub(crate) const TWO_PHASE: Algorithm = algorithm(
 );
 
 const fn algorithm(name: &'static str, make: Make) -> Algorithm {
-    Algorithm { name, operation: CollectiveKind::Bcast, fits, make }
+    Algorithm { name, collective: CollectiveKind::Bcast, fits, make }
 }
 
 fn fits(shape: &Shape) -> bool {

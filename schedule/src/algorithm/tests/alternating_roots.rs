@@ -37,11 +37,11 @@ struct AddedCall<'r> {
 
 impl CallSequence {
     /// One call for each bit of `roots`, which gives its root.
-    fn new(operation: CollectiveKind, roots: u32, bytes: u64, segments: u64) -> CallSequence {
-        let algorithm = [BCAST, REDUCE, GATHER, SCATTER].into_iter().find(|one| one.operation == operation);
+    fn new(collective: CollectiveKind, roots: u32, bytes: u64, segments: u64) -> CallSequence {
+        let algorithm = [BCAST, REDUCE, GATHER, SCATTER].into_iter().find(|one| one.collective == collective);
         let algorithm = algorithm.expect("it has a root");
         let calls = (0..CALLS).map(|call| {
-            let shape = Shape::new(operation, 2, (roots >> call & 1) as usize, bytes);
+            let shape = Shape::new(collective, 2, (roots >> call & 1) as usize, bytes);
             algorithm.schedule(&Shape { in_order: true, ..shape }, segments)
         });
         CallSequence { calls: calls.collect(), missing_waits: 0 }
@@ -153,22 +153,22 @@ impl AddedCall<'_> {
     }
 }
 
-fn sequences(operation: CollectiveKind, missing_waits: u32) -> impl Iterator<Item = (u32, Schedule)> {
-    let segments = if matches!(operation, CollectiveKind::Bcast | CollectiveKind::Reduce) { 2 } else { 1 };
+fn sequences(collective: CollectiveKind, missing_waits: u32) -> impl Iterator<Item = (u32, Schedule)> {
+    let segments = if matches!(collective, CollectiveKind::Bcast | CollectiveKind::Reduce) { 2 } else { 1 };
     (0..1 << CALLS).map(move |roots| {
         (
             roots,
-            CallSequence { missing_waits, ..CallSequence::new(operation, roots, 10, segments) }.schedule(),
+            CallSequence { missing_waits, ..CallSequence::new(collective, roots, 10, segments) }.schedule(),
         )
     })
 }
 
 #[test]
 fn calls_with_any_roots_may_share_staging_buffers() {
-    for operation in
+    for collective in
         [CollectiveKind::Bcast, CollectiveKind::Reduce, CollectiveKind::Gather, CollectiveKind::Scatter]
     {
-        for (roots, sequence) in sequences(operation, 0) {
+        for (roots, sequence) in sequences(collective, 0) {
             if let Err(fault) = sequence.check() {
                 panic!("{} with roots {roots:06b}: {fault}", sequence.name());
             }
@@ -180,11 +180,11 @@ fn calls_with_any_roots_may_share_staging_buffers() {
 /// are overwritten.
 #[test]
 fn a_missing_wait_is_found() {
-    for operation in
+    for collective in
         [CollectiveKind::Bcast, CollectiveKind::Reduce, CollectiveKind::Gather, CollectiveKind::Scatter]
     {
-        let refused = sequences(operation, 1).filter(|(_, sequence)| sequence.check().is_err());
+        let refused = sequences(collective, 1).filter(|(_, sequence)| sequence.check().is_err());
         let refused: Vec<u32> = refused.map(|(roots, _)| roots).collect();
-        assert!(refused.contains(&0) && !refused.contains(&0b101_010), "{operation:?}: {refused:?}");
+        assert!(refused.contains(&0) && !refused.contains(&0b101_010), "{collective:?}: {refused:?}");
     }
 }

@@ -15,22 +15,22 @@ const CHEAP_BYTES: u64 = 1 << 21;
 /// A proof that takes more memory is left out.
 const LARGE_BYTES: u64 = 1 << 28;
 
-/// Shapes of an operation with equal blocks of `bytes` bytes.
-fn equal(operation: CollectiveKind, ranks: usize, roots: &[usize], bytes: u64) -> Vec<Shape> {
-    let roots = if operation.is_rooted() { roots } else { &roots[..1] };
-    let orders = if operation.combines() { &[false, true][..] } else { &[false] };
+/// Shapes of a collective with equal blocks of `bytes` bytes.
+fn equal(collective: CollectiveKind, ranks: usize, roots: &[usize], bytes: u64) -> Vec<Shape> {
+    let roots = if collective.is_rooted() { roots } else { &roots[..1] };
+    let orders = if collective.combines() { &[false, true][..] } else { &[false] };
     let shape = |&root: &usize| {
-        let shape = Shape::new(operation, ranks, root, bytes);
+        let shape = Shape::new(collective, ranks, root, bytes);
         orders.iter().map(move |&in_order| Shape { in_order, ..shape.clone() })
     };
     roots.iter().flat_map(shape).collect()
 }
 
 /// Shapes with uneven blocks, and graphs of neighbours.
-fn uneven(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
+fn uneven(collective: CollectiveKind, ranks: usize) -> Vec<Shape> {
     let odd = |at: usize| (at * 37 % 5 * 8) as u64;
-    let shape = |counts| Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) };
-    match operation {
+    let shape = |counts| Shape { counts, ..Shape::new(collective, ranks, ranks / 2, 8) };
+    match collective {
         CollectiveKind::Gather
         | CollectiveKind::Scatter
         | CollectiveKind::Allgather
@@ -76,20 +76,20 @@ fn prove(algorithm: &Algorithm, shape: &Shape, segments: u64) -> bool {
 /// Proves all algorithms for `ranks` ranks and these sizes.
 fn prove_all(ranks: usize, sizes: &[(u64, u64)]) {
     for algorithm in ALGORITHMS {
-        let operation = algorithm.operation;
-        for shape in uneven(operation, ranks) {
+        let collective = algorithm.collective;
+        for shape in uneven(collective, ranks) {
             prove(algorithm, &shape, 1);
         }
-        if operation == CollectiveKind::Neighbours {
+        if collective == CollectiveKind::Neighbours {
             continue;
         }
         for &(bytes, segments) in sizes {
             let every: Vec<usize> = (0..ranks).collect();
             let few = [0, ranks / 2, ranks - 1];
-            let shape = Shape::new(operation, ranks, 0, bytes);
+            let shape = Shape::new(collective, ranks, 0, bytes);
             let is_cheap = (algorithm.fits)(&shape)
                 && algorithm.schedule(&shape, segments).check_bytes(CHEAP_BYTES) < CHEAP_BYTES;
-            for shape in equal(operation, ranks, if is_cheap { &every } else { &few }, bytes) {
+            for shape in equal(collective, ranks, if is_cheap { &every } else { &few }, bytes) {
                 prove(algorithm, &shape, segments);
             }
         }
@@ -120,13 +120,13 @@ const PER_NODE: [usize; 4] = [2, 3, 4, 8];
 fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
     let placement = Placement { per_node, ..Placement::SPREAD };
     for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
-        let operation = algorithm.operation;
+        let collective = algorithm.collective;
         let roots: Vec<usize> = match ranks {
             ..=17 => (0..ranks).collect(),
             _ => BTreeSet::from([0, per_node - 1, ranks / 2, ranks - 1]).into_iter().collect(),
         };
-        let shapes = sizes.iter().flat_map(|&bytes| equal(operation, ranks, &roots, bytes));
-        for shape in shapes.chain(uneven(operation, ranks)) {
+        let shapes = sizes.iter().flat_map(|&bytes| equal(collective, ranks, &roots, bytes));
+        for shape in shapes.chain(uneven(collective, ranks)) {
             assert!(prove(algorithm, &Shape { placement, ..shape }, 1), "{per_node} on a node of {ranks}");
         }
     }
@@ -146,9 +146,9 @@ fn two_level_algorithms_are_proven_for_nodes_of_any_size() {
 #[test]
 fn algorithms_are_proven_for_some_dozens_of_ranks() {
     let mut proven = 0;
-    for algorithm in ALGORITHMS.iter().filter(|one| one.operation != CollectiveKind::Neighbours) {
+    for algorithm in ALGORITHMS.iter().filter(|one| one.collective != CollectiveKind::Neighbours) {
         for (ranks, segments) in [(47, 1), (64, 2)] {
-            let shape = Shape::new(algorithm.operation, ranks, ranks / 3, 4097);
+            let shape = Shape::new(algorithm.collective, ranks, ranks / 3, 4097);
             let fits = (algorithm.fits)(&shape);
             if fits && algorithm.schedule(&shape, segments).check_bytes(LARGE_BYTES) < LARGE_BYTES {
                 proven += usize::from(prove(algorithm, &shape, segments));
@@ -184,11 +184,11 @@ const SLOW_GROWTH: &[(CollectiveKind, &str, usize)] = &[
 
 /// Proves these for `fewer` ranks less than their largest number.
 fn prove_large(fewer: usize, bytes: u64, segments: u64) {
-    for &(operation, name, most) in SLOW_GROWTH {
-        let is_it = |one: &&Algorithm| one.operation == operation && one.name == name;
-        let algorithm = ALGORITHMS.iter().find(is_it).unwrap_or_else(|| panic!("{operation:?} by {name}"));
+    for &(collective, name, most) in SLOW_GROWTH {
+        let is_it = |one: &&Algorithm| one.collective == collective && one.name == name;
+        let algorithm = ALGORITHMS.iter().find(is_it).unwrap_or_else(|| panic!("{collective:?} by {name}"));
         let ranks = most - fewer;
-        let is_proven = prove(algorithm, &Shape::new(operation, ranks, ranks / 3, bytes), segments);
+        let is_proven = prove(algorithm, &Shape::new(collective, ranks, ranks / 3, bytes), segments);
         assert!(is_proven || !ranks.is_power_of_two(), "{name} takes {ranks} ranks");
     }
 }

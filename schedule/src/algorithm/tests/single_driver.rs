@@ -4,8 +4,8 @@ use crate::algorithm::ALGORITHMS;
 use crate::shape::{CollectiveKind, Shape};
 use crate::{Fault, Schedule, StepKind};
 
-fn named(operation: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
-    let mut all = ALGORITHMS.iter().filter(|one| one.operation == operation);
+fn named(collective: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
+    let mut all = ALGORITHMS.iter().filter(|one| one.collective == collective);
     let algorithm = all.find(|one| one.name == name).expect("it is there");
     algorithm.schedule(shape, 2)
 }
@@ -14,9 +14,9 @@ fn named(operation: CollectiveKind, name: &str, shape: &Shape) -> Schedule {
 const LARGE_BYTES: u64 = 1 << 21;
 
 fn prove_all(ranks: usize, bytes: u64) {
-    for algorithm in ALGORITHMS.iter().filter(|one| one.operation != CollectiveKind::Neighbours) {
+    for algorithm in ALGORITHMS.iter().filter(|one| one.collective != CollectiveKind::Neighbours) {
         for in_order in [false, true] {
-            let plain = Shape::new(algorithm.operation, ranks, ranks / 3, bytes);
+            let plain = Shape::new(algorithm.collective, ranks, ranks / 3, bytes);
             let shape = Shape { in_order, ..plain };
             if !(algorithm.fits)(&shape) {
                 continue;
@@ -77,7 +77,7 @@ fn j9_the_driver_makes_the_copies_of_all_ranks() {
         .filter_map(|step| match step.action {
             StepKind::Copy { from, to, .. } => {
                 let is_done =
-                    driven.part(0).signal_decls()[step.trigger.signal.index()].name == "commands are done";
+                    driven.part(0).signal_decls()[step.trigger.signal.index()].name == "steps are done";
                 Some((to.rank, from.rank, if is_done { step.trigger.count } else { 0 }))
             }
             _ => None,
@@ -89,7 +89,7 @@ fn j9_the_driver_makes_the_copies_of_all_ranks() {
 /// J12: 64 bytes for a copy, 64 bytes for each two ranks to signal, and 8 bytes for each of three signals and the
 /// start.
 #[test]
-fn j12_the_list_has_one_command_for_each_copy() {
+fn j12_the_list_has_one_step_for_each_copy() {
     for ranks in [7, 127, 100_000] {
         let shape = Shape::new(CollectiveKind::Bcast, ranks, 0, 8192);
         let part = named(CollectiveKind::Bcast, "binary", &shape).driven_by(0).part(0);

@@ -37,13 +37,13 @@ impl TextbookSizes {
 }
 
 /// Depth, and bytes of the busiest rank.
-fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Option<(usize, u64)> {
+fn textbook(collective: CollectiveKind, name: &str, sizes: TextbookSizes) -> Option<(usize, u64)> {
     use CollectiveKind::*;
     let TextbookSizes { p, n, l, c, is_folded } = sizes;
     let others = sizes.others();
     let children = if p > 2 { 2 } else { 1 };
     let fold = if is_folded { (3, n) } else { (0, 0) };
-    Some(match (operation, name) {
+    Some(match (collective, name) {
         (Barrier, _) => (0, 0),
         (Bcast, "binary" | "pipelined") => (l, children * n),
         (Bcast, "binomial") => (l, c as u64 * n),
@@ -61,7 +61,7 @@ fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opti
         (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
         (Reduce, "flat") => (2, others * n),
         (Reduce, "direct") => (1, others * n),
-        (Bcast, "split copy") => (1, n),
+        (Bcast, "put and get") => (1, n),
         (Allreduce, "flat") => (3, others * n),
         (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
         (Allgather, "ring") => (p - 1, others * n),
@@ -93,7 +93,7 @@ fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opti
 /// Depth and bytes of the two-level algorithms with `per_node` ranks on a node: the part between nodes, a tree or a
 /// copy inside the nodes before, and one copy after.
 fn two_levels(
-    operation: CollectiveKind,
+    collective: CollectiveKind,
     per_node: usize,
     TextbookSizes { p, n, .. }: TextbookSizes,
 ) -> (usize, u64) {
@@ -102,7 +102,7 @@ fn two_levels(
     let followers = per_node as u64 - 1;
     let fold = if is_folded { (3, n) } else { (0, 0) };
     let inner = TextbookSizes::of(per_node, n);
-    match operation {
+    match collective {
         // The root's own node waits for one more copy, the other nodes for the last leader's copy.
         CollectiveKind::Bcast => (l + 1, (followers + c as u64) * n),
         CollectiveKind::Reduce => {
@@ -133,9 +133,9 @@ fn bytes(ranks: usize) -> u64 {
 fn depth_and_bytes_are_those_of_the_textbook() {
     for ranks in 2..=33 {
         for algorithm in ALGORITHMS {
-            let shape = Shape::new(algorithm.operation, ranks, 0, bytes(ranks));
+            let shape = Shape::new(algorithm.collective, ranks, 0, bytes(ranks));
             let Some(expected) =
-                textbook(algorithm.operation, algorithm.name, TextbookSizes::of(ranks, bytes(ranks)))
+                textbook(algorithm.collective, algorithm.name, TextbookSizes::of(ranks, bytes(ranks)))
             else {
                 continue; // it has tests of its own
             };
@@ -143,7 +143,7 @@ fn depth_and_bytes_are_those_of_the_textbook() {
                 continue;
             }
             let checked = algorithm.schedule(&shape, 1).check();
-            let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
+            let what = format!("{:?} by {} among {ranks}", algorithm.collective, algorithm.name);
             let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
             assert_eq!(checked.busiest_bytes, expected.1, "{what}");
             let folded =
@@ -162,17 +162,17 @@ fn depth_and_bytes_of_two_levels_are_those_of_the_textbook() {
     for (ranks, per_node) in (2..=33).flat_map(|ranks| [2, 3, 4, 8].map(|per_node| (ranks, per_node))) {
         let placement = Placement { per_node, ..Placement::SPREAD };
         for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
-            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes(ranks)) };
+            let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 0, bytes(ranks)) };
             assert_eq!((algorithm.fits)(&shape), per_node < ranks);
             if per_node >= ranks {
                 continue;
             }
-            let expected = two_levels(algorithm.operation, per_node, TextbookSizes::of(ranks, bytes(ranks)));
+            let expected = two_levels(algorithm.collective, per_node, TextbookSizes::of(ranks, bytes(ranks)));
             let checked = algorithm.schedule(&shape, 1).check();
-            let what = format!("{:?} among {ranks}, {per_node} on a node", algorithm.operation);
+            let what = format!("{:?} among {ranks}, {per_node} on a node", algorithm.collective);
             let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
             assert_eq!(checked.busiest_bytes, expected.1, "{what}");
-            let is_folded = algorithm.operation == CollectiveKind::Allreduce
+            let is_folded = algorithm.collective == CollectiveKind::Allreduce
                 && !ranks.div_ceil(per_node).is_power_of_two();
             let least = if is_folded { expected.0 - 2 } else { expected.0 };
             assert!(
@@ -201,13 +201,13 @@ fn each_name_stands_for_another_schedule() {
         let mut seen = BTreeSet::new();
         let placement = Placement { per_node, ..Placement::SPREAD };
         for algorithm in ALGORITHMS {
-            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 1, bytes(ranks)) };
+            let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 1, bytes(ranks)) };
             if !(algorithm.fits)(&shape) {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 4);
             let parts: Vec<_> = (0..ranks).map(|rank| format!("{:?}", schedule.part(rank))).collect();
-            let what = (format!("{:?}", algorithm.operation), parts);
+            let what = (format!("{:?}", algorithm.collective), parts);
             assert!(seen.insert(what), "{} among {ranks}: another has the same steps", algorithm.name);
         }
     }

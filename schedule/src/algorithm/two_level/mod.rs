@@ -31,12 +31,12 @@ pub(super) use work_formulas::of as work_of;
 
 use super::{Algorithm, CollectiveKind, Make};
 use crate::RankPart;
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::reduce::ReductionTree;
 use crate::shape::Shape;
 
-const fn algorithm(operation: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
-    Algorithm { name: "two-level", operation, fits, make: Make::Whole(make) }
+const fn algorithm(collective: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
+    Algorithm { name: "two-level", collective, fits, make: Make::Whole(make) }
 }
 
 /// Number of copies of a buffer, used by successive starts in turn.
@@ -48,12 +48,12 @@ fn fits(shape: &Shape) -> bool {
 }
 
 /// Declares the buffers and signals of the reduction within a node: a binomial tree rooted at its leader.
-fn declare_node_tree(nodes: &Leaders, bytes: u64, part: &mut RankPart) -> ReductionTree {
+fn declare_node_tree(nodes: &NodeLeaders, bytes: u64, part: &mut RankPart) -> ReductionTree {
     let node = nodes.on_node(nodes.node_of(part.rank()));
     ReductionTree::declare(&node, node.node_of(nodes.leader_of(part.rank())), bytes, part)
 }
 
 /// The leaders, one of which is `root`.
-fn leaders(shape: &Shape, root: usize) -> Leaders {
-    Leaders::of_nodes(shape.ranks, shape.placement.per_node, root)
+fn leaders(shape: &Shape, root: usize) -> NodeLeaders {
+    NodeLeaders::of_nodes(shape.ranks, shape.placement.per_node, root)
 }

@@ -22,7 +22,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
     let (l, c) = (f64::from(count.ilog2()), doublings(count) as f64);
     let fold = if folded > 0.0 { 1.0 } else { 0.0 };
     let n = shape.bytes_of_all() as f64 / p;
-    Some(match shape.operation {
+    Some(match shape.collective {
         CollectiveKind::Barrier => {
             let steps = (c + m / 2.0 + 2.0, 1.5 * led + nodes * (c + 1.0));
             work((c + 2.0, c + 2.0), steps, (0.0, 0.0)).between(c, 0.0)

@@ -73,7 +73,7 @@ impl Levels {
         use CollectiveKind::{Allgather, Allreduce, Alltoall, Bcast, ReduceScatter};
         let Levels { p, k, nodes, around, far, crossed, parts, .. } = *self;
         let others = p - k;
-        match (algorithm.operation, algorithm.name) {
+        match (algorithm.collective, algorithm.name) {
             (CollectiveKind::Barrier, _) => 0.0,
             (Bcast, "chain") => 1.0,
             (Bcast, "binary" | "pipelined") => k + 1.0,

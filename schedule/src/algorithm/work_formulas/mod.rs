@@ -136,16 +136,16 @@ pub(crate) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
 /// The work without regard to the placement.
 fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
     use CollectiveKind::*;
-    match algorithm.operation {
+    match algorithm.collective {
         Barrier => barrier(algorithm.name, sizes),
         Bcast => bcast(algorithm.name, sizes),
         Reduce => reduce(algorithm.name, sizes),
         Allreduce => allreduce(algorithm.name, sizes),
-        Gather | Scatter => gather_scatter(algorithm.operation, algorithm.name, sizes),
+        Gather | Scatter => gather_scatter(algorithm.collective, algorithm.name, sizes),
         Allgather => allgather(algorithm.name, sizes),
         Alltoall => alltoall(algorithm.name, sizes),
         ReduceScatter => reduce_scatter(algorithm.name, sizes),
-        Scan | Exscan if algorithm.name == "doubling" => Some(scan(algorithm.operation, sizes)),
+        Scan | Exscan if algorithm.name == "doubling" => Some(scan(algorithm.collective, sizes)),
         Scan | Exscan => None,
         Neighbours => Some(work((2.0, 2.0), (8.0, 8.0 * sizes.p), (sizes.n, sizes.p * sizes.n))),
     }
@@ -157,9 +157,9 @@ fn inline(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     let is_pair = p == 2.0;
     let (once, signals) = ((1.0, 1.0), 1.5 * o); // a step signals two ranks, and each signal is waited for
     let places = if is_pair { 1.0 } else { 4.0 };
-    match algorithm.operation {
+    match algorithm.collective {
         Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
-        Bcast if algorithm.name == "split copy" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
+        Bcast if algorithm.name == "put and get" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
         Bcast => work(once, (signals + 2.5, 4.5 * p), (2.0 * n, p * n)).with_scratch(places * n),
         Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).with_scratch(places * p * n),
         Gather => work(once, (signals + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).with_scratch(places * n),
@@ -280,9 +280,9 @@ fn allreduce(name: &str, sizes: Sizes) -> Option<Work> {
 }
 
 /// Gathers and scatters.
-fn gather_scatter(operation: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
+fn gather_scatter(collective: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
     let Sizes { p, o, n, l, c, ones, subtree, .. } = sizes;
-    Some(match (operation, name) {
+    Some(match (collective, name) {
         (CollectiveKind::Gather, "flat") => work((2.0, 1.0), (p / 2.0, 1.5 * p - 1.0), (n, o * n)),
         (CollectiveKind::Gather, "binomial") => {
             let row = if subtree > 1.0 { 2.0 * subtree * n } else { 0.0 };
@@ -337,13 +337,13 @@ fn reduce_scatter(name: &str, Sizes { p, o, n, c, .. }: Sizes) -> Option<Work> {
     })
 }
 
-fn scan(operation: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
+fn scan(collective: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
     // Number of values received by `ranks` ranks in all rounds.
     let come = |ranks: f64| {
         let rounds = f64::from((ranks as u64).next_power_of_two().trailing_zeros());
         (ranks * rounds - (ranks as u64).next_power_of_two() as f64 + 1.0).max(0.0)
     };
-    let (first, come) = if operation == CollectiveKind::Scan { (0.0, come(p)) } else { (1.0, come(o)) };
+    let (first, come) = if collective == CollectiveKind::Scan { (0.0, come(p)) } else { (1.0, come(o)) };
     work(
         (c + first, c + first),
         (3.0 * c + 6.0, p * (3.0 * c + 3.0)),
@@ -413,14 +413,14 @@ mod tests {
             let placement = Placement { per_node, ..Placement::SPREAD };
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
             for algorithm in ALGORITHMS.iter().filter(|one| !one.is_inline()) {
-                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
+                let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };
                 let (formula, counted) = (work.carried, carried(algorithm, &shape));
                 let what = format!(
                     "{:?} by {} among {ranks}, {per_node} on a node: {formula} and not {counted}, in {bytes}",
-                    algorithm.operation, algorithm.name
+                    algorithm.collective, algorithm.name
                 );
                 let exact = algorithm.name == "two-level";
                 assert!(formula == counted || !exact, "{what}");
@@ -442,14 +442,14 @@ mod tests {
                 if per_node > 1 && algorithm.name != "two-level" {
                     continue; // it ignores the placement
                 }
-                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
+                let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };
                 let counted = counted(algorithm, &shape);
                 let Work { steps, copied, combined, scratch, .. } = work;
                 let formula = [steps.longest, steps.all, copied.all, combined.all, scratch];
-                let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
+                let what = format!("{:?} by {} among {ranks}", algorithm.collective, algorithm.name);
                 // Tolerances: steps to a half and a few; bytes to a tenth; memory to twice as much.
                 for (at, (formula, counted)) in formula.into_iter().zip(counted).enumerate() {
                     let (share, few) = [(0.5, 4.0), (0.5, 6.0), (0.1, 0.0), (0.1, 0.0), (1.0, 0.0)][at];

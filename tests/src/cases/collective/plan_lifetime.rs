@@ -11,13 +11,13 @@ use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
 pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
     let are_mutual = [CollectiveKind::Barrier, CollectiveKind::Allgather, CollectiveKind::Alltoall];
-    let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.operation));
+    let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.collective));
     let shape = |operation| {
         Shape::new(operation, ranks, 0, if operation == CollectiveKind::Barrier { 0 } else { 100 })
     };
-    let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.operation)));
+    let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.collective)));
     let plan =
-        |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.operation), 1));
+        |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.collective), 1));
     let mut plans = fitting.map(plan).collect::<Result<Vec<_>>>()?;
     for plan in &mut plans {
         plan.start()?;
@@ -47,7 +47,7 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
 pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result<()> {
     let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
     let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
-    let is_barrier = |one: &&Algorithm| one.operation == CollectiveKind::Barrier && (one.fits)(&barrier);
+    let is_barrier = |one: &&Algorithm| one.collective == CollectiveKind::Barrier && (one.fits)(&barrier);
     let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is a barrier algorithm");
     let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
     let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
@@ -105,7 +105,7 @@ pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for members in 2..=job.size() {
         let Some(part) = world.split((me.index() < members).then_some(0), 0)? else { continue };
-        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == CollectiveKind::Barrier)
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.collective == CollectiveKind::Barrier)
         {
             let shape = Shape::new(CollectiveKind::Barrier, members, 0, 0);
             let mut plan = part.plan_unchecked(&algorithm.schedule(&shape, 1))?;
@@ -133,7 +133,8 @@ pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
 /// members, and so does every later call on the communicator.
 pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
-    let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
+    let flat =
+        ALGORITHMS.iter().find(|one| (one.collective, one.name) == (CollectiveKind::Allreduce, "flat"));
     let flat = flat.expect("there is an algorithm flat");
     let some = |a: i64, b: i64| if a + b > 1000 { panic!("on purpose") } else { a + b };
     for count in [3, 5000] {

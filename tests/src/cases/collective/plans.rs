@@ -70,9 +70,9 @@ pub fn j_every_algorithm_moves_the_right_values(job: &Job) -> Result<()> {
     for algorithm in ALGORITHMS {
         for bytes in [0, 1, effort(job, 100_000, 2000) as u64] {
             let root = bytes as usize % ranks;
-            let shape = Shape::new(algorithm.operation, ranks, root, bytes);
+            let shape = Shape::new(algorithm.collective, ranks, root, bytes);
             let combines = !matches!(
-                algorithm.operation,
+                algorithm.collective,
                 CollectiveKind::Barrier
                     | CollectiveKind::Bcast
                     | CollectiveKind::Allgather
@@ -361,7 +361,8 @@ pub fn j9_a_rank_outside_runs_the_tree(job: &Job) -> Result<()> {
 
 /// J: a schedule that splits a value between two steps is refused, whichever rank's step it is.
 pub fn j_schedules_that_split_a_value_are_refused(job: &Job) -> Result<()> {
-    let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", CollectiveKind::Allreduce));
+    let tree =
+        ALGORITHMS.iter().find(|one| (one.name, one.collective) == ("tree", CollectiveKind::Allreduce));
     let tree = tree.expect("there is an algorithm tree");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
         let shape = Shape::new(CollectiveKind::Allreduce, job.size(), 0, bytes);
@@ -381,7 +382,7 @@ pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 600, 40);
     for operation in [CollectiveKind::Bcast, CollectiveKind::Allgather, CollectiveKind::Allreduce] {
-        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == operation) {
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.collective == operation) {
             let shape = Shape::new(operation, ranks, ranks / 2, count as u64 * 8);
             let wants =
                 ["binary", "staged", "eager", "command lists", "bruck", "flat", "tree", "rabenseifner"];

@@ -1,10 +1,10 @@
-//! Names of operations and algorithms, as a user types them.
+//! Names of collectives and algorithms, as a user types them.
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::shape::CollectiveKind;
 
-/// All operations with their names.
-pub const OPERATIONS: [(&str, CollectiveKind); 12] = [
+/// All collectives with their names.
+pub const COLLECTIVES: [(&str, CollectiveKind); 12] = [
     ("barrier", CollectiveKind::Barrier),
     ("bcast", CollectiveKind::Bcast),
     ("reduce", CollectiveKind::Reduce),
@@ -20,14 +20,14 @@ pub const OPERATIONS: [(&str, CollectiveKind); 12] = [
 ];
 
 impl CollectiveKind {
-    /// Finds the operation of that name.
+    /// Finds the collective of that name.
     pub fn named(word: &str) -> Option<CollectiveKind> {
-        OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation)
+        COLLECTIVES.iter().find(|(name, _)| *name == word).map(|(_, collective)| *collective)
     }
 
-    /// The algorithms of this operation.
+    /// The algorithms of this collective.
     pub fn algorithms(self) -> impl Iterator<Item = &'static Algorithm> {
-        ALGORITHMS.iter().filter(move |algorithm| algorithm.operation == self)
+        ALGORITHMS.iter().filter(move |algorithm| algorithm.collective == self)
     }
 }
 
@@ -41,10 +41,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_operation_has_a_name_and_an_algorithm() {
-        for (name, operation) in OPERATIONS {
-            assert_eq!((operation.name(), CollectiveKind::named(name)), (name, Some(operation)));
-            assert!(operation.algorithms().next().is_some(), "{name}");
+    fn each_collective_has_a_name_and_an_algorithm() {
+        for (name, collective) in COLLECTIVES {
+            assert_eq!((collective.name(), CollectiveKind::named(name)), (name, Some(collective)));
+            assert!(collective.algorithms().next().is_some(), "{name}");
         }
     }
 }

@@ -1,31 +1,31 @@
-//! Finds operations and algorithms by the names that users type.
+//! Finds collectives and algorithms by the names that users type.
 
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::algorithm::Algorithm;
-use tasuki_schedule::operation_names::OPERATIONS;
-pub(crate) use tasuki_schedule::operation_names::typed;
+use tasuki_schedule::collective_names::COLLECTIVES;
+pub(crate) use tasuki_schedule::collective_names::typed;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// Operations with blocks of different sizes.
+/// Collectives with blocks of different sizes.
 const UNEVEN: &str = "gatherv, scatterv, allgatherv, alltoallv";
 
-/// The operation called `word`, and true if it is the form with blocks of different sizes.
-pub(super) fn operation(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
+/// The collective called `word`, and true if it is the form with blocks of different sizes.
+pub(super) fn collective(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
     let flat = word.replace('-', "_");
-    if let Some(operation) = CollectiveKind::named(&flat) {
-        return Ok((operation, false));
+    if let Some(collective) = CollectiveKind::named(&flat) {
+        return Ok((collective, false));
     }
-    if let Some(operation) = flat.strip_suffix('v').and_then(CollectiveKind::named) {
-        return Ok((operation, true));
+    if let Some(collective) = flat.strip_suffix('v').and_then(CollectiveKind::named) {
+        return Ok((collective, true));
     }
-    let names = OPERATIONS.iter().map(|(name, _)| *name);
+    let names = COLLECTIVES.iter().map(|(name, _)| *name);
     Err(misuse(match nearest(&flat, names.clone()) {
-        Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
+        Some(right) => format!("there is no collective '{word}'; did you mean '{right}'?"),
         None => {
             let names = names.collect::<Vec<_>>().join(", ");
             format!(
-                "there is no operation '{word}': there are {names}; with blocks of different sizes {UNEVEN}"
+                "there is no collective '{word}': there are {names}; with blocks of different sizes {UNEVEN}"
             )
         }
     }))
@@ -56,16 +56,16 @@ mod tests {
     use tasuki_schedule::algorithm::ALGORITHMS;
 
     #[test]
-    fn operations_are_found_by_name() {
-        assert_eq!(operation("reduce-scatter").unwrap(), (CollectiveKind::ReduceScatter, false));
-        assert_eq!(operation("gatherv").unwrap(), (CollectiveKind::Gather, true));
-        assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
-        assert!(operation("everything").unwrap_err().to_string().contains("there are barrier, bcast"));
+    fn collectives_are_found_by_name() {
+        assert_eq!(collective("reduce-scatter").unwrap(), (CollectiveKind::ReduceScatter, false));
+        assert_eq!(collective("gatherv").unwrap(), (CollectiveKind::Gather, true));
+        assert!(collective("bcats").unwrap_err().to_string().contains("'bcast'"));
+        assert!(collective("everything").unwrap_err().to_string().contains("there are barrier, bcast"));
         for uneven in UNEVEN.split(", ") {
-            assert!(operation(uneven).is_ok_and(|(_, blocks_differ)| blocks_differ), "{uneven}");
+            assert!(collective(uneven).is_ok_and(|(_, blocks_differ)| blocks_differ), "{uneven}");
         }
         for algorithm in ALGORITHMS {
-            assert_eq!(operation(algorithm.operation.name()).unwrap(), (algorithm.operation, false));
+            assert_eq!(collective(algorithm.collective.name()).unwrap(), (algorithm.collective, false));
         }
     }
 }

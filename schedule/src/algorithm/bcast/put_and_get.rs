@@ -10,8 +10,8 @@ use crate::{RankPart, started};
 
 /// The root writes the second half to the other rank's data; that rank reads the first half from the root's data.
 pub(crate) const BCAST: Algorithm = Algorithm {
-    name: "split copy",
-    operation: CollectiveKind::Bcast,
+    name: "put and get",
+    collective: CollectiveKind::Bcast,
     fits: |shape| shape.ranks == 2,
     make: Make::Whole(bcast),
 };

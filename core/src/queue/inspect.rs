@@ -18,7 +18,7 @@ use crate::segment::layout::{GRANULE, LOCAL, QUEUE_DIRECTORY, QUEUES_MAX, SIGNAL
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Number of signal lists that are read. The nearest trigger is the nearest of those.
+/// Number of signal lists that are read. Only their triggers are considered for the nearest trigger.
 const LISTS: usize = 256;
 /// Alignment of the structures of a queue, in words.
 const ALIGN_WORDS: usize = 16;
@@ -45,15 +45,16 @@ pub struct QueueReport {
     pub unread: u64,
     /// Number of commands that wait for their triggers.
     pub waiting: u64,
-    /// The trigger, of those commands, that is nearest to its threshold.
+    /// The trigger of a waiting command that is nearest to its threshold.
     pub nearest: Option<AwaitedSignal>,
     /// The credit that the head of a session queue waits for.
     pub credit: Option<AwaitedSignal>,
     /// Number of commands that have fired and whose effects have not happened.
     pub in_flight: u64,
-    /// Ranks that run some of them, each once.
+    /// Ranks that run commands of the queue now, each listed once.
     pub run_by: Vec<Rank>,
-    /// Ranks that alone may run some of them and have not begun, each with the number of those commands.
+    /// Ranks that have commands left to them: each rank, with the number of fired commands that only it may run and has
+    /// not begun.
     pub left_to: Vec<(Rank, u64)>,
     /// Number of commands that have failed.
     pub failed: u64,
@@ -64,7 +65,7 @@ pub struct QueueReport {
 pub struct AwaitedSignal {
     /// Number of the signal.
     pub signal: u32,
-    /// Its value.
+    /// The value of the signal.
     pub value: u64,
     /// The value that is waited for.
     pub wanted: u64,
@@ -177,7 +178,7 @@ fn count_in_flight(queue: &Queue<'_>, owner: Rank, report: &mut QueueReport) {
                 report.run_by.push(Rank(rank))
             }
             InFlightStage::Fired => {
-                // If any rank may run it and none has begun, the owner is the one that runs it in the end.
+                // If any rank may run the command and none has begun, the owner runs it in the end.
                 let runner = in_flight.command(number).and_then(|command| command.runner()).unwrap_or(owner);
                 match report.left_to.iter_mut().find(|(rank, _)| *rank == runner) {
                     Some((_, count)) => *count += 1,

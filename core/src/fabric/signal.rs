@@ -53,9 +53,9 @@ pub enum SignalCell {
 #[derive(Clone, Copy, Debug)]
 pub struct DirectCell(NonNull<AtomicU64>);
 
-// SAFETY: a pointer to atomics in memory that is shared by design.
+// SAFETY: a pointer to atomics that any thread may access; the caller of `new` keeps them mapped.
 unsafe impl Send for DirectCell {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics that any thread may access; the caller of `new` keeps them mapped.
 unsafe impl Sync for DirectCell {}
 
 impl DirectCell {

@@ -235,8 +235,8 @@ impl<'m> Queue<'m> {
     /// That many values of `T` begin there, inside the queue, and `T` is made of atomics.
     #[inline(always)]
     unsafe fn part<T>(&self, at: usize, count: u64) -> &'m [T] {
-        // SAFETY: the caller of `over` keeps the queue mapped for `'m`. The caller of `part` promises that `count` values
-        // made of atomics begin at `at` and lie in the queue. The order of the parts keeps each of them aligned.
+        // SAFETY: the caller of `over` keeps the queue mapped for `'m`. The caller of `part` promises that `count`
+        // values made of atomics begin at `at` and lie in the queue. The order of the parts keeps each of them aligned.
         unsafe { slice::from_raw_parts(self.place.add(at).cast().as_ptr(), count as usize) }
     }
 
@@ -297,8 +297,8 @@ impl<'m> Queue<'m> {
     /// The commands that wait for their triggers.
     #[inline(always)]
     pub fn triggered(&self) -> TriggeredLists<'m> {
-        // SAFETY: a queue has `capacity` signal lists and as many triggered commands, at these offsets; both are made of
-        // atomics.
+        // SAFETY: a queue has `capacity` signal lists and `capacity` triggered commands, at these offsets; both are
+        // made of atomics.
         let (signals, triggered) = unsafe {
             (self.part(signals_at(self.capacity), self.capacity), self.part(TRIGGERED_AT, self.capacity))
         };

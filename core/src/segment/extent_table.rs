@@ -42,9 +42,9 @@ pub struct ExtentTable {
     system: NonNull<u8>,
 }
 
-// SAFETY: it is a pointer to atomics in shared memory.
+// SAFETY: a pointer to atomics in shared memory; the user of the table keeps the system piece mapped.
 unsafe impl Send for ExtentTable {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics in shared memory; the user of the table keeps the system piece mapped.
 unsafe impl Sync for ExtentTable {}
 
 impl ExtentTable {

@@ -34,7 +34,7 @@ pub(super) struct ReplyLines {
 
 // SAFETY: a pointer to shared memory made of atomics that stays mapped while the worker lives.
 unsafe impl Send for ReplyLines {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory made of atomics that stays mapped while the worker lives.
 unsafe impl Sync for ReplyLines {}
 
 /// A reply line that was taken for one call.

@@ -334,7 +334,7 @@ impl Reduction {
     /// Combines values like [`Reduction::apply`], by a built-in operation.
     pub fn combine(self, into: &mut [u8], from: &[u8]) {
         assert_eq!(into.len(), from.len(), "both sides have the same number of bytes");
-        // SAFETY: both have the same length.
+        // SAFETY: `from` is as long as `into`, as the assertion checks.
         unsafe { self.combine_from(into, from.as_ptr()) }
     }
 

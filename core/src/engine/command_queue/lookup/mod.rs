@@ -191,7 +191,8 @@ impl CommandQueues {
 /// # Safety
 /// `system` is the first byte of a system piece that is mapped for `'s`.
 unsafe fn directory_in<'s>(system: NonNull<u8>) -> &'s QueueDirectory {
-    // SAFETY: by the caller's promise; a queue directory is made of atomics.
+    // SAFETY: the caller promises a mapped system piece, which holds the queue directory at this offset; a queue
+    // directory is made of atomics.
     unsafe { system.add(QUEUE_DIRECTORY as usize).cast::<QueueDirectory>().as_ref() }
 }
 
@@ -209,7 +210,7 @@ impl Worker {
         if rank == self.rank() {
             return Some(self.commands().directory());
         }
-        // SAFETY: mapped while our fabric lives.
+        // SAFETY: `system` is a rank's system piece, which is mapped while the worker's fabric lives.
         self.system_of(rank).map(|system| unsafe { directory_in(system) })
     }
 

@@ -130,7 +130,8 @@ impl RingWriters {
     #[cold]
     fn refresh(&self, reader: &RingReader) -> u64 {
         let read = reader.read.load(Ordering::Acquire); // SYNC ring-read
-        // Another poster may have cached more. Then this value is older, and a poster refreshes it once more.
+        // Another poster may have cached a later value. Then this store puts an older one back, and a poster that needs
+        // room reads the reader's position again.
         self.cached_read.store(read, Ordering::Release); // SYNC ring-read: passes on what was acquired from the reader
         read
     }

@@ -133,8 +133,8 @@ impl Unconsumed {
     }
 
     /// Returns true if the message was taken, or if nobody can take it because both ranks have closed the bank. The
-    /// lines of the bank tell the former. If both ranks have closed it, the lines may belong to another pair, and their
-    /// contents do not matter.
+    /// lines of the bank say how much was taken. If both ranks have closed the bank, its lines may belong to another
+    /// pair, so their contents do not matter.
     fn is_taken(&self) -> bool {
         self.bank.bank_state().generation() != self.generation
             || self.bank.taken(self.index, self.number, self.chunks) == self.chunks

@@ -118,7 +118,7 @@ impl SlotBank {
         })
     }
 
-    /// Sets what names the calls of the program of which the bank's messages are steps.
+    /// Sets `call_names`, which names the calls of the program if the bank's messages are steps of such calls.
     pub(crate) fn with_call_names(self, call_names: Option<Weak<dyn CallNames>>) -> SlotBank {
         SlotBank { call_names, ..self }
     }
@@ -169,7 +169,7 @@ impl SlotBank {
         Ok(())
     }
 
-    /// Returns true if no message is under way, apart from receives on the first `preposted` slots.
+    /// Returns true if no message is in flight, apart from receives on the first `preposted` slots.
     pub(crate) fn is_idle(&self, preposted: usize) -> bool {
         self.states.iter().enumerate().all(|(index, state)| {
             let is_posted = index < preposted || !state.receiving.is_in_use();

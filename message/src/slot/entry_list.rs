@@ -276,7 +276,7 @@ mod tests {
     }
 
     impl Model {
-        /// A list of entries of these contexts, the newest last, for so many ranks.
+        /// Makes a list with an entry for each of these contexts, the newest last, and a model of `ranks` ranks.
         fn with(contexts: &[u64], ranks: usize) -> Model {
             let entry = |(number, &context): (usize, &u64)| {
                 let ref_count = RefCount::unopened(0);

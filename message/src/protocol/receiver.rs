@@ -5,7 +5,7 @@
 //! ```text
 //! Describing --> Posting --> Posted --a message in the line, or in place--> ended
 //!                             |  ^--a chunk--> Fetching --+
-//!                             +--withdraw----> Withdrawing --> withdrawn, or Posted: the message is being transferred
+//!                             +--withdraw----> Withdrawing --> withdrawn, or Posted: its message is being transferred
 //! ```
 //!
 //! A receive of any slot that finds a late match (`late_match.rs`) withdraws its claim, too. If no sender has claimed
@@ -488,7 +488,7 @@ impl RecvProtocol {
             return self.withdrawn();
         }
         if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
-            self.withdraw_requested = false; // its message is being transferred
+            self.withdraw_requested = false; // the message is being transferred
             self.release_late_match(worker); // the late match waits for the next receive
             return self.go_to(RecvState::Posted);
         }

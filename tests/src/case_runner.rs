@@ -32,9 +32,9 @@ pub fn failing_on_threads(name: &str) {
     says_what_it_should(failing, &error.to_string());
 }
 
-/// The virtual time after which the simulator gives up; no case needs as much. A case that never
-/// ends stops here with an error that says what each rank waits for, long before the watchdog would
-/// abort the process without that information.
+/// The virtual time after which the simulator ends a case with an error. No case needs that much. A case that hangs
+/// ends with an error that says what each rank waits for, long before the watchdog would abort the process without that
+/// information.
 const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
 
 /// Runs a case on simulated ranks: each number of ranks of the case, on each machine of `MACHINES`,
@@ -94,7 +94,7 @@ pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
     }
 }
 
-/// Runs a case with switches set, in a process of its own, on few threads and on more.
+/// Runs a case with switches set, in a process of its own, first with few ranks, then with more.
 pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
     let case = the_case(name);
     let few = (*case.ranks.start()).max(2).min(*case.ranks.end());

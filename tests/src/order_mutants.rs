@@ -83,7 +83,7 @@ pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
     Ok(stale)
 }
 
-/// D2: a flag stored after the copy that it announces, or beside it.
+/// D2: a flag stored after the copy that it announces, or without an order between them.
 pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
     let (inbox, outbox) = (job.alloc::<u8>(LEN)?, job.alloc_local::<u8>(LEN)?);
     let (flag, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
@@ -146,7 +146,7 @@ fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>)
     Ok(stale)
 }
 
-/// B5: a copy ordered after all operations up to the second, or after the second alone.
+/// B5: a copy ordered after all operations up to the second, or after the second operation only.
 pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
     two_under_way(job, |areas, near| {
         let second = near.handle();
@@ -318,9 +318,9 @@ fn chain(ranks: usize, ready: Ready) -> Schedule {
 /// How a member of a chain announces that its buffer may be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ready {
-    /// By a separate signal, once all members behind it have done so.
+    /// By a separate signal, once all members behind it have announced their buffers.
     Climbs,
-    /// Not at all.
+    /// It announces nothing.
     Never,
     /// By the signal that the segments raise.
     AddedToData,

@@ -17,10 +17,10 @@ pub struct Machine {
 
 /// All machines, the plain one first.
 pub const MACHINES: [Machine; 7] = [
-    // Like a good network card; operations overtake each other.
+    // This machine resembles a good network card: operations overtake each other.
     Machine { name: "plain", of: |sim| sim },
-    // No optional capability: the owner of memory carries out atomics, the target raises signals,
-    // and flushes are needed.
+    // The fabric has no optional capability: the owner of memory carries out atomics, the target raises signals, and
+    // flushes are needed.
     Machine { name: "bare", of: Sim::bare },
     // Job memory is mapped, as on one node: copies are done before their call returns, signals are
     // not. Long receives are registered on this machine, and short ones are staged.
@@ -29,7 +29,7 @@ pub const MACHINES: [Machine; 7] = [
     Machine { name: "third party", of: |sim| sim.third_party(true) },
     // Delays vary by more than any operation takes, so everything that may overtake does.
     Machine { name: "far", of: |sim| sim.third_party(true).latency_ns(20_000).jitter_ns(200_000) },
-    // Few and short operations fit, and posting is sometimes refused: most operations are split and
+    // Only a few short operations fit into the fabric, and it sometimes refuses posts. So most operations are split and
     // wait to be posted.
     Machine {
         name: "narrow",
@@ -45,7 +45,7 @@ pub const OFFERING: [Machine; 4] = [
     Machine { name: "offering", of: offering },
     Machine { name: "offering, bare", of: |sim| offering(sim.bare()) },
     Machine { name: "offering, far", of: |sim| offering(sim).latency_ns(20_000).jitter_ns(200_000) },
-    // Only short broadcasts, and refused posts.
+    // The network offers only short broadcasts, and refuses some posts.
     Machine {
         name: "offering, narrow",
         of: |sim| {

@@ -250,7 +250,8 @@ fn copy(from: *const u8, to: *mut u8, length: usize) {
 /// Writes a word of every line.
 fn write_lines(start: *mut u8, length: usize, value: u64) {
     for offset in (0..length).step_by(LINE) {
-        // SAFETY: in the range that `Copies::place` cut, aligned to a line; the other side does not use it now.
+        // SAFETY: the word lies in the range that `Copies::place` cut, aligned to a line; the other side does not use
+        // the range now.
         unsafe { start.wrapping_add(offset).cast::<u64>().write_volatile(value) }
     }
 }
@@ -259,7 +260,8 @@ fn write_lines(start: *mut u8, length: usize, value: u64) {
 fn read_lines(start: *const u8, length: usize, value: u64) -> bool {
     let mut wrong = 0;
     for offset in (0..length).step_by(LINE) {
-        // SAFETY: as above.
+        // SAFETY: the word lies in the range that `Copies::place` cut, aligned to a line; the other side does not use
+        // the range now.
         wrong |= value ^ unsafe { start.wrapping_add(offset).cast::<u64>().read_volatile() };
     }
     wrong == 0

@@ -54,7 +54,7 @@ pub(crate) struct Shared {
 
 // SAFETY: an address range; what lies in it is reached by atomics, and by raw copies that take turns.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: an address range; what lies in it is reached by atomics, and by raw copies that take turns.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -78,14 +78,15 @@ impl Shared {
     /// Returns the word at the start of a block of 128 bytes.
     pub(super) fn word(&self, block: usize) -> &AtomicU64 {
         let place = self.range(block * BLOCK, size_of::<AtomicU64>());
-        // SAFETY: inside the mapping by the line above, aligned to the block, and an atomic for every process.
+        // SAFETY: `range` has checked that the word lies in the mapping. It is aligned to the block, and an atomic for
+        // every process.
         unsafe { &*place.cast::<AtomicU64>() }
     }
 
     /// Returns a pointer to the first of `length` bytes that begin at `offset`.
     pub(super) fn range(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(offset <= self.bytes && length <= self.bytes - offset, "outside the limit's memory");
-        // SAFETY: inside the mapping by the line above.
+        // SAFETY: the assertion keeps the range in the mapping.
         unsafe { self.start.as_ptr().add(offset) }
     }
 

@@ -53,9 +53,9 @@ pub enum SignalCell {
 #[derive(Clone, Copy, Debug)]
 pub struct DirectCell(NonNull<AtomicU64>);
 
-// SAFETY: a pointer to atomics in memory that is shared by design.
+// SAFETY: a pointer to atomics that any thread may access; the caller of `new` keeps them mapped.
 unsafe impl Send for DirectCell {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics that any thread may access; the caller of `new` keeps them mapped.
 unsafe impl Sync for DirectCell {}
 
 impl DirectCell {
@@ -70,7 +70,7 @@ impl DirectCell {
 
     #[inline]
     fn words(&self) -> &LineWords {
-        // SAFETY: the promise of `new`.
+        // SAFETY: the caller of `new` keeps the first line of the signal mapped; it is made of atomics.
         unsafe { self.0.cast().as_ref() }
     }
 
@@ -83,7 +83,7 @@ impl DirectCell {
     /// Returns the second line of the signal: which command queues wait for it, and whether it is poisoned.
     #[inline]
     pub fn control(&self) -> &SignalControl {
-        // SAFETY: the promise of `new`; signals are two lines apart.
+        // SAFETY: the caller of `new` keeps both lines of the signal mapped; they are made of atomics.
         unsafe { self.0.cast::<LineWords>().add(1).cast::<SignalControl>().as_ref() }
     }
 

@@ -141,9 +141,9 @@ pub struct DirectSlots {
     _keep_alive: (Arc<MappedRange>, Arc<NodeState>),
 }
 
-// SAFETY: pointers to atomics in memory that is shared by design and kept by the structure.
+// SAFETY: pointers to atomics that any thread may access; the structure keeps their memory mapped.
 unsafe impl Send for DirectSlots {}
-// SAFETY: as above.
+// SAFETY: pointers to atomics that any thread may access; the structure keeps their memory mapped.
 unsafe impl Sync for DirectSlots {}
 
 impl DirectSlots {

@@ -95,13 +95,13 @@ impl SharedText {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
 pub enum RankStage {
-    /// It has not joined yet.
+    /// The rank has not joined yet.
     Absent = 0,
-    /// It has joined and runs its program.
+    /// The rank has joined and runs its program.
     Joined = 1,
-    /// Its program has finished; it completes what other ranks still need.
+    /// The program of the rank has finished, and the rank completes the work that other ranks still need.
     Leaving = 2,
-    /// It has left the job in order.
+    /// The rank has left the job without an error.
     Left = 3,
 }
 
@@ -141,7 +141,8 @@ pub struct RankState {
 
 const _: () = assert!(size_of::<RankState>() == RANK_STATE_BYTES && size_of::<Header>() <= HEADER_BYTES);
 
-/// The identity of a rank's process. Peers check it to be sure that the kernel copies from and to that process.
+/// The identity of a rank's process. Before a peer lets the kernel copy, it checks that the kernel reaches this
+/// process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessIdentity {
     /// The process id in the process's own PID namespace. It names the process only there.
@@ -163,8 +164,8 @@ pub enum EndedBy {
     Signal(Rank),
 }
 
-/// Operations that a waiting rank has begun and that progress while its program waits. They may be all that other ranks
-/// need from it.
+/// Operations that a waiting rank has begun and that progress while its program waits. Other ranks may need nothing
+/// else from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnderWay {
     /// True if the rank is sending messages.
@@ -178,11 +179,11 @@ pub struct UnderWay {
 pub struct PublishedWait {
     /// The call with peer and object.
     pub call: String,
-    /// When it began, in ns of the node's clock.
+    /// When the wait began, in ns of the node's clock.
     pub since_ns: u64,
-    /// The only rank that can end it, if that is known.
+    /// The only rank that can end the wait, if that is known.
     pub ended_by: Option<EndedBy>,
-    /// Other operations of the rank that progress meanwhile.
+    /// Other operations of the rank, which progress during the wait.
     pub under_way: UnderWay,
     /// The kernel's id of the thread that waits.
     pub thread: u32,
@@ -221,11 +222,11 @@ impl UnderWay {
 pub struct DeathRecord {
     /// The rank that died.
     pub rank: Rank,
-    /// How it died, in words.
+    /// A text that says how the rank died.
     pub how: String,
     /// True if the rank itself has printed this on its standard error, so that nobody need repeat it to the user.
     pub is_printed: bool,
-    /// When it died, in ns of the node's clock.
+    /// When the rank died, in ns of the node's clock.
     pub when_ns: u64,
 }
 
@@ -365,7 +366,7 @@ impl NodeState {
     /// A time of death that no clock has passed: the death is reported as 0 ns ago.
     pub const JUST_NOW: u64 = u64::MAX;
 
-    /// How a rank died that ended the process that it shares with other ranks.
+    /// The cause of death of a rank that ended the process which it shares with other ranks.
     pub const EXITED: &str = "its program called exit, which ended all ranks of the process";
 
     /// Declares that `rank` died, and wakes all ranks. Returns false if a death was declared
@@ -374,7 +375,8 @@ impl NodeState {
         self.declare(rank, how, NOT_PRINTED, now_ns)
     }
 
-    /// Like [`NodeState::declare_dead`], for the calling rank, which has printed the reason on its own standard error.
+    /// Declares the calling rank dead, like [`NodeState::declare_dead`]. The rank has printed the reason on its own
+    /// standard error.
     pub fn declare_dead_and_printed(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
         self.declare(rank, how, PRINTED, now_ns)
     }

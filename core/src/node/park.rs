@@ -34,8 +34,8 @@ pub enum WakeMode {
     Membarrier,
 }
 
-/// The words by which a sleeping rank is detected and woken. They have a cache line of their own: writers load it with
-/// each signal that they raise, and it changes only when a thread sleeps.
+/// The words that writers use to detect and wake a sleeping rank. They have a cache line of their own, because writers
+/// load it with each signal that they raise, and it changes only when a thread sleeps.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ParkLine {
@@ -80,8 +80,8 @@ impl ParkLine {
         self.needs_wake(if fenced { WakeMode::Membarrier } else { mode })
     }
 
-    /// Marks the rank awake and increments its futex. Returns true for the one caller that did it: it must wake the
-    /// sleeper.
+    /// Marks the rank awake and increments its futex. If several threads call this at once, it returns true in one of
+    /// them, which must wake the sleeper.
     #[cold]
     pub fn mark_awake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
@@ -97,9 +97,8 @@ impl ParkLine {
         false
     }
 
-    /// Announces to writers that the caller is going to sleep, as `state` (DOZING or ASLEEP). Calls
-    /// `barrier`. The caller must then check all its conditions again before it sleeps on the epoch
-    /// returned.
+    /// Announces to writers that the caller is going to sleep, by the state `state` (DOZING or ASLEEP). Then calls
+    /// `barrier`. After that, the caller must check all its conditions again before it sleeps on the returned epoch.
     pub fn begin_sleep(&self, state: u32, barrier: impl FnOnce()) -> Epoch {
         let epoch = Epoch(self.futex.load(Ordering::Acquire));
         self.state.store(state, Ordering::Relaxed);
@@ -111,8 +110,9 @@ impl ParkLine {
         epoch
     }
 
-    /// Lets a helper begin to sleep. Calls `suspend`, which ends the helper's polling; begins the sleep; then checks
-    /// once more for `work`. Returns what the helper must sleep on; `None` if there is work: then the sleep has ended.
+    /// Lets a helper begin to sleep. Calls `suspend`, which ends the helper's polling. Then begins the sleep, and
+    /// checks once more for `work`. Returns the epoch on which the helper must sleep; `None` if there is work, and then
+    /// the sleep has ended.
     pub fn sleep_unless<S>(
         &self,
         suspend: impl FnOnce(),
@@ -149,7 +149,7 @@ impl ParkLine {
         }
     }
 
-    /// Returns true if the rank last waited on the same processor as the other rank; `None` if that is not known.
+    /// Returns true if this rank and the other rank last waited on one processor; `None` if that is not known.
     pub fn shares_processor_with(&self, other: &ParkLine) -> Option<bool> {
         let processors = [self, other].map(|line| line.processor.load(Ordering::Relaxed));
         (!processors.contains(&0)).then(|| processors[0] == processors[1])

@@ -28,7 +28,7 @@ pub const WORDS: usize = 6;
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct CopySlot {
-    /// 0: free; 1: in use.
+    /// 0: the slot is free; 1: it is in use.
     state: AtomicU32,
     /// Chunks of the copy.
     total: AtomicU32,
@@ -55,9 +55,9 @@ pub struct SharedCopies {
 /// The end of a copy from which a rank claims chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyEnd {
-    /// The first chunk that is left.
+    /// The rank claims the first unclaimed chunk.
     Front,
-    /// The last chunk that is left.
+    /// The rank claims the last unclaimed chunk.
     Back,
 }
 
@@ -167,8 +167,8 @@ impl SharedCopies {
         }
     }
 
-    /// Reports that a chunk has been copied (`is_ok`) or has failed. Returns the copy if this was its last chunk: then
-    /// its slot is free.
+    /// Reports that a chunk has been copied (`is_ok`) or has failed. If it was the last chunk of its copy, frees the
+    /// slot and returns the copy.
     pub fn done(&self, chunk: &SharedChunk, is_ok: bool) -> Option<CompletedCopy> {
         let slot = &self.slots[chunk.slot];
         let total = slot.total.load(Ordering::Relaxed);

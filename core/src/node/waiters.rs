@@ -34,9 +34,9 @@ pub struct Waiter<C> {
 /// The role of a thread that entered.
 #[derive(Debug)]
 pub enum WaiterRole<C> {
-    /// It sleeps on the park line, for all threads.
+    /// The thread sleeps on the park line, on behalf of all threads.
     Parker(Arc<Waiter<C>>),
-    /// It sleeps on its own word.
+    /// The thread sleeps on its own word.
     Follower(Arc<Waiter<C>>),
 }
 

@@ -91,8 +91,8 @@ pub fn send_some(
     let mut control = Control([0; size_of::<Control>()]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let size = descriptors.len() * size_of::<RawFd>();
-    // SAFETY: the message points to `part` and `control`, which outlive the call; the control message fits by
-    // the assertion above.
+    // SAFETY: the message points to `part` and `control`, which outlive the call; the control message fits, because it
+    // has at most `DESCRIPTORS_A_MESSAGE` descriptors.
     retried(|| unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;

@@ -9,7 +9,7 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::RANGE_BYTES;
 use std::fmt;
 
-/// Which ranks may run a command. Fixed when the command is posted.
+/// Which ranks may run a command. The poster fixes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
@@ -30,16 +30,16 @@ pub struct Trigger {
     pub threshold: u64,
 }
 
-/// What happens when a command has succeeded: a signal is raised.
+/// The signal that is raised when a command has succeeded, and by how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect {
     /// The signal, of any rank.
     pub signal: GlobalAddress,
-    /// What is added: less than 2^32 for the first effect, less than 2^24 for the second.
+    /// The amount by which the signal is raised: less than 2^32 for the first effect, less than 2^24 for the second.
     pub amount: u32,
 }
 
-/// Most bytes of one reduction. A program that has more combines them itself.
+/// Most bytes of one reduction. More bytes need several commands.
 pub const REDUCE_BYTES_MAX: u64 = 1 << 20;
 /// Largest amount of a second effect.
 pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
@@ -47,7 +47,7 @@ pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
 /// What a command does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action {
-    /// Nothing. Only the effects count.
+    /// The command only has effects.
     Nothing,
     /// Copies bytes between any two ranks.
     Copy {
@@ -111,16 +111,16 @@ impl Action {
 /// `(trigger) -> action -> (effects)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Command {
-    /// Which ranks may run it.
+    /// Which ranks may run the command.
     pub class: Class,
-    /// When it fires. `None`: as soon as it is read.
+    /// The trigger of the command. `None`: it fires as soon as it is read.
     pub trigger: Option<Trigger>,
-    /// A second trigger that must be met, too. It joins two contributors. One signal that counts both could not do
-    /// that: if one contributor is ahead of the other, the sum does not tell which of them has arrived.
+    /// A second trigger that must be met, too. It lets a command wait for two contributors. One signal that counts both
+    /// would not do: if one contributor is ahead of the other, the sum does not tell which of them has arrived.
     pub second_trigger: Option<Trigger>,
-    /// What it does.
+    /// What the command does.
     pub action: Action,
-    /// Signals that are raised when it has succeeded. If it fails, they are poisoned.
+    /// Signals that are raised when the command has succeeded. If it fails, they are poisoned.
     pub effects: [Option<Effect>; 2],
 }
 
@@ -142,7 +142,7 @@ impl Command {
         matches!(self.action, Action::Reduce { .. })
     }
 
-    /// The rank that has to run it, if only one rank may.
+    /// The rank that must run the command, if only one rank may run it.
     pub fn runner(&self) -> Option<Rank> {
         match (self.class, self.action) {
             (Class::Any, _) | (_, Action::Nothing | Action::Call(_)) => None,

@@ -23,14 +23,14 @@ use crate::segment::layout::QUEUES_MAX;
 #[derive(Debug)]
 pub struct PollState {
     /// Bits 0-15: number of pollers, which are waiting threads of the rank, its helper, and a helper of the node. Bits
-    /// 16-31: number of those that belong to the rank itself ([`OWN_RANK`]). Each poller writes it when it begins and
-    /// ends.
+    /// 16-31: number of pollers that belong to the rank itself ([`OWN_RANK`]). Each poller writes this word when it
+    /// begins and ends.
     word: AtomicU32,
 }
 
 const OWN_RANK: u32 = 1 << 16;
 
-/// Which rank a poller of a rank's queues belongs to.
+/// The rank to which a poller of a rank's queues belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PollerKind {
     /// The rank itself. Such a thread also runs handlers.
@@ -60,8 +60,8 @@ impl PollState {
         self.word.fetch_add(poller.weight(), Ordering::Relaxed);
     }
 
-    /// Removes a poller, which has to poll once more after this. Returns true if it was the last thread of the rank
-    /// itself.
+    /// Removes a poller, which must poll once more after this call. Returns true if the poller was the last thread of
+    /// the rank itself.
     pub fn end(&self, poller: PollerKind) -> bool {
         let before = self.word.fetch_sub(poller.weight(), Ordering::Relaxed);
         // On x86_64 the subtraction was a full fence.
@@ -145,11 +145,11 @@ impl RemoteNotes {
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueDirectory {
-    /// Shows if its queues are polled.
+    /// Whether the rank's queues are polled.
     pub poll_state: PollState,
-    /// Queues of other ranks that have commands for this rank.
+    /// The note about queues of other ranks that have commands for this rank.
     pub notes: RemoteNotes,
-    /// Queue numbers from here on were never used. Written by the rank.
+    /// Queue numbers from this one on were never used. Written by the rank.
     end: AtomicU32,
     /// Where each queue begins, as an offset in the rank's range; 0: no queue. Written by the rank.
     queues: [AtomicU64; QUEUES_MAX as usize],
@@ -158,14 +158,14 @@ pub struct QueueDirectory {
     calls: [AtomicU64; LEVELS_MAX],
 }
 
-/// Most levels of calls, and so most call queues, of a rank.
+/// Most levels of calls of a rank, which is also the most call queues of a rank.
 pub const LEVELS_MAX: usize = 17;
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<QueueDirectory>() as u64 <= crate::segment::layout::QUEUE_DIRECTORY_BYTES);
 
 impl QueueDirectory {
-    /// Where the queue of that number begins; `None` if there is none.
+    /// The offset at which the queue of that number begins; `None` if there is none.
     #[inline]
     pub fn queue(&self, number: u32) -> Option<u64> {
         let offset = self.queues.get(number as usize)?.load(Ordering::Acquire); // SYNC queue-there
@@ -177,7 +177,7 @@ impl QueueDirectory {
         (0..self.end.load(Ordering::Acquire)).filter(|&number| self.queue(number).is_some()) // SYNC queue-there
     }
 
-    /// Where the call queue of that level begins; `None` if there is none.
+    /// The offset at which the call queue of that level begins; `None` if there is none.
     pub fn calls(&self, level: u32) -> Option<u64> {
         let offset = self.calls.get(level as usize)?.load(Ordering::Acquire); // SYNC queue-there
         (offset != 0).then_some(offset)

@@ -64,8 +64,8 @@ const SECOND_SIGNAL: usize = LINE_WORDS - 1;
 /// Bytes that a command with two triggers can carry.
 const INLINE_BYTES_TWO_TRIGGERS: usize = SECOND_THRESHOLD * 8;
 
-/// First bit of the peer in the length field of a call: a call needs fewer bits for its length. The length 0 of a
-/// buffer stands for the largest buffer, because an empty buffer is encoded as inline bytes.
+/// The lowest bit of the length field that holds the peer's rank in a call, because the length of a call needs fewer
+/// bits. A buffer length of 0 stands for the largest buffer, because an empty buffer is encoded as inline bytes.
 const PEER: u32 = 16;
 const CALL_BYTES: u64 = (1 << PEER) - 1;
 const RANKS: u64 = (1 << (LENGTH_BITS - PEER)) - 1;
@@ -118,8 +118,8 @@ impl EncodedCommand {
 
     /// Adds a trigger: the command fires when all its triggers are met.
     ///
-    /// Errors: there is no such signal; the command has two triggers already; it carries too many bytes for a second
-    /// one.
+    /// Errors: there is no such signal; the command has two triggers already; the command carries too many bytes for a
+    /// second trigger.
     pub fn when(&mut self, trigger: Trigger) -> Result<(), Cause> {
         let refuse = |text: String| Err(Cause::Argument(text));
         if u64::from(trigger.signal) >= SIGNALS_MAX {
@@ -161,7 +161,7 @@ impl EncodedCommand {
         Ok(())
     }
 
-    /// Sets which ranks may run it.
+    /// Sets which ranks may run the command.
     #[inline(always)]
     pub fn bind(&mut self, class: Class) {
         self.words[0][0] = self.words[0][0] & !(CLASS_BITS << CLASS) | (class as u64) << CLASS;
@@ -194,25 +194,25 @@ impl EncodedCommand {
         }
     }
 
-    /// Number of lines that it takes: 1 or 2.
+    /// Number of lines that the command takes: 1 or 2.
     #[inline(always)]
     pub fn line_count(&self) -> u64 {
         self.words[0][0] >> LINES & 0xff
     }
 
-    /// Sets the number of lines, whatever the action needs.
+    /// Sets the number of lines, which may exceed the number that the action needs.
     #[inline(always)]
     pub fn set_line_count(&mut self, count: u64) {
         self.words[0][0] = self.words[0][0] & !(0xff << LINES) | count << LINES;
     }
 
-    /// Returns true if only one rank may run it.
+    /// Returns true if only one rank may run the command.
     #[inline(always)]
     pub fn is_bound(&self) -> bool {
         self.words[0][0] >> CLASS & CLASS_BITS != Class::Any as u64
     }
 
-    /// The triggers for which it waits after it was read.
+    /// The triggers for which the command waits after it was read.
     #[inline(always)]
     pub fn triggers(&self) -> [Option<Trigger>; 2] {
         let [[first, threshold, .., last], second] = &self.words;
@@ -222,8 +222,8 @@ impl EncodedCommand {
         [trigger_of(*first, *threshold), trigger_of(*last, second[SECOND_THRESHOLD])]
     }
 
-    /// A copy that waits for the second trigger only. Correct once the first trigger is met, because a met trigger
-    /// stays met.
+    /// A copy of the command that waits for the second trigger only. The caller may use it when the first trigger is
+    /// met, because a trigger that is met stays met.
     pub fn without_first_trigger(&self) -> EncodedCommand {
         let mut encoded = *self;
         let [[first, threshold, .., last], second] = &mut encoded.words;
@@ -233,7 +233,7 @@ impl EncodedCommand {
         encoded
     }
 
-    /// The signals that are raised when it has succeeded.
+    /// The signals that are raised when the command has succeeded.
     #[inline(always)]
     pub fn effects(&self) -> [Option<Effect>; 2] {
         let [[.., length, signal, amount], second] = &self.words;
@@ -257,26 +257,26 @@ impl EncodedCommand {
         }
     }
 
-    /// Returns true if `predicate` holds for all signals that it raises.
+    /// Returns true if `predicate` holds for all signals that the command raises.
     #[inline(always)]
     pub fn all_effect_signals(&self, predicate: impl Fn(GlobalAddress) -> bool) -> bool {
         let signals = [self.words[0][5], self.words[1][SECOND_SIGNAL]];
         signals.into_iter().all(|bits| bits == 0 || predicate(GlobalAddress::from_bits(bits)))
     }
 
-    /// Returns true if it waits for a signal after it was read.
+    /// Returns true if the command waits for a signal after it was read.
     #[inline(always)]
     pub fn is_triggered(&self) -> bool {
         self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & THRESHOLD_GROWS == 0
     }
 
-    /// Returns true if it calls a handler.
+    /// Returns true if the command calls a handler.
     #[inline(always)]
     pub fn is_call(&self) -> bool {
         matches!(self.words[0][0] as u8, CALL | CALL_AT)
     }
 
-    /// The call that it encodes, if it is one.
+    /// The call that the command encodes; `None` if its action is no call.
     #[inline(always)]
     pub fn call(&self) -> Option<ReceivedCall> {
         let [head, _, source, destination, length, ..] = self.words[0];
@@ -290,7 +290,7 @@ impl EncodedCommand {
         Some(ReceivedCall { peer, handler, len, buffer, reply: ReplyAddress::from_bits(destination) })
     }
 
-    /// Its inline bytes.
+    /// The inline bytes of the command.
     #[inline(always)]
     pub fn inline_bytes(&self) -> &[u8] {
         let len = self.inline_len();
@@ -299,7 +299,7 @@ impl EncodedCommand {
         &bytes[..len.min(bytes.len())]
     }
 
-    /// Number of its inline bytes.
+    /// The number of inline bytes of the command.
     #[inline(always)]
     fn inline_len(&self) -> usize {
         let [head, _, _, _, length, ..] = self.words[0];
@@ -375,8 +375,8 @@ pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
     (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
 }
 
-/// Decodes inline bytes: up to 8 are in the first line, more are in the second. `second_trigger`: the last word of the
-/// second line is a threshold.
+/// Decodes inline bytes: up to 8 are in the first line, more are in the second. `second_trigger`: true if the last word
+/// of the second line is a threshold.
 #[inline(always)]
 fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64, second_trigger: bool) -> Inline {
     match len {

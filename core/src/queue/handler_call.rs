@@ -14,7 +14,7 @@ use crate::segment::GlobalAddress;
 pub const BUFFER_MAX: u64 = 64 * 1024;
 /// Most handlers of a job.
 pub const HANDLERS_MAX: usize = 256;
-/// Sequence numbers of a reply line: as many as the low bits of the line's address can hold.
+/// The number of sequence numbers of a reply line, which must fit into the low bits of the line's address.
 pub const SEQUENCES: u64 = size_of::<RingLine>() as u64;
 
 /// A call of a handler.
@@ -26,7 +26,7 @@ pub struct Call {
     pub handler: u8,
     /// Its arguments.
     pub args: Args,
-    /// Where its reply is written.
+    /// Where the reply is written.
     pub reply: ReplyAddress,
 }
 
@@ -37,7 +37,7 @@ pub enum Args {
     Inline(Inline),
     /// Bytes that are fetched before the handler runs.
     At {
-        /// Where they are.
+        /// The address of the bytes.
         from: GlobalAddress,
         /// Number of bytes: 1 to [`BUFFER_MAX`].
         len: u64,
@@ -96,7 +96,7 @@ impl ReplyAddress {
         self.0 % SEQUENCES
     }
 
-    /// Encodes it as a word of a command.
+    /// Encodes the address and the sequence number as a word of a command.
     pub(super) fn bits(self) -> u64 {
         self.0
     }
@@ -110,15 +110,15 @@ impl ReplyAddress {
 /// A call decoded from its lines, except for inline bytes, which stay in the lines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReceivedCall {
-    /// As in [`Call`].
+    /// In a command queue, the rank to call; in a call queue, the rank that called.
     pub peer: Rank,
     /// The number of the handler.
     pub handler: u8,
-    /// Number of bytes that it gets.
+    /// Number of bytes that the handler gets.
     pub len: u64,
     /// Address of the bytes, if they are not inline.
     pub buffer: Option<GlobalAddress>,
-    /// Where its reply is written.
+    /// Where the reply is written.
     pub reply: ReplyAddress,
 }
 
@@ -138,7 +138,7 @@ const FAILED: u64 = 2;
 const ERROR_MESSAGE: u64 = 3;
 
 impl Reply {
-    /// Encodes it as the words of a line: kind and length, then the bytes.
+    /// Encodes the reply as the words of a line: kind and length, then the bytes.
     pub fn words(&self) -> [u64; LINE_WORDS] {
         match self {
             Reply::Value(value) => Reply::value_words(value),

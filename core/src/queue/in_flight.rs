@@ -30,13 +30,14 @@ pub const IN_FLIGHT_MAX: u64 = 64;
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct InFlightCommand {
-    /// One of the states above. Written under the lease; the end is written by the runner.
+    /// FREE, FIRED, RUNNING, DONE, FAILED or RETIRED. Written under the lease, except DONE and FAILED, which the rank
+    /// that runs the command writes without the lease.
     state: AtomicU32,
-    /// The rank that runs it, while it runs. Written under the lease.
+    /// The rank that runs the command, while it runs. Written under the lease.
     runner: AtomicU32,
     /// The encoded command. Written under the lease.
     words: [[AtomicU64; LINE_WORDS]; 2],
-    /// Why it failed: the words of a poison. The runner writes them before the state.
+    /// Why the command failed: the words of a poison. The rank that ran it writes them before the state.
     failure: [AtomicU64; 3],
 }
 
@@ -44,22 +45,22 @@ pub struct InFlightCommand {
 #[repr(C)]
 #[derive(Debug)]
 pub struct InFlightState {
-    /// Number of the oldest one.
+    /// Number of the oldest in-flight command.
     first: AtomicU64,
-    /// Number of the next one to fire.
+    /// Number of the next command to fire.
     next: AtomicU64,
 }
 
 /// The state of an in-flight command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InFlightStage {
-    /// It waits for a rank to run it.
+    /// The command waits for a rank to run it.
     Fired,
-    /// That rank runs it.
+    /// The rank runs the command.
     Running(u32),
-    /// It has ended and its effects have not happened. Holds the words of its poison, if it failed.
+    /// The command has ended and its effects have not happened. Holds the words of its poison, if it failed.
     Ended(Option<[u64; 3]>),
-    /// Its effects have happened, or the entry is free.
+    /// The effects of the command have happened, or the entry is free.
     Retired,
 }
 
@@ -91,7 +92,7 @@ impl<'q> InFlight<'q> {
         self.state.first.load(Relaxed)..self.state.next.load(Relaxed)
     }
 
-    /// Returns true if `such` holds for a command that has not ended.
+    /// Returns true if `such` holds for at least one command that has not ended.
     pub fn any_unfinished(&self, such: impl Fn(&Command) -> bool) -> bool {
         let is_open =
             |number: &u64| !matches!(self.stage(*number), InFlightStage::Ended(_) | InFlightStage::Retired);
@@ -140,8 +141,8 @@ impl<'q> InFlight<'q> {
         entry.state.store(RUNNING, Relaxed);
     }
 
-    /// Records that the command has ended. The rank that ran it calls this. It needs no lease, but must run the queue
-    /// after it.
+    /// Records that the command has ended. The rank that ran the command calls this function. The rank needs no lease
+    /// for the call, but must run the queue after it.
     pub fn end(&self, number: u64, failure: Option<[u64; 3]>) {
         let entry = self.entry(number);
         for (into, from) in entry.failure.iter().zip(failure.unwrap_or_default()) {

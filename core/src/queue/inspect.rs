@@ -18,7 +18,7 @@ use crate::segment::layout::{GRANULE, LOCAL, QUEUE_DIRECTORY, QUEUES_MAX, SIGNAL
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Number of signal lists that are read. The nearest trigger is the nearest of those.
+/// Number of signal lists that are read. Only their triggers are considered for the nearest trigger.
 const LISTS: usize = 256;
 /// Alignment of the structures of a queue, in words.
 const ALIGN_WORDS: usize = 16;
@@ -45,15 +45,16 @@ pub struct QueueReport {
     pub unread: u64,
     /// Number of commands that wait for their triggers.
     pub waiting: u64,
-    /// The trigger, of those commands, that is nearest to its threshold.
+    /// The trigger of a waiting command that is nearest to its threshold.
     pub nearest: Option<AwaitedSignal>,
     /// The credit that the head of a session queue waits for.
     pub credit: Option<AwaitedSignal>,
     /// Number of commands that have fired and whose effects have not happened.
     pub in_flight: u64,
-    /// Ranks that run some of them, each once.
+    /// Ranks that run commands of the queue now, each listed once.
     pub run_by: Vec<Rank>,
-    /// Ranks that alone may run some of them and have not begun, each with the number of those commands.
+    /// Ranks that have commands left to them: each rank, with the number of fired commands that only it may run and has
+    /// not begun.
     pub left_to: Vec<(Rank, u64)>,
     /// Number of commands that have failed.
     pub failed: u64,
@@ -64,7 +65,7 @@ pub struct QueueReport {
 pub struct AwaitedSignal {
     /// Number of the signal.
     pub signal: u32,
-    /// Its value.
+    /// The value of the signal.
     pub value: u64,
     /// The value that is waited for.
     pub wanted: u64,
@@ -76,7 +77,7 @@ pub fn queues_in(file: &MemFile, rank: Rank) -> Vec<QueueReport> {
     if copy.read(file, QUEUE_DIRECTORY, 0..size_of::<QueueDirectory>()).is_none() {
         return Vec::new();
     }
-    // SAFETY: private memory, aligned, as long as a queue directory, which is made of atomics.
+    // SAFETY: `copy` is private memory, aligned and as long as a queue directory, which is made of atomics.
     let directory: &QueueDirectory = unsafe { copy.start().cast().as_ref() };
     let queues =
         (0..QUEUES_MAX).filter_map(|number| Some((QueueKind::Commands(number), directory.queue(number)?)));
@@ -91,7 +92,7 @@ fn inspect_queue(file: &MemFile, rank: Rank, kind: QueueKind, at: u64) -> Option
     }
     let mut head = Copy::new(layout::HEAD_BYTES as usize);
     head.read(file, at, 0..layout::HEAD_BYTES as usize)?;
-    // SAFETY: private memory, aligned, as long as a head.
+    // SAFETY: `head` is private memory, aligned and as long as the head of a queue.
     let info = unsafe { layout::queue_info_at(head.start()) }?;
     let is_it = match kind {
         QueueKind::Commands(number) => info.number == number,
@@ -101,7 +102,7 @@ fn inspect_queue(file: &MemFile, rank: Rank, kind: QueueKind, at: u64) -> Option
         return None;
     }
     let copy = copy_queue(file, at, &info)?;
-    // SAFETY: private memory, aligned, of that size, for as long as the copy lives.
+    // SAFETY: `copy` is private memory, aligned and as long as the queue, and outlives `queue`.
     let queue = unsafe { Queue::over(copy.start(), info.capacity) };
     Some(report_of(file, rank, kind, &info, &queue))
 }
@@ -161,7 +162,7 @@ fn signal_value(file: &MemFile, signal: u32) -> Option<u64> {
     let at = (u64::from(signal) < SIGNALS_MAX).then(|| signal_offset(signal))?;
     let mut copy = Copy::new(SIGNAL_BYTES);
     copy.read(file, at, 0..SIGNAL_BYTES)?;
-    // SAFETY: private memory, aligned, as long as a signal, which is made of atomics.
+    // SAFETY: `copy` is private memory, aligned and as long as a signal, which is made of atomics.
     let cell = unsafe { DirectCell::new(copy.start()) };
     Some(cell.control().raised_value(cell.counter().load(Ordering::Relaxed)))
 }
@@ -177,7 +178,7 @@ fn count_in_flight(queue: &Queue<'_>, owner: Rank, report: &mut QueueReport) {
                 report.run_by.push(Rank(rank))
             }
             InFlightStage::Fired => {
-                // If any rank may run it and none has begun, the owner is the one that runs it in the end.
+                // If any rank may run the command and none has begun, the owner runs it in the end.
                 let runner = in_flight.command(number).and_then(|command| command.runner()).unwrap_or(owner);
                 match report.left_to.iter_mut().find(|(rank, _)| *rank == runner) {
                     Some((_, count)) => *count += 1,
@@ -230,7 +231,7 @@ mod tests {
             Mapping::shared(&file, 0, PIECE as usize).unwrap(),
             Mapping::shared(&file, LOCAL.start, PIECE as usize).unwrap(),
         );
-        // SAFETY: mapped, zeroed, aligned, and nobody else's.
+        // SAFETY: both mappings are zeroed, aligned, long enough, and used by nobody else.
         let (directory, queue): (&QueueDirectory, Queue<'_>) = unsafe {
             (system.start().add(QUEUE_DIRECTORY as usize).cast().as_ref(), Queue::over(local.start(), 8))
         };
@@ -292,14 +293,14 @@ mod tests {
             .step_by(8)
             .filter(|at| !(queue_info_at..queue_info_at + 24).contains(at))
         {
-            // SAFETY: mapped; no reference to it lives.
+            // SAFETY: the word lies in the mapping, and no reference to it lives.
             unsafe { queue.start().add(at).cast::<u64>().write_volatile(u64::MAX - at as u64) };
         }
         let seen = queues_in(&file, Rank(1));
         assert!(seen.len() == 1 && seen[0].in_flight <= IN_FLIGHT_MAX && seen[0].waiting <= 8, "{seen:?}");
         // A header with the number of another queue, and one with an impossible capacity.
         for (word, value) in [(2, 9_u64 << 32), (1, 1 << 40)] {
-            // SAFETY: as above.
+            // SAFETY: the word lies in the mapping, and no reference to it lives.
             unsafe { queue.start().add(queue_info_at + 8 * word).cast::<u64>().write_volatile(value) };
             assert_eq!(queues_in(&file, Rank(1)), []);
         }

@@ -30,18 +30,19 @@ const LINE_MASK: u64 = (1 << ROUND) - 1;
 /// The number of a call queue. Such a queue has no number in the directory: only the process of its own rank reads it.
 pub const CALLS: u32 = u32::MAX;
 
-/// What does not change while a queue exists. Written by its owner.
+/// The words that do not change while a queue exists. Written by its owner.
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct QueueHeader {
     magic: AtomicU64,
     /// Lines of the ring, a power of two.
     capacity: AtomicU64,
-    /// Differs between queues that lay at the same address one after the other.
+    /// Differs between queues that lie at one address one after the other.
     generation: AtomicU32,
-    /// Its number in its rank's directory.
+    /// The number of the queue in its rank's directory.
     number: AtomicU32,
-    /// Session queue: one more than the number of the credit signal, which releases commands. 0: no session queue.
+    /// In a session queue: one more than the number of the credit signal, which releases commands. 0: the queue is no
+    /// session queue.
     credit: AtomicU32,
     /// Commands that each credit releases; 0 stands for one.
     per_credit: AtomicU32,
@@ -49,7 +50,7 @@ struct QueueHeader {
     cycle: AtomicU64,
 }
 
-/// What changes under the lease.
+/// The words that the holder of the lease changes.
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct QueueState {
@@ -106,7 +107,7 @@ const _: () = {
 #[derive(Clone, Copy, Debug)]
 pub struct Queue<'m> {
     head: &'m QueueHead,
-    /// Where the queue begins. `head` has the same address, but as a reference it may only be used to access the head.
+    /// Where the queue begins. `head` has this address, too, but as a reference it may only be used to access the head.
     place: NonNull<u8>,
     capacity: u64,
 }
@@ -136,9 +137,9 @@ pub const HEAD_BYTES: u64 = size_of::<QueueHead>() as u64;
 pub struct QueueInfo {
     /// Lines of its ring.
     pub capacity: u64,
-    /// Its number in its rank's directory.
+    /// The number of the queue in its rank's directory.
     pub number: u32,
-    /// Differs between queues that lay at the same address.
+    /// Differs between queues that lie at one address one after the other.
     pub generation: u32,
     /// The credit signal of a session queue.
     pub credit: Option<u32>,
@@ -234,7 +235,8 @@ impl<'m> Queue<'m> {
     /// That many values of `T` begin there, inside the queue, and `T` is made of atomics.
     #[inline(always)]
     unsafe fn part<T>(&self, at: usize, count: u64) -> &'m [T] {
-        // SAFETY: mapped for `'m` by the promise of `over`, inside by the caller's; aligned by the order of the parts.
+        // SAFETY: the caller of `over` keeps the queue mapped for `'m`. The caller of `part` promises that `count`
+        // values made of atomics begin at `at` and lie in the queue. The order of the parts keeps each of them aligned.
         unsafe { slice::from_raw_parts(self.place.add(at).cast().as_ptr(), count as usize) }
     }
 
@@ -281,7 +283,7 @@ impl<'m> Queue<'m> {
     /// The line of a position.
     #[inline(always)]
     pub fn line(&self, position: u64) -> &'m RingLine {
-        // SAFETY: the ring begins at that offset and has that many lines.
+        // SAFETY: the ring begins at this offset and has `capacity` lines, which are made of atomics.
         let ring: &'m [RingLine] = unsafe { self.part(ring_at(self.capacity), self.capacity) };
         &ring[(position & (self.capacity - 1)) as usize]
     }
@@ -295,7 +297,8 @@ impl<'m> Queue<'m> {
     /// The commands that wait for their triggers.
     #[inline(always)]
     pub fn triggered(&self) -> TriggeredLists<'m> {
-        // SAFETY: those begin at these offsets, and there are that many.
+        // SAFETY: a queue has `capacity` signal lists and `capacity` triggered commands, at these offsets; both are
+        // made of atomics.
         let (signals, triggered) = unsafe {
             (self.part(signals_at(self.capacity), self.capacity), self.part(TRIGGERED_AT, self.capacity))
         };
@@ -305,7 +308,7 @@ impl<'m> Queue<'m> {
     /// The in-flight commands.
     #[inline(always)]
     pub fn in_flight(&self) -> InFlight<'m> {
-        // SAFETY: those begin at these offsets, and there are that many.
+        // SAFETY: a queue has `IN_FLIGHT_MAX` in-flight commands at this offset, and they are made of atomics.
         let in_flight = unsafe { self.part(IN_FLIGHT_AT, IN_FLIGHT_MAX) };
         InFlight { state: &self.head.state.in_flight, in_flight }
     }
@@ -316,7 +319,7 @@ impl<'m> Queue<'m> {
         self.head.header.credit.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Returns true if it is a repeating queue whose credit counts starts.
+    /// Returns true if the queue is a repeating queue whose credit counts starts.
     pub fn is_repeating(&self) -> bool {
         self.head.header.per_credit.load(Ordering::Relaxed) != 0
     }
@@ -349,14 +352,15 @@ impl<'m> Queue<'m> {
         }
     }
 
-    /// Number of lines after which a session queue repeats, if it does.
+    /// Number of lines after which a session queue repeats; `None` if it does not repeat.
     #[inline(always)]
     pub fn cycle(&self) -> Option<u64> {
         let cycle = self.head.header.cycle.load(Ordering::Acquire); // SYNC queue-cycle
         (cycle != 0).then_some(cycle)
     }
 
-    /// Makes the queue repeat after `lines` lines, which are all that were posted. Once, by its owner.
+    /// Makes the queue repeat after `lines` lines, which must be all lines that were posted. Only the owner may call
+    /// this, and only once.
     pub fn set_cycle(&self, lines: u64) {
         self.head.header.cycle.store(lines, Ordering::Release); // SYNC queue-cycle
     }
@@ -402,8 +406,8 @@ impl<'m> Queue<'m> {
         self.head.state.for_others.load(Ordering::Relaxed)
     }
 
-    /// Number of calls that wait for room in the queue of the called rank. The queue's own rank tries again now and
-    /// then.
+    /// Number of calls that wait for room in the queue of the called rank. The queue's own rank retries them from time
+    /// to time.
     #[inline(always)]
     pub fn for_room(&self) -> u32 {
         self.head.state.for_room.load(Ordering::Relaxed)

@@ -92,12 +92,12 @@ fn taken(word: u64, rank: u32) -> u64 {
 }
 
 impl LeaseSnapshot {
-    /// The rank that held it.
+    /// The rank that held the lease.
     pub fn holder(self) -> Option<u32> {
         (self.0 >> HOLDER & HOLDER_MASK).checked_sub(1).map(|rank| rank as u32)
     }
 
-    /// Returns true if no rank held it.
+    /// Returns true if no rank held the lease.
     #[inline(always)]
     pub fn is_free(self) -> bool {
         self.0 >> HOLDER & HOLDER_MASK == 0

@@ -21,7 +21,7 @@ impl EncodedCommand {
         self.words[0][0] |= OWNER_ONLY;
     }
 
-    /// Returns true if it is left to the queue's rank.
+    /// Returns true if the command is left to the queue's rank.
     pub fn is_left_to_owner(&self) -> bool {
         self.words[0][0] & OWNER_ONLY != 0
     }

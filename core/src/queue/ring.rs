@@ -69,11 +69,11 @@ impl RingLine {
 /// The state of a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingLineState {
-    /// It is not reserved.
+    /// The position is not reserved.
     Nothing,
-    /// It was reserved, and not written when the line was read.
+    /// The position was reserved, but its line was not written when it was read.
     Reserved,
-    /// Its line is written.
+    /// The line of the position is written.
     Written,
 }
 
@@ -130,7 +130,8 @@ impl RingWriters {
     #[cold]
     fn refresh(&self, reader: &RingReader) -> u64 {
         let read = reader.read.load(Ordering::Acquire); // SYNC ring-read
-        // Another poster may have cached more. Then this value is older, and a poster refreshes it once more.
+        // Another poster may have cached a later value. Then this store puts an older one back, and a poster that needs
+        // room reads the reader's position again.
         self.cached_read.store(read, Ordering::Release); // SYNC ring-read: passes on what was acquired from the reader
         read
     }
@@ -148,8 +149,9 @@ impl RingWriters {
         self.reserved.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// The state of a position with this line. Reads the line once: if it were read twice, a line that is written in
-    /// between could be missing at the first read and there at the second, and be reported as `Nothing`.
+    /// The state of a position, whose line is `line`. Reads the line only once. If it read the line twice, a poster
+    /// could write the line in between: the line would be missing at the first read and present at the second, and the
+    /// result would be `Nothing`.
     #[inline(always)]
     pub fn state_at(&self, position: u64, line: &RingLine) -> RingLineState {
         if line.holds(position) {
@@ -174,7 +176,7 @@ impl RingWriters {
     }
 }
 
-/// A bit of `reserved`. It is larger than any position, so with it there is no room for anything.
+/// A bit of `reserved`. It is larger than any position, so a ring with this bit has no room.
 pub const CLOSED: u64 = 1 << 62;
 
 impl RingReader {

@@ -118,8 +118,7 @@ impl<'q> TriggeredLists<'q> {
         self.signals[..all].iter().map(trigger)
     }
 
-    /// Adds a command. There must be room for it. Returns true if it is the only one of the queue that waits for the
-    /// signal.
+    /// Adds a command. There must be room for it. Returns true if no other command of the queue waits for the signal.
     pub fn add(&self, encoded: &EncodedCommand, trigger: Trigger, position: u64) -> bool {
         let place = self.take_entry();
         self.triggered[place as usize].write(encoded, position);
@@ -317,7 +316,8 @@ mod tests {
         lists.add(&command.encode(), trigger, position)
     }
 
-    /// Removes the first command for a signal. Returns its position, and whether it was the last one.
+    /// Removes the first command for a signal. Returns its position, and true if it was the last command for the
+    /// signal.
     fn remove_first(lists: TriggeredLists<'_>, signal: u32) -> Option<(u64, bool)> {
         let at = lists.triggers().position(|trigger| trigger.signal == signal)?;
         let (_, position) = lists.first(at)?;

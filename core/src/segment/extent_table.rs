@@ -42,9 +42,9 @@ pub struct ExtentTable {
     system: NonNull<u8>,
 }
 
-// SAFETY: it is a pointer to atomics in shared memory.
+// SAFETY: a pointer to atomics in shared memory; the user of the table keeps the system piece mapped.
 unsafe impl Send for ExtentTable {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics in shared memory; the user of the table keeps the system piece mapped.
 unsafe impl Sync for ExtentTable {}
 
 impl ExtentTable {
@@ -118,8 +118,8 @@ impl ExtentTable {
     #[inline]
     pub(super) fn extent(&self, number: u32) -> &Extent {
         let number = u64::from(number) % super::layout::EXTENTS;
-        // SAFETY: the table is inside the system piece. The line above keeps the number inside the table, because a
-        // faulty peer may have overwritten the word that it came from.
+        // SAFETY: the table lies in the system piece. The remainder is below the number of extents, even if a faulty
+        // peer has overwritten the word from which the number came.
         unsafe { self.system.add((EXTENT_TABLE + number * EXTENT_BYTES) as usize).cast().as_ref() }
     }
 }

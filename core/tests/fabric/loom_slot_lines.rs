@@ -83,9 +83,9 @@ fn parts_of_a_split_copy_are_copied_once() {
                 // SAFETY: the model's cells live as long as its threads; loom checks the accesses.
                 let (source, target): (&[UnsafeCell<u64>; 2], &[UnsafeCell<u64>; 2]) =
                     unsafe { (&*source, &*target) };
-                // SAFETY: nobody else copies this part; loom checks it.
+                // SAFETY: only the thread that has taken a part copies it; loom checks it.
                 let value = source[part as usize].with(|value| unsafe { *value });
-                // SAFETY: as above.
+                // SAFETY: only the thread that has taken a part copies it; loom checks it.
                 target[part as usize].with_mut(|place| unsafe { *place = value });
             }
         };
@@ -106,9 +106,9 @@ fn parts_of_a_split_copy_are_copied_once() {
                 while copied + at_sender.read(SlotWord::Side) < 2 {
                     thread::yield_now();
                 }
-                // SAFETY: all parts are copied; loom checks it.
+                // SAFETY: all parts are copied, so the receiver no longer reads the source; loom checks it.
                 source[0].with_mut(|value| unsafe { *value = 9 });
-                // SAFETY: as above.
+                // SAFETY: all parts are copied, so the receiver no longer reads the source; loom checks it.
                 source[1].with_mut(|value| unsafe { *value = 9 });
                 at_receiver.write(&[], ALL);
             })

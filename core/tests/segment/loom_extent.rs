@@ -56,7 +56,8 @@ fn the_owner_waits_for_open_sections() {
                 let (extent, memory) = &*shared;
                 extent.begin_section();
                 if extent.info() == Some(info(1)) {
-                    // SAFETY: loom checks that the owner's write does not come at the same time.
+                    // SAFETY: the section is open and the extent is published, so the owner does not write now; loom
+                    // checks it.
                     memory.with_mut(|bytes| unsafe { *bytes = 1 });
                 }
                 extent.end_section();
@@ -65,7 +66,7 @@ fn the_owner_waits_for_open_sections() {
         let (extent, memory) = &*shared;
         extent.retire();
         if !extent.is_used() {
-            // SAFETY: as above.
+            // SAFETY: the extent is retired and no section is open, so the reader does not write now; loom checks it.
             memory.with_mut(|bytes| unsafe { *bytes = 2 });
         }
         reader.join().unwrap();

@@ -192,7 +192,8 @@ impl Fabric for ShmFabric {
         amount: u64,
     ) -> Result<Accepted, Refused> {
         if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
-            // SAFETY: `from` by the caller's promise, the place by the lookup above.
+            // SAFETY: the caller keeps `from` readable; `mapped_with_signal` has just found `len` mapped bytes at
+            // `place`.
             unsafe { transfer::copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Accepted::Done(self.add(word, signal.rank(), amount)));
         }

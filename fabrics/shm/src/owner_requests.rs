@@ -71,9 +71,11 @@ type Ended = (Token, Result<u64, Cause>, Option<(GlobalAddress, u64)>);
 #[derive(Clone, Copy, Debug)]
 struct RequestSlots(NonNull<u8>);
 
-// SAFETY: a pointer to atomics in shared memory that the fabric keeps mapped.
+// SAFETY: a pointer to shared memory that the fabric keeps mapped. The words in it are atomics, and the protocol of a
+// slot gives its buffer to one rank at a time.
 unsafe impl Send for RequestSlots {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory that the fabric keeps mapped. The words in it are atomics, and the protocol of a
+// slot gives its buffer to one rank at a time.
 unsafe impl Sync for RequestSlots {}
 
 impl RequestSlots {
@@ -83,18 +85,19 @@ impl RequestSlots {
     }
 
     fn posted(&self) -> &PostedCount {
-        // SAFETY: inside the request area, aligned, made of atomics.
+        // SAFETY: the mapped request area begins with the count, which is aligned and made of atomics.
         unsafe { self.0.cast().as_ref() }
     }
 
     fn slot(&self, number: usize) -> &RequestSlot {
         let at = size_of::<PostedCount>() + number % SLOTS * size_of::<RequestSlot>();
-        // SAFETY: as above.
+        // SAFETY: `SLOTS` slots follow the count in the mapped request area, aligned and made of atomics.
         unsafe { self.0.add(at).cast().as_ref() }
     }
 
     fn buffer(&self, number: usize) -> *mut u8 {
-        // SAFETY: as above, by the assertion on the area's size.
+        // SAFETY: `SLOTS` buffers begin at `FIRST_BUFFER`, and end inside the mapped request area, as an assertion
+        // beside that constant checks.
         unsafe { self.0.add((FIRST_BUFFER + (number % SLOTS) as u64 * BUFFER) as usize).as_ptr() }
     }
 }
@@ -311,12 +314,14 @@ impl ShmFabric {
             Err(refusal) => return status(refusal),
         };
         match request.kind {
-            // SAFETY: own registered memory of that length, held by the section; the buffer is ours while POSTED.
+            // SAFETY: the section keeps `len` bytes of this rank's registered memory at `host`; the slot's buffer
+            // belongs to the owner while POSTED.
             PUT => unsafe { copy::copy(buffer, host, len as usize) },
-            // SAFETY: as above.
+            // SAFETY: the section keeps `len` bytes of this rank's registered memory at `host`; the slot's buffer
+            // belongs to the owner while POSTED.
             GET => unsafe { copy::copy(host, buffer, len as usize) },
             COPY => match self.enter_program_memory(request.operand, len) {
-                // SAFETY: as above, both places.
+                // SAFETY: two sections keep `len` bytes of this rank's registered memory at `host` and at `to`.
                 Ok((to, _section)) => unsafe { copy::copy(host, to, len as usize) },
                 Err(refusal) => return status(refusal),
             },
@@ -326,7 +331,8 @@ impl ShmFabric {
                 if !(host as u64).is_multiple_of(atomic.width.bytes()) || len != atomic.width.bytes() {
                     return status(OUTSIDE);
                 }
-                // SAFETY: own registered memory, aligned and of the word's width by the lines above.
+                // SAFETY: the section keeps the word in this rank's registered memory; its width and alignment were
+                // just checked.
                 return OwnerReply { status: DONE, value: unsafe { atomic.apply(word) } };
             }
         }

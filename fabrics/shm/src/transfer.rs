@@ -29,7 +29,7 @@ impl ShmFabric {
         len: u64,
     ) -> Result<Accepted, Refused> {
         if let Some(place) = self.peers.mapped(to, len) {
-            // SAFETY: `from` by the caller's promise, the place by the lookup above.
+            // SAFETY: the caller keeps `from` readable; `mapped` has just found `len` mapped bytes at `place`.
             unsafe { copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Accepted::Done(0));
         }
@@ -53,7 +53,7 @@ impl ShmFabric {
         len: u64,
     ) -> Result<Accepted, Refused> {
         if let Some(place) = self.peers.mapped(from, len) {
-            // SAFETY: `to` by the caller's promise, the place by the lookup above.
+            // SAFETY: the caller keeps `to` writable; `mapped` has just found `len` mapped bytes at `place`.
             unsafe { copy_and_fence(place.as_ptr(), to, len) };
             return Ok(Accepted::Done(0));
         }
@@ -115,7 +115,7 @@ impl ShmFabric {
             Target::Mapped(place) => {
                 let place = place.as_ptr();
                 let (from, to) = if kind == RequestKind::Get { (place, local) } else { (local, place) };
-                // SAFETY: `local` by the caller's promise, the place by the lookup above.
+                // SAFETY: the caller keeps `local` valid; `resolve` has just found `len` mapped bytes at `place`.
                 unsafe { copy_and_fence(from, to, len) };
                 Ok(Accepted::Done(0))
             }
@@ -256,7 +256,7 @@ impl ShmFabric {
         let both_program = matches!((&source, &target), (Target::Program { .. }, Target::Program { .. }));
         let moved = match (source, target) {
             (Target::Mapped(source), Target::Mapped(target)) => {
-                // SAFETY: `resolve` has just found both places.
+                // SAFETY: `resolve` has just found `len` mapped bytes at both places.
                 unsafe { copy_and_fence(source.as_ptr(), target.as_ptr(), len) };
                 return Ok(Accepted::Done(0));
             }
@@ -264,7 +264,7 @@ impl ShmFabric {
             (Target::Program { range, place, host }, Target::Mapped(to)) => unsafe {
                 self.by_kernel(Direction::Read, range, &place, to.as_ptr(), from, host, len)
             },
-            // SAFETY: as above.
+            // SAFETY: `resolve` has just found `len` mapped bytes at `source`; `by_kernel` checks the target.
             (Target::Mapped(source), Target::Program { range, place, host }) => unsafe {
                 self.by_kernel(Direction::Write, range, &place, source.as_ptr(), to, host, len)
             },

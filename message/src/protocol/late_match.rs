@@ -1,6 +1,6 @@
-//! Late matches: messages that met a receive just when it was withdrawn. Such a message stays in its slot's line, or
-//! in its sender's ring, for the next receive on that slot; it looks for no other receive. A receive of any slot
-//! could take it too, so it has to search for it. This file tells it where.
+//! Late matches: messages that met a receive just when it was withdrawn. Such a message stays in its slot's line, or in
+//! its sender's ring, for the next receive on that slot. Its sender looks for no other receive. A receive of any slot
+//! may take the message, too, but has to search for it. This file records the slots in which to search.
 
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data};
@@ -19,12 +19,12 @@ type Slots = BTreeMap<(Rank, u32), Slot>;
 /// The slots of a context in which a late match may lie.
 #[derive(Debug, Default)]
 pub(crate) struct LateMatches {
-    /// How many there are, for readers without the lock.
+    /// The number of registered slots, for readers without the lock.
     count: AtomicUsize,
     slots: Mutex<Slots>,
 }
 
-/// A late match that was found. Its slot is borrowed by the holder of this.
+/// A late match that was found. The receive that holds this value has borrowed its slot.
 #[derive(Debug)]
 pub(crate) struct LateMatch {
     pub(crate) bank: Arc<SlotBank>,
@@ -43,7 +43,8 @@ impl LateMatches {
         bank.state(index).receiving.suspect();
     }
 
-    /// Returns the closed banks of that sender that have suspect slots. They must be opened to see what lies there.
+    /// Returns the closed banks of that sender that have suspect slots. The caller must open a bank to inspect its
+    /// slots.
     pub(crate) fn closed_banks(&self, member: Rank) -> Vec<Arc<SlotBank>> {
         let mut banks: Vec<Arc<SlotBank>> = self.listed(member).into_iter().map(|(bank, _)| bank).collect();
         banks.retain(|bank| !bank.bank_state().is_open());
@@ -51,7 +52,7 @@ impl LateMatches {
         banks
     }
 
-    /// Returns true if a late match of that sender is there.
+    /// Returns true if there is a late match of that sender.
     pub(crate) fn any_from(&self, member: Rank) -> bool {
         self.of(member).iter().any(|(bank, index)| is_late_match(bank, *index))
     }
@@ -75,13 +76,14 @@ impl LateMatches {
         slots
     }
 
-    /// Returns the registered slots of that sender. They are inspected without the lock, since that calls the fabric.
+    /// Returns the registered slots of that sender. Callers inspect the slots without the lock, because an inspection
+    /// calls the fabric.
     fn listed(&self, member: Rank) -> Vec<Slot> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
         let mut slots = self.slots();
-        // Drop slots that a receive which names the slot has used since.
+        // Drop slots that are no longer suspect, because a receive which names the slot has used it.
         slots.retain(|_, (bank, index)| recv_state(bank, *index).may_hold_late_match());
         self.count.store(slots.len(), Ordering::Release);
         slots.range((member, 0)..=(member, u32::MAX)).map(|(_, slot)| slot.clone()).collect()
@@ -93,8 +95,8 @@ impl LateMatches {
 }
 
 impl LateMatch {
-    /// Returns true if the message is there, now that no other receive can take it. A message that did not fit in the
-    /// withdrawn receive is not there, and its sender knows.
+    /// Returns true if the message is in the slot. The slot is borrowed, so no other receive can take the message. A
+    /// message that did not fit in the withdrawn receive is not in the slot, and its sender has got an error.
     fn is_whole(&self) -> bool {
         match encoding::read_data(self.bank.data(self.index), self.number) {
             Data::None => false,
@@ -108,15 +110,15 @@ impl LateMatch {
 }
 
 impl Drop for LateMatch {
-    /// Frees the slot. A message that was not taken is still there.
+    /// Frees the slot. If its message was not taken, the slot becomes suspect again.
     fn drop(&mut self) {
         let was_taken = self.bank.next_received(self.index) != self.number;
         recv_state(&self.bank, self.index).give_back(was_taken);
     }
 }
 
-/// The late-match search of a receive of any slot. When it finds one, the receive withdraws its own claim first: if a
-/// sender has claimed it meanwhile, that sender's message is received instead.
+/// The late-match search of a receive of any slot. When the search finds a message, the receive first withdraws its own
+/// posting. If a sender has claimed the posting before, the receive takes that sender's message instead.
 #[derive(Debug)]
 pub(crate) struct LateMatchSearch {
     late_matches: Arc<LateMatches>,
@@ -129,12 +131,13 @@ impl LateMatchSearch {
         LateMatchSearch { late_matches: late_matches.clone(), found: None, is_redirected: false }
     }
 
-    /// Returns true if [`LateMatchSearch::find`] would find one.
+    /// Returns true if [`LateMatchSearch::find`] would find a late match.
     pub(crate) fn can_find(&self, member: Rank) -> bool {
         self.has_one() || self.late_matches.any_from(member)
     }
 
-    /// Takes a late match of that sender, unless one was found before. Returns true if there is one.
+    /// Takes a late match of that sender, unless the search has found one before. Returns true if the search has a late
+    /// match.
     pub(crate) fn find(&mut self, member: Rank) -> bool {
         if self.found.is_none() {
             self.found = self.late_matches.take(member);
@@ -146,8 +149,8 @@ impl LateMatchSearch {
         self.found.is_some()
     }
 
-    /// The receive was withdrawn and is now for the late match. Returns that message's number; `None` if none was
-    /// found.
+    /// Redirects the receive, which was withdrawn, to the late match. Returns the number of the late match; `None` if
+    /// the search has found none.
     pub(crate) fn redirect(&mut self) -> Option<u32> {
         let number = self.found.as_ref()?.number;
         self.is_redirected = true;
@@ -182,6 +185,6 @@ impl WaitEvent for SlotReleased {
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
-        None // another receive of this rank gives it back, whatever its outcome
+        None // another receive of this rank gives the slot back, whatever the outcome of that receive
     }
 }

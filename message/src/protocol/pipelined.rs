@@ -46,9 +46,9 @@ impl MatchedSlot<'_> {
 /// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FillResult {
-    /// All of it was announced to the receiver.
+    /// The whole message was announced to the receiver.
     Over,
-    /// It waits for something elsewhere. `moved`: true if this call has achieved anything before.
+    /// The message waits for the peer or the fabric. `moved`: true if this call has made progress before.
     Waits { moved: bool },
 }
 
@@ -59,8 +59,8 @@ impl PipelinedSend {
     }
 
     /// Fills the ring while there is room, and announces the chunks to the receiver. `copy` starts to copy a part of
-    /// the message to an address. The send is over when all chunks are announced: the receiver takes them from the
-    /// ring, whatever happens to the sender's buffer.
+    /// the message to an address. The send is over when all chunks are announced, because the receiver takes them from
+    /// the ring and no longer needs the sender's buffer.
     #[inline]
     pub(crate) fn run(
         &mut self,
@@ -90,7 +90,7 @@ impl PipelinedSend {
         }
     }
 
-    /// Returns true if the ring holds chunks that were not announced.
+    /// Returns true if the ring holds chunks that were not announced yet.
     fn has_unannounced(&self) -> bool {
         self.announced < self.staged
     }

@@ -40,9 +40,9 @@ pub(crate) struct RecvProtocol {
     registered: Option<Registration>,
     consumer: RingConsumer,
     state: RecvState,
-    /// The receive is to be withdrawn.
+    /// True if the receive is to be withdrawn.
     withdraw_requested: bool,
-    /// All parts of a message that both ranks copy are taken.
+    /// True if all parts of a split copy are taken.
     all_parts_taken: bool,
     /// Why the message cannot be received completely, although its sender knows that it is being received.
     failed: Option<Cause>,
@@ -71,8 +71,9 @@ enum RecvState {
     },
 }
 
-/// What follows a step. Kept small, and the state is changed in place: a value that was just assembled in parts can
-/// be copied as a whole only after all earlier stores have drained, the word to the peer included.
+/// What follows a step. The type is small, and steps change the state in place. If a step returned a value that it has
+/// just written in parts, the copy of the value would wait until all earlier stores have left the store queue, also the
+/// store to the peer's line.
 #[derive(Clone, Copy)]
 enum RecvNext {
     Continue,
@@ -81,8 +82,8 @@ enum RecvNext {
 }
 
 impl RecvProtocol {
-    /// Makes the next receive on a slot. `to` is the address the sender can write to; null if it cannot.
-    /// `late_matches` belong to the context.
+    /// Makes the next receive on a slot. `to` is the address to which the sender can write; null if the sender cannot
+    /// write to the buffer. `late_matches` belong to the context.
     pub(crate) fn new(
         into: MessageBuffer,
         to: GlobalAddress,
@@ -91,8 +92,8 @@ impl RecvProtocol {
         index: SlotIndex,
         late_matches: &Arc<LateMatches>,
     ) -> RecvProtocol {
-        // Two messages may compete for a receive of any slot, and memory that a sender writes must be that sender's
-        // alone.
+        // Two messages may compete for a receive of any slot. Only one sender at a time may write to a receive's
+        // memory.
         let needs_claim = !to.is_null() || index == ANY;
         let search = (index == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
         let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
@@ -116,23 +117,24 @@ impl RecvProtocol {
         }
     }
 
-    /// Returns the outcome, if it has ended.
+    /// Returns the outcome of the receive, if it has ended.
     #[inline]
     pub(crate) fn end(&self) -> Option<&Outcome> {
         self.end.as_ref()
     }
 
-    /// Requests to withdraw it. Has no effect if its message is already being transferred.
+    /// Requests that the receive be withdrawn. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&mut self) {
         self.withdraw_requested = true;
     }
 
-    /// Returns the number of its message.
+    /// Returns the number of the receive's message.
     pub(crate) fn number(&self) -> u32 {
         self.consumer.number
     }
 
-    /// Returns what it waits for since its last step. A receive of any slot may also go on with a late match.
+    /// Returns what the receive has waited for since its last step. A receive of any slot may also continue with a late
+    /// match.
     pub(crate) fn awaits(&self) -> Awaits {
         let is_untouched = self.consumer.taken == 0 && !self.all_parts_taken && !self.withdraw_requested;
         match self.state {
@@ -143,8 +145,8 @@ impl RecvProtocol {
         }
     }
 
-    /// Returns true if its next step does not depend on the sender: one of its operations is in flight, or it has
-    /// found a late match.
+    /// Returns true if the next step of the receive does not depend on the sender: one of its operations is in flight,
+    /// or it has found a late match.
     pub(crate) fn is_under_way(&self) -> bool {
         let has_late_match = || self.search.as_ref().is_some_and(|search| search.has_one());
         matches!(
@@ -153,17 +155,17 @@ impl RecvProtocol {
         ) || has_late_match()
     }
 
-    /// Returns the late match to which it was redirected.
+    /// Returns the late match to which the receive was redirected.
     fn redirected(&self) -> Option<&LateMatch> {
         self.search.as_ref().and_then(|search| search.redirected())
     }
 
-    /// Returns true if it could be redirected to a late match.
+    /// Returns true if the receive could be redirected to a late match.
     fn can_redirect(&self, member: Rank) -> bool {
         self.search.as_ref().is_some_and(|search| search.can_find(member))
     }
 
-    /// Returns true if a step would make progress. `withdraw_requested`: it is to be withdrawn.
+    /// Returns true if a step would make progress. `withdraw_requested`: true if the receive is to be withdrawn.
     pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, withdraw_requested: bool) -> bool {
         let (bank, index) =
             self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));
@@ -185,7 +187,7 @@ impl RecvProtocol {
         }
     }
 
-    /// Steps it as far as possible.
+    /// Steps the receive as far as possible.
     pub(crate) fn step(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> StepResult {
         let mut moved = false;
         loop {
@@ -254,7 +256,8 @@ impl RecvProtocol {
         self.go_to(RecvState::Posted)
     }
 
-    /// Makes the sender complete, as if all had been taken. Until then the sender may write the receive's buffer.
+    /// Acknowledges the whole message, so that the send ends. Until the send has ended, the sender may write to the
+    /// receive's buffer.
     #[cold]
     fn give_up(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
         let chunks = match encoding::read_data(bank.data(index), self.consumer.number) {
@@ -362,8 +365,8 @@ impl RecvProtocol {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.fail(Cause::Truncated { len: bank.data_word(index, 0), room })
             }
-            // The message did not fit in a receive that was withdrawn since; its sender knows. This receive is for
-            // the next message.
+            // The message did not fit in a receive that was withdrawn since, and its sender has got an error. This
+            // receive is for the next message.
             Data::TooLong { .. } => {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.consumer.number = self.consumer.number.wrapping_add(1);
@@ -382,12 +385,13 @@ impl RecvProtocol {
         self.withdraw_claim(worker, bank, index, posted)
     }
 
-    /// Redirects a withdrawn receive to its late match, if there is one. Returns true if it did.
+    /// Redirects a withdrawn receive to its late match. Returns false if it has none.
     fn redirect(&mut self) -> bool {
         let Some(number) = self.search.as_mut().and_then(|search| search.redirect()) else { return false };
         self.consumer.number = number;
         self.needs_claim = false;
-        // Keeps the version of its own posting: a message that did not fit in the receive it met is no late match.
+        // The receive keeps the version of its own posting, because a message that did not fit in the receive that it
+        // met is no late match.
         true
     }
 
@@ -398,7 +402,7 @@ impl RecvProtocol {
         }
     }
 
-    /// Copies chunks out of the sender's ring, or acknowledges those taken.
+    /// Copies chunks out of the sender's ring, or acknowledges the chunks that were copied.
     fn fetch(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex, chunks: u32) -> RecvNext {
         let span = RingSpan::at(bank, index);
         if self.consumer.needs_ack(span) {
@@ -466,7 +470,8 @@ impl RecvProtocol {
         self.withdrawn()
     }
 
-    /// No sender has the claim any more: continues with the late match, if there is one, or ends withdrawn.
+    /// Called when no sender has the claim any more. Continues with the late match if there is one; otherwise the
+    /// receive ends as withdrawn.
     fn withdrawn(&mut self) -> RecvNext {
         if self.redirect() { self.go_to(RecvState::Posted) } else { self.ended(Outcome::Withdrawn) }
     }
@@ -483,11 +488,11 @@ impl RecvProtocol {
             return self.withdrawn();
         }
         if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
-            self.withdraw_requested = false; // its message is being transferred
+            self.withdraw_requested = false; // the message is being transferred
             self.release_late_match(worker); // the late match waits for the next receive
             return self.go_to(RecvState::Posted);
         }
-        // The posting has not arrived yet; withdraw against the value found, so that it arrives too late.
+        // The posting has not arrived yet. Withdraw against the value found, so that the posting arrives too late.
         self.withdraw_claim(worker, bank, index, found)
     }
 

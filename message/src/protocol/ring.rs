@@ -1,17 +1,20 @@
 //! Rings: job memory, small enough to stay in cache, through which a message between memories that only their owners
 //! can reach passes in chunks. So both processors copy at once.
 //!
-//! A ring belongs to the sender. The sender copies a chunk in and announces the number of chunks; the receiver copies
-//! it out and acknowledges the number it has taken. The sender need not wait for that.
+//! A ring belongs to the sender. The sender copies a chunk in and announces the number of chunks. The receiver copies
+//! the chunk out and acknowledges the number of chunks that it has taken. While the ring has room, the sender need not
+//! wait for acknowledgements.
 //!
-//! One message at a time is copied into a ring. It begins in an empty ring; or, if no ring is empty and it is small,
-//! behind messages that were not taken yet. So a rank that has many small messages in flight need not wait for its
-//! peer after every fourth. Receivers take messages in any order, but room becomes free from the oldest message on.
+//! One message at a time is copied into a ring. A message begins in an empty ring. If no ring is empty, a small message
+//! begins behind messages that were not taken yet. So a rank that has many small messages in flight need not wait for
+//! its peer after every fourth message. Receivers take messages in any order, but room becomes free from the oldest
+//! message on.
 //!
-//! Each message begins in the ring where the last one ended. A ring larger than the second-level cache is evicted to
-//! the third level, which both processors share, before it is used again. Writing lines again from there costs a third
-//! of fetching them from the peer's own cache (docs/design/communication/messages.md has the figures). So a rank that
-//! stages much data gets wide rings; a rank that stages little saves their memory.
+//! Each message begins in the ring where the last message ended. So the lines of a ring that is larger than the
+//! second-level cache are evicted to the third-level cache, which both processors share, before the rank writes them
+//! again. To write lines that are in the third-level cache costs a third of fetching them from the peer's own cache
+//! (docs/design/communication/messages.md has the figures). So a rank that stages much data gets wide rings; a rank
+//! that stages little saves their memory.
 
 use crate::protocol::pipelined::MatchedSlot;
 use crate::protocol::ring_span::{Chunking, RingSpan};
@@ -28,22 +31,22 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a narrow ring.
 const RING: u64 = 256 << 10;
-/// Longest message that a rank copies into a ring under the ring's lock. Longer ones hold the ring instead, since
-/// other threads of the rank may wait for the lock.
+/// Longest message that a rank copies into a ring under the ring's lock. A longer message holds the ring instead of the
+/// lock, because other threads of the rank may wait for the lock.
 pub(crate) const FAST_PATH_MAX: u64 = RING / 4;
 /// Bytes of a wide ring.
 const WIDE: u64 = 2 << 20;
 /// A rank uses wide rings after it has staged this many bytes.
 const WIDE_AFTER: u64 = 4 << 20;
-/// Rings of a rank, of either size. This many messages can be in rings at a time; others wait. Rings whose message has
-/// met a withdrawn receive do not count: nobody knows when it will be taken.
+/// Most rings of a rank, of each size. A ring whose message has met a withdrawn receive does not count, because nobody
+/// knows when that message will be taken.
 const RINGS_MAX: usize = 4;
-/// Longest message that is copied behind others.
+/// Longest message that is copied into a ring behind others.
 const BEHIND_MAX: u64 = RING / 16;
 /// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
 /// addresses with equal page offsets are slow (`os/memory/copy.rs` in core).
 const PAGE_OFFSET: u64 = 2048;
-/// How often to check for events that nobody reports.
+/// How often a leaving rank checks for events that no peer reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A ring.
@@ -54,7 +57,8 @@ struct Ring {
     state: Mutex<RingState>,
 }
 
-/// Its lock is never held across a call of the fabric: on some platforms another thread of the rank runs inside one.
+/// No thread holds the lock during a call of the fabric, because on some platforms another thread of the rank runs
+/// inside such a call.
 #[derive(Debug, Default)]
 struct RingState {
     /// True while a message holds the ring.
@@ -63,30 +67,31 @@ struct RingState {
     next: u64,
     /// Bytes from the start of the oldest message to `next`.
     used: u64,
-    /// The last message in it whose send is over. Kept apart, because most often there is no other.
+    /// The last message in the ring whose send is over. It is not in the list below, because most often the ring holds
+    /// no other message.
     last: StagedMessage,
-    /// The messages before the last, from the oldest on.
+    /// The messages before the last one, from the oldest on.
     earlier: VecDeque<StagedMessage>,
     /// The operation that reads the generation of the oldest message's bank, to find out whether anybody can still
     /// take that message.
     generation_query: Option<u64>,
 }
 
-/// A message in a ring, and the bytes that become free when it is over.
+/// A message in a ring, and the bytes that become free when the message is over.
 #[derive(Debug, Default)]
 struct StagedMessage {
-    /// `None`: it is over.
+    /// `None`: the message is over.
     unconsumed: Option<Unconsumed>,
     bytes: u64,
 }
 
-/// A ring that one message holds until this is dropped.
+/// A ring that one message holds until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldRing {
     ring: Arc<Ring>,
-    /// Where the message lies in it: behind the last one.
+    /// Where the message lies in the ring: behind the last message.
     pub(crate) span: RingSpan,
-    /// The message, once its send is over, and its bytes.
+    /// The message and its bytes; `None` until its send is over.
     message: StagedMessage,
 }
 
@@ -94,8 +99,8 @@ pub(crate) struct HeldRing {
 #[derive(Clone, Debug)]
 pub(crate) struct Unconsumed {
     bank: Arc<SlotBank>,
-    /// The bank's generation at the time of the send. This rank may close the bank; the peer can take the message
-    /// until it has closed the bank, too.
+    /// The bank's generation at the time of the send. This rank may close the bank. The peer can still take the message
+    /// until the peer has closed the bank, too.
     generation: u32,
     index: SlotIndex,
     number: u32,
@@ -108,7 +113,7 @@ impl Unconsumed {
         Unconsumed { bank: bank.clone(), generation, index, number, chunks }
     }
 
-    /// Replaces the message. Most often both are in one bank; then no reference is counted.
+    /// Replaces the message. Most often the old and the new message are in one bank; then no reference count changes.
     #[inline]
     fn put(place: &mut Option<Unconsumed>, at: MatchedSlot<'_>, chunks: u32) {
         let MatchedSlot { bank, index, number, .. } = at;
@@ -121,26 +126,28 @@ impl Unconsumed {
         }
     }
 
-    /// Returns true if both are the same message.
+    /// Returns true if `other` is this message.
     fn is(&self, other: &Unconsumed) -> bool {
         let key = |message: &Unconsumed| (message.generation, message.index, message.number);
         Arc::ptr_eq(&self.bank, &other.bank) && key(self) == key(other)
     }
 
-    /// Returns true if it was taken, according to the bank's lines, or if nobody can take it since both ranks have
-    /// closed the bank. In the latter case the lines may belong to another pair, and their contents do not matter.
+    /// Returns true if the message was taken, or if nobody can take it because both ranks have closed the bank. The
+    /// lines of the bank say how much was taken. If both ranks have closed the bank, its lines may belong to another
+    /// pair, so their contents do not matter.
     fn is_taken(&self) -> bool {
         self.bank.bank_state().generation() != self.generation
             || self.bank.taken(self.index, self.number, self.chunks) == self.chunks
     }
 
-    /// Returns true if its receive was withdrawn after it was sent, and no other was posted.
+    /// Returns true if the receive of the message was withdrawn after the message was sent, and no other receive was
+    /// posted.
     fn is_recv_withdrawn(&self) -> bool {
         self.bank.bank_state().generation() == self.generation
             && self.bank.is_withdrawn(self.index, self.number)
     }
 
-    /// Returns true if its peer has left and takes no more messages.
+    /// Returns true if the peer has left and takes no more messages.
     fn has_left(&self, worker: &Worker) -> bool {
         worker.node_state().rank_state(self.bank.peer).stage() >= RankStage::Left
             && self.bank.peer != worker.rank()
@@ -151,15 +158,16 @@ impl Unconsumed {
         self.is_taken() || !self.bank.bank_state().is_open()
     }
 
-    /// Returns true if it was taken, without a call of the fabric. False: it may have been taken nevertheless.
+    /// Returns true if the message is known to be taken, without a call of the fabric. If the result is false, the
+    /// message may have been taken nevertheless.
     fn is_seen_taken(&self) -> bool {
         self.bank.is_directly_readable() && self.is_taken()
     }
 
-    /// Returns true if nobody waits for it any more: it was taken, or nobody can take it. If this rank has closed the
-    /// bank, it reads the generation in the bank's directory entry; the result arrives some calls later, since calls
-    /// that wait for the fabric are impossible here. `generation_query` is that operation. Only the thread that holds
-    /// the ring may call this.
+    /// Returns true if the message is over: it was taken, or nobody can take it. If this rank has closed the bank, this
+    /// function reads the generation in the bank's directory entry. It cannot wait for the fabric, so the result
+    /// arrives some calls later; `generation_query` is the operation in flight. Only the thread that holds the ring may
+    /// call this.
     fn is_over(&self, worker: &Worker, generation_query: &mut Option<u64>) -> bool {
         let outcome = match *generation_query {
             None if self.is_taken() || self.has_left(worker) => return true,
@@ -194,7 +202,7 @@ impl WaitEvent for Unconsumed {
 }
 
 impl HeldRing {
-    /// The send is over. Its room is free for others when that message is taken.
+    /// Records that the send is over. The room of its message is free for others when the message is taken.
     pub(crate) fn set_unconsumed(&mut self, message: Unconsumed) {
         self.message.unconsumed = Some(message);
     }
@@ -209,15 +217,16 @@ impl Drop for HeldRing {
 }
 
 impl StagedMessage {
-    /// Returns true if it is over, without a call of the fabric. False: it may be over nevertheless.
+    /// Returns true if the message is known to be over, without a call of the fabric. If the result is false, the
+    /// message may be over nevertheless.
     fn is_seen_over(&self) -> bool {
         self.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken)
     }
 }
 
 impl RingState {
-    /// Frees the room of messages that are over, as far as this is seen without a call of the fabric. Returns true if
-    /// the ring is empty then.
+    /// Frees the room of the messages that are known to be over without a call of the fabric. Returns true if the ring
+    /// is empty then.
     #[inline]
     fn is_empty(&mut self) -> bool {
         while self.earlier.front().is_some_and(StagedMessage::is_seen_over) {
@@ -237,7 +246,7 @@ impl RingState {
         self.generation_query = None;
     }
 
-    /// Adds a message, whose room is counted already.
+    /// Adds a message. Its room must be counted already.
     fn push(&mut self, message: StagedMessage) {
         let before = std::mem::replace(&mut self.last, message);
         if before.bytes > 0 {
@@ -259,7 +268,8 @@ impl Ring {
         Ok(Arc::new(Ring { at, bytes, state: Mutex::default() }))
     }
 
-    /// Holds the ring for a message of `len` bytes, if it is free and empty; `behind`: or has room behind others.
+    /// Holds the ring for a message of `len` bytes, if no message holds the ring and it is empty. With `behind`, the
+    /// ring may also contain messages, if it has room behind them.
     fn hold(self: &Arc<Ring>, worker: &Worker, len: u64, behind: bool) -> Option<HeldRing> {
         loop {
             let mut state = lock(&self.state);
@@ -271,7 +281,7 @@ impl Ring {
             }
             let (message, mut generation_query) =
                 (state.oldest().unconsumed.clone(), state.generation_query.take());
-            state.is_held = true; // so that the oldest message stays the oldest
+            state.is_held = true; // so that no other thread removes the oldest message
             drop(state);
             let is_over = message.is_none_or(|message| message.is_over(worker, &mut generation_query));
             let mut state = lock(&self.state);
@@ -283,12 +293,12 @@ impl Ring {
         }
     }
 
-    /// Returns the bytes from the end of the last message to the end of the next, at that span.
+    /// Returns the bytes from the end of the last message to the end of the next one, if the next one has this span.
     fn footprint(&self, state: &RingState, span: RingSpan) -> u64 {
         (span.start + self.bytes - state.next) % self.bytes + span.chunking.bytes()
     }
 
-    /// Returns true if a message of `len` bytes fits behind those in the ring.
+    /// Returns true if a message of `len` bytes fits behind the messages in the ring.
     fn has_room_behind(&self, state: &RingState, len: u64) -> bool {
         len <= BEHIND_MAX && state.used + self.footprint(state, self.span(state, len)) <= self.bytes
     }
@@ -300,9 +310,9 @@ impl Ring {
         RingSpan { ring: self.at, bytes: self.bytes, start, chunking }
     }
 
-    /// Lets `fill` copy a whole message into the ring, if it is free and empty; `behind`: or has room behind others.
-    /// Runs under the lock, so `fill` must not call the fabric. Returns `None` if the ring is not available;
-    /// `Some(false)` if `fill` did nothing.
+    /// Lets `fill` copy a whole message into the ring, if no message holds the ring and it is empty. With `behind`, the
+    /// ring may also contain messages, if it has room behind them. `fill` runs under the lock, so it must not call the
+    /// fabric. Returns `None` if the ring is not available; `Some(false)` if `fill` did nothing.
     #[inline]
     fn fill(
         &self,
@@ -342,7 +352,7 @@ impl Ring {
         Some(is_filled)
     }
 
-    /// Holds the ring for a message of `len` bytes. The caller knows that it has room.
+    /// Holds the ring for a message of `len` bytes. The caller has checked that the ring has room.
     fn held(self: &Arc<Ring>, state: &mut RingState, len: u64) -> HeldRing {
         let span = self.span(state, len);
         let bytes = if state.is_empty() {
@@ -356,12 +366,12 @@ impl Ring {
         HeldRing { ring: self.clone(), span, message: StagedMessage { unconsumed: None, bytes } }
     }
 
-    /// Returns the oldest message in it.
+    /// Returns the oldest message in the ring.
     fn oldest(&self) -> Option<Unconsumed> {
         lock(&self.state).oldest().unconsumed.clone()
     }
 
-    /// Returns true if [`Ring::hold`] may succeed, or frees room.
+    /// Returns true if [`Ring::hold`] may succeed or may free room.
     fn may_hold(&self, len: u64, behind: bool) -> bool {
         let oldest = {
             let state = lock(&self.state);
@@ -392,7 +402,7 @@ impl Ring {
             lock(&self.state).all().filter_map(|message| message.unconsumed.clone()).collect();
         messages.retain(|message| is_on_them(message) && message.is_taken());
         let mut state = lock(&self.state);
-        // While a thread asks about the oldest message, that thread finds out.
+        // If a thread is finding out whether the oldest message is over, this function leaves that message to it.
         let is_asked = state.is_held || state.generation_query.is_some();
         for message in state.all().skip(usize::from(is_asked)) {
             let is_taken = |unconsumed: &Unconsumed| messages.iter().any(|taken| taken.is(unconsumed));
@@ -408,7 +418,7 @@ impl Ring {
 struct RingsOfSize {
     bytes: u64,
     rings: [OnceLock<Arc<Ring>>; RINGS_MAX],
-    /// Allocated while messages in some of `rings` had met withdrawn receives.
+    /// Rings that were allocated while messages in some of `rings` had met withdrawn receives.
     extra: Mutex<Vec<Arc<Ring>>>,
     growing: Mutex<()>,
 }
@@ -438,7 +448,7 @@ impl RingsOfSize {
         if !self.is_complete() || numbered.any(|(index, ring)| ring.may_hold(len, index > 0)) {
             return true;
         }
-        // Most often the rest is in vain, and threads that wait for a ring ask again and again.
+        // The checks below mostly fail, and threads that wait for a ring call this function again and again.
         if lock(&self.extra).is_empty() && !self.first().any(|ring| ring.is_recv_withdrawn()) {
             return false;
         }
@@ -451,8 +461,8 @@ impl RingsOfSize {
         self.rings[RINGS_MAX - 1].get().is_some()
     }
 
-    /// Returns the rings in which a message may lie behind others. The first is not among them, so that a longer
-    /// message, which needs an empty ring, finds one again and again.
+    /// Returns the rings in which a message may lie behind others. The first ring is not among them, so that a longer
+    /// message, which needs an empty ring, can get one.
     fn behind(&self) -> impl Iterator<Item = &Arc<Ring>> {
         self.first().skip(if self.is_complete() { 1 } else { RINGS_MAX })
     }
@@ -489,7 +499,7 @@ impl RingsOfSize {
             return Ok(Some(held));
         }
         let may_grow = RingsOfSize::may_grow(&all);
-        let _growing = lock(&self.growing); // taken late: the checks above may call the fabric
+        let _growing = lock(&self.growing); // not locked before, because the checks above may call the fabric
         if !may_grow || self.all().len() != all.len() {
             return Ok(None);
         }
@@ -537,7 +547,7 @@ impl Rings {
         Ok(held)
     }
 
-    /// Lets `fill` copy a whole message into a ring, without a call of the fabric. False: nothing was done.
+    /// Lets `fill` copy a whole message into a ring, without a call of the fabric. Returns false if nothing was done.
     #[inline]
     pub(crate) fn fill(&self, at: MatchedSlot<'_>, len: u64, fill: impl Fn(RingSpan) -> bool) -> bool {
         let staged = self.staged.load(Ordering::Relaxed);
@@ -565,7 +575,7 @@ impl Rings {
         if staged < WIDE_AFTER { &self.narrow } else { &self.wide }
     }
 
-    /// Waits until all messages in the rings are taken, or will never be taken. Called when the rank leaves.
+    /// Waits until each message in the rings was taken or can no longer be taken. Called when the rank leaves.
     pub(crate) fn drain(&self, worker: &Worker) {
         for ring in self.all() {
             while ring.hold(worker, 0, false).is_none()
@@ -573,11 +583,11 @@ impl Rings {
             {
                 let (peer, slot) = (message.bank.peer, message.bank.slot(message.index));
                 let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
-                // Nobody reports when the peer closes a bank that this rank has closed.
+                // If the peer closes a bank that this rank has closed, nobody reports that.
                 let limit = (!message.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
                 let waited = worker.wait(&Condition::Event(Arc::new(message)), limit, &call);
                 if waited.is_err_and(|error| !error.is_timeout()) {
-                    lock(&ring.state).drop_oldest(); // the peer or the job has ended, and nobody takes it
+                    lock(&ring.state).drop_oldest(); // the peer or the job has ended, so nobody takes the message
                 }
             }
         }

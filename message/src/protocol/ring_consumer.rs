@@ -7,7 +7,8 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::{CachePolicy, Started};
 use tasuki_core::segment::GlobalAddress;
 
-/// A receive, by its message's number and its posting's version, and how much of the message it has taken.
+/// A receive, named by its message's number and its posting's version, and the number of chunks of the message that it
+/// has taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingConsumer {
     pub(crate) number: u32,
@@ -28,14 +29,14 @@ impl RingConsumer {
         }
     }
 
-    /// Returns true if chunks taken should be acknowledged to the sender.
+    /// Returns true if the taken chunks should be acknowledged to the sender.
     #[inline]
     pub(crate) fn needs_ack(self, span: RingSpan) -> bool {
         span.needs_ack(self.taken, self.acknowledged)
     }
 
-    /// Takes chunks until an acknowledgement is due or no more are there. At least `chunks` are in the ring. `copy`
-    /// starts to copy from an address in the ring to a part of the receiver's memory.
+    /// Takes chunks until an acknowledgement is due or the ring has no more of them. `chunks` chunks were announced.
+    /// `copy` starts to copy from an address in the ring to a part of the receiver's memory.
     #[inline]
     pub(crate) fn take(
         &mut self,

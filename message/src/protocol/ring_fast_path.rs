@@ -1,7 +1,7 @@
-//! The fast path through a ring, for messages that are not short, in blocking calls and sends that are begun. It
-//! requires that both ranks reach each other's memory and that nothing else uses the slot or the ring. It makes no
-//! call of the fabric, so it needs no revocable buffer, no operation, and does not hold a ring. If it cannot
-//! continue, the slow path continues from the state it has reached.
+//! The fast path through a ring, for messages that are not short, in blocking calls and nonblocking sends. It requires
+//! that both ranks can access each other's memory and that nothing else uses the slot or the ring. It makes no call of
+//! the fabric, so it needs no revocable buffer and no operation, and does not hold a ring. If the fast path cannot
+//! continue, the slow path continues from the state that was reached.
 
 use crate::context::{Context, Received};
 use crate::protocol::pipelined::MatchedSlot;
@@ -20,12 +20,12 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub(crate) enum FastPath {
     Done(Received),
-    /// Posted, and perhaps partly taken: the slow path continues.
+    /// The receive is posted, and perhaps has taken a part of its message. The slow path continues.
     ContinueSlowly(RingConsumer),
 }
 
 impl Context {
-    /// Sends a message on an occupied slot, if its receive is posted and wants it staged, and a ring is free. False:
+    /// Sends a message on an occupied slot, if a staged receive is posted for it and a ring is free. Returns false if
     /// nothing was done.
     pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, index: SlotIndex) -> bool {
         let (len, state) = (bytes.len() as u64, bank.state(index));
@@ -44,8 +44,8 @@ impl Context {
         sent
     }
 
-    /// Copies a message into a ring of this rank and announces each chunk. False: nothing was done. If the first
-    /// chunk can be copied, all can.
+    /// Copies a message into a ring of this rank and announces each chunk. Returns false if nothing was done. If the
+    /// first chunk can be copied, all chunks can.
     #[inline]
     fn copy_into_ring(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
         for chunk in 0..span.chunking.chunks() {
@@ -61,7 +61,8 @@ impl Context {
         true
     }
 
-    /// Posts a receive on an occupied slot, and takes its message if it arrives soon. `None`: nothing was done.
+    /// Posts a receive on an occupied slot, and takes its message if it arrives soon. Returns `None` if nothing was
+    /// done.
     pub(crate) fn receive_by_ring(
         &self,
         into: BufferView<'_>,

@@ -6,10 +6,11 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a chunk, for messages of at most twice this length.
 const SMALL_CHUNK: u64 = 2 << 10;
-/// Bytes of the smallest chunk. A message of one chunk gets the next power of two, so that a ring holds many such.
+/// Bytes of the smallest chunk. A message of one chunk occupies the next power of two, so that a ring holds many such
+/// messages.
 const LEAST_CHUNK: u64 = 512;
-/// Bytes of the smallest and the largest chunk of all other messages. From 4 KiB on the C library uses the copy
-/// instruction that does not fetch lines it overwrites completely.
+/// Bytes of the smallest and the largest chunk of all other messages. From 4 KiB on the C library uses a copy
+/// instruction that does not fetch the lines which it overwrites completely.
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
 
@@ -22,8 +23,8 @@ pub(crate) struct Chunking {
 }
 
 impl Chunking {
-    /// Divides a message of `len` bytes: chunks are a quarter of it, so that the receiver begins early; not so small
-    /// that announcing costs more than copying, nor so large that the ring holds only a few.
+    /// Divides a message of `len` bytes. A chunk is a quarter of the message, so that the receiver begins early. It is
+    /// not so small that announcing it costs more than copying it, nor so large that the ring holds only a few chunks.
     pub(crate) fn of(len: u64) -> Chunking {
         let chunk = if len < SMALL_CHUNK {
             len.next_power_of_two().max(LEAST_CHUNK)
@@ -40,7 +41,7 @@ impl Chunking {
         self.len
     }
 
-    /// Returns the bytes that all its chunks occupy in a ring that holds them at once.
+    /// Returns the bytes that the message occupies in a ring that holds all its chunks at once.
     pub(crate) fn bytes(self) -> u64 {
         u64::from(self.chunks()) * self.chunk
     }
@@ -95,15 +96,15 @@ impl RingSpan {
         RingSpan::of([word(0), word(1), word(3)])
     }
 
-    /// Returns true if `taken` chunks should be acknowledged, given how many were: at the end, and often enough that
-    /// the sender always has room.
+    /// Returns true if `taken` chunks should be acknowledged now, given how many were acknowledged before. True at the
+    /// end, and often enough that the sender always has room.
     #[inline]
     pub(crate) fn needs_ack(self, taken: u32, acknowledged: u32) -> bool {
         let unacknowledged = taken - acknowledged;
         unacknowledged > 0 && (taken == self.chunking.chunks() || unacknowledged >= self.room() / 4)
     }
 
-    /// Decodes a span. Words that no sender writes still give a span without division by zero.
+    /// Decodes a span. Words that no sender writes also give a span, and cause no division by zero.
     pub(crate) fn of([ring, len, rest]: [u64; 3]) -> RingSpan {
         let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
         RingSpan { ring: GlobalAddress::from_bits(ring), bytes, start, chunking: Chunking::of(len) }
@@ -125,7 +126,7 @@ mod tests {
                 next += bytes;
             }
             assert_eq!(next, len);
-            assert!(chunking.chunk <= CHUNK_MAX); // a ring holds eight of the largest
+            assert!(chunking.chunk <= CHUNK_MAX); // so that a ring holds eight of the largest chunks
         }
     }
 }

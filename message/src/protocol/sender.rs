@@ -33,9 +33,9 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub(crate) struct SendProtocol {
     from: MessageBuffer,
-    /// True if it meets a receive of any slot, at the pair's index for those.
+    /// True if the message meets a receive of any slot, at the pair's index for such receives.
     any: bool,
-    /// Its receive is posted, but no ring was free.
+    /// True if the receive is posted, but no ring was free.
     lacks_ring: bool,
     state: SendState,
     end: Option<Outcome>,
@@ -57,7 +57,7 @@ enum SendState {
     PipelinedSend(PipelinedSend),
     SplitCopy(SplitCopy),
     Notifying(SendNotice),
-    /// The message has ended. Its outcome may be read later; its ring is free for others.
+    /// The message has ended. The program may read the outcome later; the ring is free for other messages.
     Over,
 }
 
@@ -88,11 +88,11 @@ struct SendNotice {
 enum SendNext {
     State(SendState),
     Waits,
-    /// It waits, and made progress before.
+    /// The message waits, and this step has made progress before.
     Moved,
-    /// It has ended, and the receiver knows its outcome.
+    /// The message has ended, and the receiver knows the outcome.
     Ended(Option<Cause>),
-    /// It cannot continue.
+    /// The message cannot continue.
     Failed(Cause),
 }
 
@@ -107,17 +107,17 @@ impl SendProtocol {
         SendProtocol { from, any: false, lacks_ring: false, state: SendState::Looking, end: None }
     }
 
-    /// Returns the outcome, if it has ended.
+    /// Returns the outcome of the message, if it has ended.
     pub(crate) fn end(&self) -> Option<&Outcome> {
         self.end.as_ref()
     }
 
-    /// Returns true if it has not met a receive.
+    /// Returns true if the message has not met a receive.
     pub(crate) fn is_unmatched(&self) -> bool {
         matches!(self.state, SendState::Looking)
     }
 
-    /// Returns what it waits for since its last step.
+    /// Returns what the message has waited for since its last step.
     pub(crate) fn awaits(&self) -> Awaits {
         match self.state {
             SendState::Looking if self.lacks_ring => Awaits::Ring,
@@ -170,12 +170,12 @@ impl SendProtocol {
         }
     }
 
-    /// Returns where it meets its receive: at its own slot, or at the index for receives of any slot.
+    /// Returns where the message meets its receive: at its own slot, or at the index for receives of any slot.
     fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, index: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
         if self.any { (bank.first_bank(), ANY) } else { (bank, index) }
     }
 
-    /// Steps it as far as possible.
+    /// Steps the message as far as possible.
     pub(crate) fn step(
         &mut self,
         worker: &Worker,
@@ -225,7 +225,7 @@ impl SendProtocol {
         }
     }
 
-    /// Returns true if a receive waits for it and for no other message.
+    /// Returns true if a receive waits for this message and for no other.
     fn is_matched(&self) -> bool {
         !matches!(self.state, SendState::Looking | SendState::Claiming { .. })
     }
@@ -357,7 +357,7 @@ fn next(filled: Result<FillResult, Cause>, over: impl FnOnce() -> SendNext) -> S
 
 /// What the next message on a slot meets.
 pub(crate) enum Found {
-    /// No receive; or its description has not arrived; or it was withdrawn.
+    /// There is no receive, or its description has not arrived, or it was withdrawn.
     Nothing,
     /// The message goes into the line of the receive.
     Short,
@@ -404,14 +404,15 @@ fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
     }
 }
 
-/// Returns true if the description of a long receive has arrived, and it has not been withdrawn.
+/// Returns true if the description of a long receive has arrived and the receive has not been withdrawn.
 fn posted(bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> bool {
     bank.claim(index) == encoding::claim(number, version, Claim::Posted)
 }
 
 /// Claims a long receive, unless its receiver withdraws it first.
 fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> SendNext {
-    // If the claim succeeds, the description read here is that of the posting: a later posting has another version.
+    // If the claim succeeds, the description read here belongs to the posting, because a later posting has another
+    // version.
     let Some(room) = bank.recv_size(index, version) else { return SendNext::Waits };
     let receive = Receive { version, to: bank.recv_address(index), room };
     let expected = encoding::claim(number, version, Claim::Posted);

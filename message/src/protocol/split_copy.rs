@@ -15,10 +15,10 @@ use tasuki_core::engine::{CachePolicy, Worker};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
 
-/// Smallest message for a split copy. A shorter one is complete before the other rank notices it.
+/// Smallest message for a split copy. A shorter message would be complete before the other rank notices it.
 const SPLIT_BYTES_MIN: u64 = 64 << 10;
-/// Bytes of the smallest and the largest part; in between, a part is an eighth of the message. At the end one side
-/// may wait while the other copies one part.
+/// Bytes of the smallest and the largest part. Within these limits, a part is an eighth of the message. At the end of a
+/// message one rank may wait while the other copies its last part.
 const PART_MIN: u64 = 16 << 10;
 const PART_MAX: u64 = 256 << 10;
 
@@ -69,7 +69,7 @@ pub(crate) struct SplitCopy {
 }
 
 impl SplitCopy {
-    /// Returns a split copy, if each rank has a processor of its own and both can access both buffers directly.
+    /// Returns a split copy, if each rank has a processor of its own and both ranks can access both buffers directly.
     pub(crate) fn of(
         worker: &Worker,
         bank: &SlotBank,
@@ -103,12 +103,12 @@ impl SplitCopy {
         self.copied + bank.taken(index, number, count - self.copied) >= count
     }
 
-    /// Copies parts until none is left. Over when the receiver has finished its parts, too.
+    /// Copies parts until none is left. The message is over when the receiver has finished its parts, too.
     pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
         let MatchedSlot { bank, index, number, slot } = at;
         if !self.announced {
             bank.begin_split_copy(index);
-            // Length and slot are at the same places as for a message in place.
+            // The payload holds length and slot where the payload of a message in place holds them.
             let payload = [self.parts.len, u64::from(slot), self.from.bits()];
             match bank.write_data(index, encoding::split_copy_data(number), &payload) {
                 Ok(()) => self.announced = true,

@@ -12,23 +12,24 @@ use tasuki_core::engine::Worker;
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum StepResult {
-    /// It waits for something elsewhere. `moved`: true if this call has achieved anything before.
+    /// The message waits for the peer or the fabric. `moved`: true if this call has made progress before.
     Waits { moved: bool },
     /// The message has ended with the outcome [`ProtocolState::end`].
     Ended,
 }
 
-/// What an unfinished message waits for. It tells the progress engine where a look shows that a step is in vain.
+/// What an unfinished message waits for. The progress engine checks only that, to find out whether a step would do
+/// nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Awaits {
     /// Only a step can tell.
     Anything,
-    /// Data about a receive's message.
+    /// The message is a receive, and waits for data about it.
     Data,
-    /// A receive for a message to send.
+    /// The message is a send, and waits for a receive to be posted.
     Posting,
-    /// A ring. The receive is posted.
+    /// The message is a send whose receive is posted, and waits for a ring.
     Ring,
 }
 
@@ -69,8 +70,8 @@ pub(crate) struct Done {
     pub(crate) slot: u32,
 }
 
-/// The outcome of a message, for readers without the lock. Set once, by the thread that holds the lock of the
-/// protocol state. Written word by word, for the reason given at `RecvNext` in `receiver.rs`.
+/// The outcome of a message, for readers without the lock. The thread that holds the lock of the protocol state sets
+/// it, once. The outcome is written word by word, for the reason given at `RecvNext` in `receiver.rs`.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeCell {
     /// The kind of outcome; 0: not ended. The other fields are valid once it is set.
@@ -126,7 +127,7 @@ impl OutcomeCell {
 pub(crate) enum ProtocolState {
     Send(SendProtocol),
     Receive(RecvProtocol),
-    /// Waits for the arrival of a short message, which the receiver then takes.
+    /// The state waits for the arrival of a short message, which the receiver then takes.
     Watch {
         number: u32,
         end: Option<Outcome>,
@@ -134,7 +135,7 @@ pub(crate) enum ProtocolState {
 }
 
 impl ProtocolState {
-    /// Steps it as far as possible.
+    /// Steps the message as far as possible.
     pub(crate) fn step(
         &mut self,
         worker: &Worker,
@@ -158,7 +159,7 @@ impl ProtocolState {
         ProtocolState::Watch { number, end: None }
     }
 
-    /// Returns the outcome, if it has ended.
+    /// Returns the outcome of the message, if it has ended.
     #[inline]
     pub(crate) fn end(&self) -> Option<&Outcome> {
         match self {
@@ -168,7 +169,8 @@ impl ProtocolState {
         }
     }
 
-    /// Steps it once, and again until `attempts` steps in a row have achieved nothing. The caller has it to itself.
+    /// Steps the message once, and again until `attempts` steps in a row have made no progress. No other thread may use
+    /// the message meanwhile.
     pub(crate) fn run(
         &mut self,
         worker: &Worker,
@@ -187,7 +189,7 @@ impl ProtocolState {
         }
     }
 
-    /// Returns what it waits for since its last step.
+    /// Returns what the message has waited for since its last step.
     pub(crate) fn awaits(&self) -> Awaits {
         match self {
             ProtocolState::Send(sending) => sending.awaits(),
@@ -196,7 +198,7 @@ impl ProtocolState {
         }
     }
 
-    /// Returns true if it is a receive whose next step does not depend on its sender.
+    /// Returns true if the message is a receive whose next step does not depend on its sender.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(self, ProtocolState::Receive(receiving) if receiving.is_under_way())
     }

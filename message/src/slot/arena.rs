@@ -1,5 +1,5 @@
-//! The arena: memory for the slots of a rank's messages. It consists of units of a fixed size; the rank of a pair
-//! that comes first allocates them.
+//! The arena: memory for the slots of a rank's messages. It consists of units of a fixed size. The first rank of a pair
+//! that needs a bank allocates its units.
 //!
 //! The arena of a rank is registered memory that every rank may change by one-sided operations. So a rank that first
 //! sends to a peer, or receives from it, allocates a unit at both ranks without the help of the peer, which may be
@@ -29,7 +29,7 @@ pub(crate) const LINES: usize = 2 * UNIT_SLOTS;
 /// Bytes of a unit.
 pub(crate) const UNIT: u64 = LINES as u64 * SLOT_LINE;
 const UNITS: u64 = 8 << 20;
-/// Units of a rank.
+/// Number of units of a rank.
 pub(crate) const UNITS_MAX: u64 = (ARENA_BYTES - UNITS) / UNIT;
 
 const FREE: u64 = 0;

@@ -39,7 +39,8 @@ pub(crate) struct SlotBank {
     first_bank: Option<Arc<SlotBank>>,
     bank_state: BankState,
     states: [LocalSlot; UNIT_SLOTS],
-    /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
+    /// If the bank's messages are steps of calls of the program, names these calls; `None` for messages that the
+    /// program sends itself.
     call_names: Option<Weak<dyn CallNames>>,
 }
 
@@ -56,12 +57,12 @@ pub(crate) struct LocalSlot {
     pub(crate) sending: SlotState,
     /// The state of its receives.
     pub(crate) receiving: SlotState,
-    /// Number of buffered messages, which go first.
+    /// Number of buffered messages, which are sent before any other message.
     pub(crate) buffered: AtomicU16,
 }
 
 impl LocalSlot {
-    /// Makes the state of a slot in a bank that was never open.
+    /// Makes the state of a slot in a bank that has never been open.
     fn closed() -> LocalSlot {
         LocalSlot {
             sent: AtomicU32::new(0),
@@ -73,7 +74,7 @@ impl LocalSlot {
         }
     }
 
-    /// Resets the slot because its lines are new. The bank must be closed.
+    /// Resets the state of the slot, because its lines are new. The bank must be closed.
     fn reset(&self) {
         for count in [&self.sent, &self.received, &self.version] {
             count.store(0, Relaxed);
@@ -101,7 +102,7 @@ impl SlotBank {
         first_bank: Option<Arc<SlotBank>>,
         counts: &Arc<BankCounts>,
     ) -> Result<SlotBank> {
-        // Placeholders: these lines are not used before `open` moves to others.
+        // These lines are placeholders: they are not used before `open` replaces them.
         let lines = |rank| Slots::new(worker.shared_fabric(), arena::unit_at(rank, 1));
         Ok(SlotBank {
             number: bank_number(member, number * SLOTS),
@@ -117,7 +118,7 @@ impl SlotBank {
         })
     }
 
-    /// Sets what names the calls of the program that its messages are steps of.
+    /// Sets `call_names`, which names the calls of the program if the bank's messages are steps of such calls.
     pub(crate) fn with_call_names(self, call_names: Option<Weak<dyn CallNames>>) -> SlotBank {
         SlotBank { call_names, ..self }
     }
@@ -127,7 +128,7 @@ impl SlotBank {
         self.call_names.as_ref()?.upgrade()?.call_on(slot)
     }
 
-    /// Returns the state of the bank: whether it is open, and where its memory is.
+    /// Returns the state of the bank: whether the bank is open, and where its memory is.
     pub(crate) fn bank_state(&self) -> &BankState {
         &self.bank_state
     }
@@ -138,7 +139,7 @@ impl SlotBank {
         self.ours.move_to(arena::unit_at(worker.rank(), opened.ours))?;
         self.theirs.move_to(arena::unit_at(self.peer, opened.theirs))?;
         if self.bank_state.update(&opened) {
-            // Both ranks had closed it: its lines are new and its message numbers begin again.
+            // Both ranks had closed the bank, so its lines are new and its message numbers begin again.
             self.states.iter().for_each(LocalSlot::reset);
         }
         self.reopen();
@@ -148,7 +149,7 @@ impl SlotBank {
 
     /// Releases the bank's memory. The caller has claimed the pair and closed the slots.
     pub(crate) fn release(&self, worker: &Worker) -> Result<()> {
-        // Set first, even if the next call fails: reopening finds out whether the bank was released.
+        // Mark the bank closed first. If the next call fails, reopening finds out whether the bank was released.
         self.bank_state.set_open(false);
         directory::close(worker, self.peer, self.bank_state.entry())
     }
@@ -168,7 +169,7 @@ impl SlotBank {
         Ok(())
     }
 
-    /// Returns true if no message is under way, apart from receives on the first `preposted` slots.
+    /// Returns true if no message is in flight, apart from receives on the first `preposted` slots.
     pub(crate) fn is_idle(&self, preposted: usize) -> bool {
         self.states.iter().enumerate().all(|(index, state)| {
             let is_posted = index < preposted || !state.receiving.is_in_use();
@@ -176,12 +177,12 @@ impl SlotBank {
         })
     }
 
-    /// Marks all slots closed, also those with preposted receives. The context is never used again.
+    /// Marks all slots closed, also those with preposted receives. The context must never be used again.
     pub(crate) fn close_for_good(&self) {
         self.states.iter().flat_map(|state| [&state.sending, &state.receiving]).for_each(SlotState::reset);
     }
 
-    /// Removes these marks.
+    /// Marks all slots as no longer closed.
     pub(crate) fn reopen(&self) {
         self.states.iter().flat_map(|state| [&state.sending, &state.receiving]).for_each(SlotState::reopen);
     }
@@ -259,7 +260,8 @@ impl SlotBank {
         self.ours.is_direct() && self.theirs.is_direct()
     }
 
-    /// Returns how many chunks of a staged message the peer has taken: all, if it has posted another receive since.
+    /// Returns how many chunks of a staged message the peer has taken. If the peer has posted another receive since, it
+    /// has taken all.
     pub(crate) fn taken(&self, index: SlotIndex, number: u32, chunks: u32) -> u32 {
         if encoding::is_later(self.posting(index), number) {
             return chunks;
@@ -321,7 +323,7 @@ impl SlotBank {
         GlobalAddress::from_bits(self.ours.payload(2 * index + 1, 0))
     }
 
-    /// Returns the size of the receive of that version; `None` if the description is of another version by now.
+    /// Returns the size of the receive of that version; `None` if the description now belongs to another version.
     pub(crate) fn recv_size(&self, index: SlotIndex, version: u32) -> Option<u64> {
         encoding::read_size(self.ours.payload(2 * index + 1, 1), version)
     }
@@ -336,12 +338,12 @@ impl SlotBank {
         arena::unit_at(self.peer, self.bank_state.units().1).add((2 * index as u64 + 1) * SLOT_LINE)
     }
 
-    /// Returns up to which message the peer has promised to send even if it leaves.
+    /// Returns the number of the last message that the peer has promised to send even if it leaves.
     pub(crate) fn promised(&self, index: SlotIndex) -> u64 {
         self.ours.read(2 * index + 1, SlotWord::Side)
     }
 
-    /// Promises the peer to send messages up to that number even if this rank leaves.
+    /// Promises the peer that this rank sends all messages up to that number even if it leaves.
     pub(crate) fn promise(&self, index: SlotIndex, messages: u64) -> Result<(), Refused> {
         let write = SlotWrite { word: SlotWord::Side, value: messages, payload: &[] };
         self.theirs.write(2 * index + 1, write)
@@ -374,7 +376,8 @@ impl SlotBank {
         self.theirs.write(2 * index + 1, SlotWrite { word: SlotWord::Main, value, payload })
     }
 
-    /// Sends a short message with one cache line, if its receive is already posted. False: take the slow path.
+    /// Sends a short message with one cache line, if its receive is already posted. If it returns false, the caller
+    /// must take the slow path.
     #[inline(always)]
     pub(crate) fn send_short(&self, index: SlotIndex, bytes: &[u8]) -> bool {
         let state = self.state(index);
@@ -389,7 +392,7 @@ impl SlotBank {
             Ok(word) => self.write_data(index, value, &[u64::from_le_bytes(word)]),
             Err(_) if bytes.is_empty() => self.write_data(index, value, &[]),
             Err(_) => match <[u8; 16]>::try_from(bytes) {
-                // A value of eight bytes with a header, as most collective calls send.
+                // Most collective calls send a value of eight bytes with a header.
                 Ok(words) => self.write_data(index, value, &two_words(words)),
                 Err(_) => self.write_packed(index, value, bytes),
             },

@@ -1,9 +1,9 @@
-//! The state of a bank at this rank: whether it is open, and where its memory is. It changes when the bank is opened
-//! and closed.
+//! The state of a bank at this rank: whether the bank is open, and where its memory is. The state changes when the bank
+//! is opened and closed.
 //!
-//! A closed bank keeps its structure, because fast paths borrow banks without counting references. All its slot
-//! states are closed, so every use of a slot takes the slow path, which reopens the bank. If both ranks had closed
-//! it, it gets other units.
+//! The structure of a closed bank stays allocated, because fast paths borrow banks without counting references. All
+//! slot states of the bank are closed, so every use of a slot takes the slow path, which reopens the bank. If both
+//! ranks had closed the bank, it gets other units.
 
 use crate::slot::directory::OpenedBank;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tasuki_core::base::Result;
 use tasuki_core::engine::Worker;
 
-/// Counts of the banks of a rank, over all its contexts.
+/// Numbers of banks of a rank, over all its contexts.
 #[derive(Debug, Default)]
 pub(crate) struct BankCounts {
     /// Banks that exist, closed ones included.
@@ -33,8 +33,8 @@ pub(crate) struct BankState {
     is_claimed: AtomicBool,
 }
 
-/// The right to open and close the banks of a pair, until it is dropped. Not a lock: its holder calls the fabric,
-/// inside of which another thread of the rank may run and want the claim.
+/// The right to open and close the banks of a pair, until this value is dropped. It is no lock, because its holder
+/// calls the fabric, and on some platforms another thread of the rank that wants the claim runs inside such a call.
 #[derive(Debug)]
 pub(crate) struct BankClaim<'h>(&'h BankState);
 
@@ -45,7 +45,7 @@ impl Drop for BankClaim<'_> {
 }
 
 impl BankState {
-    /// Makes the state of a bank that was never open.
+    /// Makes the state of a bank that has never been open.
     pub(crate) fn new_closed(counts: &Arc<BankCounts>) -> BankState {
         counts.made.fetch_add(1, Ordering::Relaxed);
         BankState {
@@ -86,8 +86,7 @@ impl BankState {
         (self.ours.load(Ordering::Relaxed), self.theirs.load(Ordering::Relaxed))
     }
 
-    /// Stores the location of the bank. Returns true if the slots are new, so that all that was known of them is
-    /// void.
+    /// Stores the location of the bank. Returns true if the slots are new. Then the caller must reset all slot states.
     pub(crate) fn update(&self, opened: &OpenedBank) -> bool {
         self.entry.store(opened.entry, Ordering::Relaxed);
         self.ours.store(opened.ours, Ordering::Relaxed);
@@ -108,7 +107,7 @@ impl BankState {
 
 impl Drop for BankState {
     fn drop(&mut self) {
-        // A bank that is still open stays open in the count: its units are not freed.
+        // A bank that is dropped while it is open stays in the count of open banks, because its units are not freed.
         self.counts.made.fetch_sub(1, Ordering::Relaxed);
     }
 }

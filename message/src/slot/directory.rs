@@ -1,14 +1,15 @@
-//! The directory: how two ranks find the bank that they share. It is a hash table in the arena of the lower of the
-//! two.
+//! The directory: how two ranks find the bank that they share. It is a hash table in the arena of the lower of the two
+//! ranks.
 //!
-//! The rank that comes first creates the entry: it allocates a unit at both ranks, writes an entry, and prepends it
-//! to a list by compare-and-swap on the list head. A rank whose compare-and-swap fails may find the other rank's
-//! entry; it then frees its own units. An entry is complete before any rank can see it. While it is in a list, only two
-//! of its words change: the one described in `ref_count.rs`, and the number of the next entry. No rank ever waits for
-//! another here.
+//! The rank that comes first creates the entry: it allocates a unit at both ranks, writes an entry, and prepends the
+//! entry to a list by a compare-and-swap on the list head. If the compare-and-swap fails, the rank searches the list
+//! again. If it finds the other rank's entry, it frees its own units. An entry is complete before any rank can see it.
+//! While an entry is in a list, only two of its words change: the word described in `ref_count.rs`, and the number of
+//! the next entry. No rank ever waits for another rank here.
 //!
-//! When a context has ended on both ranks, the lower rank takes the entry out of its list ([`retire`]), and any rank can
-//! use the entry for another bank. `entry_list.rs` explains why a rank that is searching meanwhile is not misled.
+//! When a context has ended on both ranks, the lower rank takes the entry out of its list ([`retire`]), and any rank
+//! can use the entry for another bank. `entry_list.rs` explains why a rank that is searching meanwhile still gets a
+//! correct result.
 //!
 //! | bytes of a head | hold |
 //! |---|---|
@@ -44,7 +45,7 @@ const ENTRIES_MAX: u64 = ((8 << 20) - ENTRIES) / ENTRY;
 const ENTRIES_TAKEN: u64 = 16;
 /// The head of the list of free entries.
 const ENTRIES_FREE: u64 = 24;
-/// The place of the number of the next entry in an entry.
+/// The offset in an entry at which the number of the next entry lies.
 const NEXT: u64 = 24;
 
 /// The key of an entry within the directory of its lower rank.
@@ -67,16 +68,16 @@ pub(crate) struct DirectoryEntry {
 /// A bank that this rank has open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OpenedBank {
-    /// The number of its entry, for [`close`].
+    /// The number of the bank's directory entry, for [`close`].
     pub(crate) entry: u32,
-    /// Differs from that of every opening before both ranks last closed the bank.
+    /// The generation of the bank, which changes whenever both ranks have closed it.
     pub(crate) generation: u32,
-    /// Its units: this rank's, and the peer's.
+    /// The units of the bank: this rank's, and the peer's.
     pub(crate) ours: u32,
     pub(crate) theirs: u32,
 }
 
-/// This rank and a peer, ordered.
+/// This rank and a peer, the lower rank first.
 #[derive(Clone, Copy, Debug)]
 struct RankPair<'m> {
     worker: &'m Worker,
@@ -110,7 +111,7 @@ pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Resu
     }
 }
 
-/// Closes the bank with that entry for this rank. Frees its memory at both ranks if the peer has closed it, too.
+/// Closes the bank of that entry for this rank. If the peer has closed the bank, too, frees its memory at both ranks.
 pub(crate) fn close(worker: &Worker, peer: Rank, entry: u32) -> Result<()> {
     let place = RankPair::with(worker, peer).entry_ref(entry);
     ref_count::close(&place, place.pair.side())
@@ -195,7 +196,7 @@ impl<'m> RankPair<'m> {
         RankPair { worker, lower: me.min(peer), higher: me.max(peer) }
     }
 
-    /// Returns which of the two this rank is.
+    /// Returns the side of the pair that this rank is on.
     fn side(&self) -> Side {
         if self.worker.rank() == self.lower { Side::Lower } else { Side::Higher }
     }
@@ -233,7 +234,7 @@ impl EntryRef<'_> {
 
     fn opened(&self, ref_count: RefCount) -> OpenedBank {
         let (ours, theirs) = match self.pair.side() {
-            // A rank paired with itself is both ends: it reads what it writes.
+            // A rank that is paired with itself has both ends: it reads what it writes.
             Side::Lower if self.pair.higher == self.pair.lower => (Side::Lower, Side::Lower),
             Side::Lower => (Side::Lower, Side::Higher),
             Side::Higher => (Side::Higher, Side::Lower),
@@ -270,7 +271,7 @@ impl RefCountMemory for EntryRef<'_> {
 }
 
 impl DirectoryKey {
-    /// Peers of one context get neighbouring list heads: they do not collide, and few memory pages are touched.
+    /// The peers of one context get neighbouring list heads, so they do not collide, and use few memory pages.
     fn hash(self) -> u64 {
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         mix(mix(0, self.context), u64::from(self.bank)).wrapping_add(u64::from(self.higher))
@@ -289,7 +290,7 @@ impl DirectoryEntry {
         bytes
     }
 
-    /// Decodes an entry. If other ranks can see it, its reference count may have changed since.
+    /// Decodes an entry. If other ranks can see the entry, its reference count may have changed since it was read.
     fn read(bytes: &[u8; ENTRY as usize]) -> DirectoryEntry {
         let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

@@ -29,12 +29,12 @@
 /// Most bytes of a short message, which travels in the slot's line.
 pub const SHORT_MAX: usize = 48;
 
-/// Encodes the promise to send all messages up to that number.
+/// Encodes the promise that this rank sends all messages up to that number.
 pub(crate) fn promise(number: u32) -> u64 {
     numbered(number, 1)
 }
 
-/// Encodes the promise of a leaving rank to a receive of any slot: a message will come, or none will.
+/// Encodes the promise of a leaving rank to a receive of any slot: that a message will come, or that none will.
 pub(crate) fn promise_of_any(is_something: bool) -> u64 {
     promise(if is_something { 1 } else { 2 })
 }
@@ -52,7 +52,7 @@ pub(crate) fn is_promised(promise: u64, number: u32) -> bool {
 /// The kind of a posted receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Posting {
-    /// No receive for the message in question.
+    /// There is no receive for this message.
     None,
     /// A receive of at most 48 bytes. The message goes into the receiver's line.
     Short { room: usize },
@@ -84,7 +84,7 @@ pub(crate) fn number(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// Reduces a version to the bits that words carry.
+/// Reduces a version to the bits that fit into the words.
 pub(crate) fn version(version: u32) -> u32 {
     version & VERSION_MASK
 }
@@ -111,8 +111,8 @@ pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
 }
 
-/// Encodes the withdrawal of the last posted receive, a short or staged one. It has a version of its own, like a
-/// posting.
+/// Encodes the withdrawal of the last posted receive, which was short or staged. A withdrawal has a version of its own,
+/// like a posting.
 pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
 }
@@ -144,14 +144,14 @@ pub(crate) fn posting_version(word: u64) -> u32 {
     (word >> 12) as u32 & VERSION_MASK
 }
 
-/// Who has a receive that is not short.
+/// Which rank controls a receive that is not short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claim {
-    /// The receiver has posted it.
+    /// The receiver has posted the receive.
     Posted = 1,
-    /// The sender has claimed it: the receiver waits for the message.
+    /// The sender has claimed the receive, and the receiver waits for the message.
     Claimed = 2,
-    /// The receiver has withdrawn it.
+    /// The receiver has withdrawn the receive.
     Withdrawn = 3,
 }
 
@@ -163,13 +163,13 @@ pub(crate) fn claim(number: u32, version: u32, state: Claim) -> u64 {
 /// Bits of the byte count in a size word.
 const SIZE_BITS: u32 = 45;
 
-/// Encodes the size of a receive of that version. The word includes the version because nobody can read the size and
-/// the claim at once: in between, the receive may have been withdrawn and another one described.
+/// Encodes the size of a receive of that version. The word includes the version because no rank can read the size and
+/// the claim at once: between the two reads, the receive may have been withdrawn and another receive described.
 pub(crate) fn size(version: u32, bytes: u64) -> u64 {
     u64::from(version & VERSION_MASK) << SIZE_BITS | bytes.min((1 << SIZE_BITS) - 1)
 }
 
-/// Decodes the bytes of a size word, if it is of that version.
+/// Decodes the number of bytes in a size word; `None` if the word belongs to another version.
 pub(crate) fn read_size(word: u64, version: u32) -> Option<u64> {
     (word >> SIZE_BITS == u64::from(version)).then_some(word & ((1 << SIZE_BITS) - 1))
 }
@@ -185,7 +185,7 @@ pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
     numbered(number, TAKEN_BIT | u64::from(chunks) << 6 | TAKEN)
 }
 
-/// Decodes how many of the message's `chunks` were taken. All of them, if the word is about a later message.
+/// Decodes how many of the message's `chunks` were taken. If the word is about a later message, all of them were.
 pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
     if is_later(word, about) {
         chunks
@@ -199,13 +199,13 @@ pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
 /// What the data word in the receiver's line says about a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Data {
-    /// Nothing about the message in question.
+    /// The word says nothing about this message.
     None,
     /// The message is in the payload. `slot`: where it was sent, for receives of any slot.
     Short { slot: u32, len: usize },
-    /// That many chunks were copied into the sender's ring.
+    /// The sender has copied that many chunks into its ring.
     Staged { chunks: u32 },
-    /// A split copy: the payload has the source's address, and the receiver may copy parts.
+    /// The message is a split copy: the payload has the source's address, and the receiver may copy parts.
     SplitCopy,
     /// The message is at the address in the posting.
     InPlace,
@@ -228,7 +228,7 @@ pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
     numbered(number, u64::from(slot) << 12 | (len as u64) << 6 | DATA_SHORT)
 }
 
-/// Encodes the data word of a long message of which `chunks` are staged.
+/// Encodes the data word of a long message, `chunks` chunks of which are staged.
 pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
     numbered(number, u64::from(chunks) << 6 | DATA_STAGED)
 }

@@ -3,11 +3,12 @@
 //!
 //! A head is one word: `changes:32, first:32`. Each change of a list changes the count.
 //!
-//! Only one thread takes entries out of a list at a time. It makes the entry before point to the entry after, or changes
-//! the head; then it counts the change in the head; only then it frees the entry. A rank that is searching meanwhile may
-//! stand on the entry, whose contents and successor may become those of another list. It finds another head after its
-//! search than before, and searches again. A rank that prepends after a search that found nothing fails for the same
-//! reason. So a key is in a list at most once. SYNC directory-head
+//! Only one thread takes entries out of a list at a time. First it makes the previous entry point to the next one, or
+//! changes the head. Then it counts the change in the head. Only then does it free the entry. Meanwhile another rank
+//! may be searching the list and have reached the entry, whose contents and successor may then become those of another
+//! list. That rank reads the head again after its search, finds it changed, and repeats the search. If its search finds
+//! nothing and it prepends an entry, its compare-and-swap fails, because the head has changed. So a key is in a list at
+//! most once. SYNC directory-head
 
 use crate::slot::arena::next_head;
 use crate::slot::directory::{DirectoryEntry, DirectoryKey};
@@ -37,7 +38,7 @@ pub(crate) trait ListMemory {
 
     fn set_next(&self, entry: u32, next: u32) -> Result<(), Self::Error>;
 
-    /// Allocates an entry that was never used.
+    /// Allocates an entry that has never been used.
     fn fresh(&self) -> Result<u32, Self::Error>;
 }
 
@@ -45,9 +46,10 @@ pub(crate) trait ListMemory {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FoundEntry {
     pub(crate) entry: u32,
-    /// Its reference count, if this rank has inserted it.
+    /// The reference count of the entry, if this rank has inserted it.
     pub(crate) inserted: Option<RefCount>,
-    /// An entry that this rank has made, and that is free again because another rank was quicker.
+    /// An entry that this rank has made and freed again, because another rank inserted the key first. The units in its
+    /// reference count are not freed yet.
     pub(crate) unused: Option<(u32, RefCount)>,
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn remove<M: ListMemory>(memory: &M, entry: u32) -> Result<(), M::Err
         if first == entry {
             first = next;
         } else {
-            // If this is not the first round, an earlier one may have changed the entry before.
+            // In a later round of this loop, an earlier round may have changed the previous entry.
             let mut before = first;
             while before != 0 {
                 let after = memory.contents(before)?.next;
@@ -126,7 +128,7 @@ pub(crate) fn remove<M: ListMemory>(memory: &M, entry: u32) -> Result<(), M::Err
     }
 }
 
-/// Allocates an entry. Returns it with its generation, which goes on from that of its last use.
+/// Allocates an entry. Returns the entry with its generation, which continues from that of its last use.
 fn take<M: ListMemory>(memory: &M) -> Result<(u32, u32), M::Error> {
     let mut head = memory.head(Head::Free)?;
     while head as u32 != 0 {
@@ -165,7 +167,7 @@ mod tests {
         DirectoryKey { context, higher: 1, bank: 0 }
     }
 
-    /// An access of a rank in the model. The contents of an entry take two.
+    /// An access of a rank in the model. To read or write the contents of an entry takes two accesses.
     #[derive(Clone, Copy, Debug)]
     enum Access {
         Head(Head),
@@ -183,7 +185,7 @@ mod tests {
         Entry(DirectoryEntry),
     }
 
-    /// What a rank does, in order.
+    /// The calls that a rank makes, in order.
     #[derive(Clone, Copy, Debug)]
     enum Call {
         Open(u64),
@@ -192,8 +194,8 @@ mod tests {
 
     struct Stopped;
 
-    /// A rank that runs up to its first access without a result. It is run again from the start for each further
-    /// result.
+    /// A rank that runs up to the first access for which it has no result yet. The model runs it again from the start
+    /// for each further result.
     struct Rank<'a> {
         results: Cell<&'a [Seen]>,
         pending: Cell<Option<Access>>,
@@ -274,7 +276,7 @@ mod tests {
     }
 
     impl Model {
-        /// A list of entries of these contexts, the newest last, for so many ranks.
+        /// Makes a list with an entry for each of these contexts, the newest last, and a model of `ranks` ranks.
         fn with(contexts: &[u64], ranks: usize) -> Model {
             let entry = |(number, &context): (usize, &u64)| {
                 let ref_count = RefCount::unopened(0);
@@ -327,7 +329,7 @@ mod tests {
             numbers
         }
 
-        /// Checks a model in which all calls have returned: each key has one entry, and ranks have got that.
+        /// Checks a model in which all calls have returned: each key has one entry, and the ranks have got that entry.
         fn is_right(&self, opened: &[(u64, u32)], contexts: &HashSet<u64>) -> bool {
             let (used, free) = (self.of_list(Head::Used), self.of_list(Head::Free));
             let of_entry = |&number: &u32| self.entries[number as usize - 1].key.context;
@@ -358,7 +360,7 @@ mod tests {
                     let mut next = model.clone();
                     let result = next.result(access, counts);
                     next.results[rank].push(result);
-                    // A search that begins again and again is not followed for ever.
+                    // Stop following a search that is repeated without end.
                     if next.results[rank].len() < 60 && seen.insert(hash.hash_one(&next)) {
                         open.push(next);
                     }
@@ -374,7 +376,7 @@ mod tests {
     #[test]
     fn a_key_has_one_entry_in_all_orders() {
         use Call::{Open, Remove};
-        /// The contexts of a list, what each rank does, and the contexts that are left.
+        /// Each case: the contexts of a list, the calls of each rank, and the contexts that remain.
         type Scenario<'s> = (&'s [u64], &'s [&'s [Call]], &'s [u64]);
         let all: [Scenario; 4] = [
             // Both ranks of a pair open a bank while an entry is taken out.

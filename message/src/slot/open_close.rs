@@ -1,7 +1,7 @@
 //! Opening, closing and reopening the banks of a pair.
 //!
-//! Each rank of a pair closes for itself and never waits for the other. A bank that only one rank has closed keeps
-//! its memory, and reopening it finds all messages in it.
+//! Each rank of a pair closes its own side and never waits for the other rank. A bank that only one rank has closed
+//! keeps its memory, so that rank finds all messages when it reopens the bank.
 
 use crate::call_info::CallInfo;
 use crate::context::Context;
@@ -16,7 +16,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Condition;
 
 impl Context {
-    /// Closes all banks of this rank for messages with `peer`. Fails, and changes nothing, if one of them is in use.
+    /// Closes all banks of this rank for messages with `peer`. If one of them is in use, returns an error and changes
+    /// nothing.
     pub fn close(&self, peer: Rank) -> Result<()> {
         let call = || format!("close(rank {peer})");
         let fault = |cause| self.worker.fault(cause, call);
@@ -45,19 +46,19 @@ impl Context {
         closed.map_err(|error| error.in_call(call))
     }
 
-    /// Returns true if no message is under way at this member: no send or receive that was not waited for, and none in
-    /// the send buffer. Preposted receives do not count.
+    /// Returns true if no message of this member is in flight: the program has waited for all sends and receives, and
+    /// the send buffer has no message. Preposted receives do not count.
     pub fn is_idle(&self) -> bool {
         self.banks.items().iter().all(|bank| !bank.bank_state().is_open() || bank.is_idle(self.preposted()))
     }
 
-    /// Returns the number of slots, the first ones, whose receives are always posted.
+    /// Returns the number of slots with preposted receives, which are the first slots of the context.
     fn preposted(&self) -> usize {
         if self.buffers { 0 } else { PREPOSTED_SLOTS }
     }
 
-    /// Frees all memory for messages of a context that has [no message under way](Self::is_idle), on all members, and
-    /// that no member uses any more.
+    /// Frees all memory for the messages of a context. [No message may be in flight](Self::is_idle) on any member, and
+    /// no member may use the context any more.
     pub fn free(&self) -> Result<()> {
         let banks = self.banks.items();
         banks.iter().for_each(|bank| bank.close_for_good());
@@ -67,7 +68,7 @@ impl Context {
         self.progress.rings.forget_taken(&open);
         for bank in &open {
             match bank.release(&self.worker) {
-                Err(error) if matches!(error.cause(), Cause::PeerLeft { .. }) => {} // nobody needs that memory
+                Err(error) if matches!(error.cause(), Cause::PeerLeft { .. }) => {} // nobody needs its memory
                 released => released?,
             }
         }
@@ -100,8 +101,8 @@ impl Context {
         self.occupy((bank, index), &bank.state(index).sending, "send", None, call)
     }
 
-    /// Marks the slot busy for a receive. If a receive of any slot uses it, waits until that is done, for at most
-    /// `limit`.
+    /// Marks the slot busy for a receive. If a receive of any slot uses the slot, waits until that receive has ended,
+    /// for at most `limit`.
     pub(crate) fn occupy_receive(
         &self,
         bank: &Arc<SlotBank>,
@@ -123,7 +124,7 @@ impl Context {
         loop {
             match state.occupy() {
                 Ok(()) => return Ok(()),
-                Err(OccupyError::Closed) => self.open_banks(bank, call)?, // closed since it was looked up
+                Err(OccupyError::Closed) => self.open_banks(bank, call)?, // the bank was closed since it was looked up
                 Err(OccupyError::Borrowed) => {
                     let condition = Condition::Event(Arc::new(SlotReleased { bank: bank.clone(), index }));
                     self.worker.wait(&condition, limit, &|| call.to_string())?;

@@ -1,14 +1,14 @@
-//! The reference count of a bank: which ranks of the pair have it open, and which units it has. One word in the
-//! bank's directory entry, which both ranks change by compare-and-swap.
+//! The reference count of a bank: which ranks of the pair have the bank open, and which units it has. It is one word in
+//! the bank's directory entry, which both ranks change by compare-and-swap.
 //!
 //! ```text
 //! generation:30 | open_lower:1 | open_higher:1 | unit_at_lower:16 | unit_at_higher:16
 //! ```
 //!
-//! The units belong to the pair while an open bit is set. The rank that clears the last open bit also clears the
-//! units and increments the generation in the same step; then this rank alone frees the units. So a rank that comes
-//! later can neither find units that may belong to another pair, nor mistake new units for those it knew: that would
-//! take 2^30 generations between its close and its open.
+//! The units belong to the pair while an open bit is set. The rank that clears the last open bit also clears the units
+//! and increments the generation, in one compare-and-swap. Then this rank alone frees the units. So a rank that opens
+//! the bank later cannot find units that may belong to another pair. Nor can it mistake new units for the old ones,
+//! unless there are 2^30 generations between its close and its open.
 
 /// One of the two ranks of a pair. If a rank is paired with itself, it is the lower one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,7 +68,7 @@ impl RefCount {
         new
     }
 
-    /// Returns the word after that side has closed the bank, and whether it was the last.
+    /// Returns the word after that side has closed the bank, and true if no side has the bank open any more.
     fn closed(self, side: Side) -> (RefCount, bool) {
         let mut new = self;
         new.open[side as usize] = false;
@@ -100,7 +100,7 @@ pub(crate) trait RefCountMemory {
     fn give_back(&self, side: Side, unit: u32) -> Result<(), Self::Error>;
 }
 
-/// Opens the bank for a side. Does nothing if that side has it open.
+/// Opens the bank for a side. Does nothing if that side has opened it already.
 pub(crate) fn open<G: RefCountMemory>(memory: &G, side: Side) -> Result<RefCount, G::Error> {
     let mut found = memory.read()?;
     let mut own = None;
@@ -118,7 +118,7 @@ pub(crate) fn open<G: RefCountMemory>(memory: &G, side: Side) -> Result<RefCount
         }
     };
     match own {
-        // The other side was quicker: free the units that this side has allocated.
+        // The other side has opened the bank first, so free the units that this side has allocated.
         Some(units) if before.is_open() => give_back(memory, units)?,
         _ => {}
     }
@@ -142,7 +142,7 @@ pub(crate) fn close<G: RefCountMemory>(memory: &G, side: Side) -> Result<(), G::
     }
 }
 
-/// Allocates a unit at each side that needs one; none if one of them fails.
+/// Allocates a unit at each side that needs one. If one allocation fails, frees the others.
 pub(crate) fn take<G: RefCountMemory>(memory: &G) -> Result<[u16; 2], G::Error> {
     let mut units = [0; 2];
     for &side in memory.sides() {
@@ -240,7 +240,7 @@ mod tests {
                 last = Some((time, opened));
                 let before = self.results.get().len();
                 if close(self, side).is_err() {
-                    return (last, before == 0); // open at least until close has begun
+                    return (last, before == 0); // the bank is open at least until close has begun
                 }
             }
             (last, false)
@@ -349,7 +349,7 @@ mod tests {
                 let mut next = model.clone();
                 if next.step(rank, times, sides) {
                     is_over = false;
-                    // What the other ranks have open must still be theirs.
+                    // The units that the other ranks have open must still be theirs.
                     let others = (0..sides.len()).filter(|&other| other != rank);
                     others.for_each(|other| next.look_at(other, times, sides));
                     if seen.insert(hash.hash_one(&next)) {

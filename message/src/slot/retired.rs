@@ -1,5 +1,5 @@
-//! Directory entries of contexts that have ended. A rank frees the entries in its own directory. It may have to wait until
-//! the peer has closed the bank too, so it looks at the entries again whenever a context ends.
+//! Directory entries of contexts that have ended. A rank frees the entries in its own directory. An entry can be freed
+//! only when the peer has closed the bank, too. So the rank checks all entries again whenever a context ends.
 
 use crate::slot::directory;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct RetiredEntry {
 #[derive(Debug, Default)]
 pub(crate) struct RetiredEntries {
     entries: Mutex<Vec<RetiredEntry>>,
-    /// True while a thread frees entries. Not a lock, because the thread calls the fabric.
+    /// True while a thread frees entries. It is no lock, because the thread calls the fabric.
     is_retiring: AtomicBool,
 }
 
@@ -27,15 +27,15 @@ impl RetiredEntries {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds entries. Entry 0, of a bank that was never opened, is none.
+    /// Adds entries. Ignores entry 0, which belongs to a bank that was never opened.
     pub(crate) fn add(&self, entries: impl Iterator<Item = RetiredEntry>) {
         self.entries().extend(entries.filter(|retired| retired.entry != 0));
     }
 
-    /// Frees those whose banks both ranks have closed.
+    /// Frees the entries whose banks both ranks have closed.
     pub(crate) fn retire(&self, worker: &Worker) -> Result<()> {
         if self.is_retiring.swap(true, Ordering::Acquire) {
-            return Ok(()); // the next call looks at them again
+            return Ok(()); // the next call checks the entries again
         }
         let all = std::mem::take(&mut *self.entries());
         let retired = all.into_iter().try_for_each(|retired| {

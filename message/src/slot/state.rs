@@ -12,9 +12,9 @@
 //! closed (the bank is not open; a closed slot remembers that it was suspect)
 //! ```
 //!
-//! The fast path goes from idle to busy and back by plain stores: two threads that use one direction of a slot at
-//! once are in error. The state suspect is left by a compare-and-swap, since two threads may rightly try it at once:
-//! a receive of any slot does not know of a receive that names the slot.
+//! The fast path goes from idle to busy and back by plain stores, because a program must not use one direction of a
+//! slot in two threads at once. A thread leaves the state suspect by a compare-and-swap, because two threads may
+//! correctly try that at once: a receive of any slot does not know of a receive that names the slot.
 
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -24,7 +24,7 @@ const BUSY: u8 = 1;
 const SUSPECT: u8 = 2;
 /// A receive of any slot takes the message that lies in the slot.
 const BORROWED: u8 = 3;
-/// The bank is not open. A flag added to idle or suspect.
+/// The bank is not open. This is a flag that is added to idle or suspect.
 const CLOSED: u8 = 4;
 
 /// The state of one direction of a slot.
@@ -36,7 +36,7 @@ pub(crate) struct SlotState(AtomicU8);
 pub(crate) enum OccupyError {
     /// An earlier send or receive has not been waited for.
     Busy,
-    /// A receive of any slot uses it and will soon be done.
+    /// A receive of any slot uses the slot and will end soon.
     Borrowed,
     /// The bank must be opened first.
     Closed,
@@ -58,20 +58,21 @@ impl SlotState {
         self.0.load(Acquire) == BUSY // SYNC bank-open
     }
 
-    /// Goes from idle to busy. The caller has just seen idle and is the only user of the slot.
+    /// Goes from idle to busy. The caller must have just seen idle, and must be the only user of the slot.
     #[inline(always)]
     pub(crate) fn set_busy(&self) {
         self.0.store(BUSY, Relaxed);
     }
 
-    /// Goes back to idle. For a send whose request was dropped, the thread that ended it calls this. A thread that
-    /// occupies the slot next sees the number of messages counted.
+    /// Goes back to idle. If the request of a send was dropped, the thread that ended the send calls this. The thread
+    /// that occupies the slot next sees the new message numbers.
     #[inline(always)]
     pub(crate) fn set_idle(&self) {
         self.0.store(IDLE, Release); // SYNC slot-idle
     }
 
-    /// Goes to busy from any state that is not in use. The caller sees what the previous user knew of the slot.
+    /// Goes to busy from any state that is not in use. The caller then sees what the previous user has written about
+    /// the slot.
     // SYNC slot-suspect, SYNC slot-idle
     pub(crate) fn occupy(&self) -> Result<(), OccupyError> {
         self.change(|state| match state {
@@ -88,7 +89,7 @@ impl SlotState {
         self.0.store(SUSPECT, Release); // SYNC slot-suspect
     }
 
-    /// Goes from suspect to borrowed. Returns false if it was not suspect.
+    /// Goes from suspect to borrowed. Returns false if the state was not suspect.
     pub(crate) fn borrow(&self) -> bool {
         self.0.compare_exchange(SUSPECT, BORROWED, Acquire, Relaxed).is_ok() // SYNC slot-suspect
     }
@@ -98,7 +99,7 @@ impl SlotState {
         self.0.store(if was_taken { IDLE } else { SUSPECT }, Release); // SYNC slot-suspect
     }
 
-    /// Returns true if it is suspect or borrowed, or will be suspect when it is reopened.
+    /// Returns true if the state is suspect or borrowed, or will be suspect when the bank is reopened.
     pub(crate) fn may_hold_late_match(&self) -> bool {
         matches!(self.0.load(Relaxed) & !CLOSED, SUSPECT | BORROWED)
     }
@@ -111,24 +112,24 @@ impl SlotState {
         self.0.load(Acquire) == BORROWED
     }
 
-    /// Closes it, unless it is in use. Returns true if it is closed.
+    /// Closes the slot, unless it is in use. Returns true if the slot is closed.
     pub(crate) fn close(&self) -> bool {
         let closed = |state| if matches!(state, BUSY | BORROWED) { Err(()) } else { Ok(state | CLOSED) };
         self.change(closed).is_ok()
     }
 
-    /// Reopens it, if it is closed.
+    /// Reopens the slot, if it is closed.
     pub(crate) fn reopen(&self) {
         // SYNC bank-open: a thread that sees a slot idle sees the present location of its lines.
         let _ = self.0.fetch_and(!CLOSED, Release);
     }
 
-    /// Returns true if a call uses it, or may.
+    /// Returns true if a call uses the slot, or may use it.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self.0.load(Relaxed), BUSY | BORROWED)
     }
 
-    /// Makes it closed, and forgets what it was. No call may use it.
+    /// Sets the state to closed, without suspect. No call may use the slot.
     pub(crate) fn reset(&self) {
         self.0.store(CLOSED, Relaxed);
     }

@@ -38,7 +38,7 @@ pub struct Array<T> {
 
 // SAFETY: the pointer is to shared memory that is only ever copied; T is plain data.
 unsafe impl<T: Pod> Send for Array<T> {}
-// SAFETY: as above.
+// SAFETY: the pointer is to shared memory that is only ever copied; T is plain data.
 unsafe impl<T: Pod> Sync for Array<T> {}
 
 impl<T> std::fmt::Debug for Array<T> {
@@ -89,7 +89,7 @@ impl<T: Pod> Array<T> {
     #[inline]
     fn read_in(&self, first: usize, to: &mut [T], call: &str) -> Result<()> {
         let from = self.span(first, to.len(), call)?;
-        // SAFETY: in bounds by the line above; `to` is borrowed.
+        // SAFETY: `span` has checked that the values lie in this rank's part; `to` is borrowed mutably and as long.
         unsafe { copy::copy(from, to.as_mut_ptr().cast(), size_of_val(to)) };
         Ok(())
     }
@@ -103,7 +103,7 @@ impl<T: Pod> Array<T> {
     #[inline]
     fn write_in(&self, first: usize, from: &[T], call: &str) -> Result<()> {
         let to = self.span(first, from.len(), call)?;
-        // SAFETY: in bounds by the line above; `from` is borrowed.
+        // SAFETY: `span` has checked that the values lie in this rank's part; `from` is borrowed and as long.
         unsafe { copy::copy(from.as_ptr().cast(), to, size_of_val(from)) };
         Ok(())
     }
@@ -154,7 +154,8 @@ impl<T: Pod> Array<T> {
     /// Neither a peer nor another thread of this rank reads or writes the part while the slice lives.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice(&self) -> &mut [T] {
-        // SAFETY: as for `as_slice`; the caller keeps all other readers and writers out.
+        // SAFETY: the part is mapped while the array lives, aligned to 64 KiB, initialised (zeroed), and T is plain
+        // data; the caller keeps all other readers and writers out.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len) }
     }
 

@@ -30,7 +30,7 @@ pub struct GlobalPtr<T> {
 
 // SAFETY: a transparent wrapper of a 64-bit word without padding, for which every bit pattern is legal.
 unsafe impl<T: 'static> bytemuck::Zeroable for GlobalPtr<T> {}
-// SAFETY: as above.
+// SAFETY: a transparent wrapper of a 64-bit word without padding, for which every bit pattern is legal.
 unsafe impl<T: 'static> Pod for GlobalPtr<T> {}
 
 impl<T> GlobalPtr<T> {

@@ -25,7 +25,7 @@ struct Buffer<T>(UnsafeCell<Vec<T>>);
 
 // SAFETY: only the engine accesses the vector until the operation has ended, and only `wait` after that.
 unsafe impl<T: Pod> Send for Buffer<T> {}
-// SAFETY: as above.
+// SAFETY: only the engine accesses the vector until the operation has ended, and only `wait` after that.
 unsafe impl<T: Pod> Sync for Buffer<T> {}
 
 impl Job {

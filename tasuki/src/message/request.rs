@@ -19,7 +19,7 @@ struct Values<T>(UnsafeCell<Vec<T>>);
 
 // SAFETY: only the message accesses the vector until it has ended, and only its request after that.
 unsafe impl<T: Pod> Send for Values<T> {}
-// SAFETY: as above.
+// SAFETY: only the message accesses the vector until it has ended, and only its request after that.
 unsafe impl<T: Pod> Sync for Values<T> {}
 
 impl<T: Pod> Values<T> {

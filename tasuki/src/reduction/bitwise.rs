@@ -39,7 +39,7 @@ pub struct Bool(u8);
 
 // SAFETY: one byte, for which every bit pattern, zero too, is a value.
 unsafe impl Zeroable for Bool {}
-// SAFETY: as above; the type has no other field.
+// SAFETY: the only field is one byte, for which every bit pattern is a value, so there is no padding.
 unsafe impl Pod for Bool {}
 
 impl Bool {

@@ -45,7 +45,7 @@ macro_rules! value_loc {
     ($($value:ident $at:ident;)*) => {$(
         // SAFETY: two numbers side by side, for which every bit pattern, zero too, is a value.
         unsafe impl Zeroable for ValueLoc<$value, $at> {}
-        // SAFETY: both have the same size, so there is no padding between or behind them.
+        // SAFETY: both fields have the same size, so there is no padding between or behind them.
         unsafe impl Pod for ValueLoc<$value, $at> {}
 
         impl ReduceOp<ValueLoc<$value, $at>> for MinLoc {

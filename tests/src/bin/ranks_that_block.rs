@@ -62,8 +62,8 @@ fn receive(world: &Communicator, from: Rank) -> Result<()> {
     world.recv(&mut [0_u64], from, SLOT).map(drop)
 }
 
-/// All ranks make each call, the last one late. Where the last rank makes a different call than the
-/// others, such as the send for their receive, an `if` selects it.
+/// All ranks make each call, and the last rank makes it late. If the last rank must make a different call than the
+/// others, such as the send for their receive, an `if` selects that call.
 fn calls(job: &Job, gate: &Gate) -> Result<()> {
     let (world, last) = (job.world(), Rank(job.size() as u32 - 1));
     let is_late = job.rank() == last;

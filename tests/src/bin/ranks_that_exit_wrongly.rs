@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tasuki::{Error, Job, Rank, Result, Slot};
 
-/// A child that runs longer than this is taken to be hung.
+/// The parent treats a child that runs longer than this as hung.
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 fn main() -> ExitCode {

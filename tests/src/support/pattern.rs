@@ -1,6 +1,6 @@
 //! Byte patterns: each byte's value tells where and in which round it was written.
 
-/// Fills the surroundings of a range that may be written.
+/// The byte that fills the memory around a range that may be written.
 pub(crate) const GUARD: u8 = 0xa5;
 
 /// The byte at `index` in round `round`. Neighbouring bytes differ, and so do bytes of neighbouring

@@ -34,7 +34,7 @@ pub(super) struct ReplyLines {
 
 // SAFETY: a pointer to shared memory made of atomics that stays mapped while the worker lives.
 unsafe impl Send for ReplyLines {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory made of atomics that stays mapped while the worker lives.
 unsafe impl Sync for ReplyLines {}
 
 /// A reply line that was taken for one call.
@@ -69,7 +69,7 @@ impl ReplyLines {
     }
 
     fn line(&self, ticket: ReplyTicket) -> &RingLine {
-        // SAFETY: the promise of `new`; lines are made of atomics.
+        // SAFETY: the caller of `new` keeps `REPLY_LINES` lines mapped and aligned; lines are made of atomics.
         let lines = unsafe { slice::from_raw_parts(self.lines.as_ptr(), REPLY_LINES) };
         &lines[usize::from(ticket.line)]
     }
@@ -165,7 +165,8 @@ impl Worker {
         let at = GlobalAddress::new(self.rank(), self.registry().allocate_local(ReplyLines::BYTES)?);
         let place = self.own_place(at, ReplyLines::BYTES).map_err(Error::new)?;
         let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
-        // SAFETY: just allocated, zero, of that size, aligned to a granule, never freed.
+        // SAFETY: these bytes were just allocated for the lines only; they are zero, aligned to a granule, and never
+        // freed.
         Ok(unsafe { ReplyLines::new(at, place) })
     }
 
@@ -195,7 +196,8 @@ impl Worker {
     #[inline(always)]
     pub(super) fn write_reply(&self, place: ReplyAddress, words: &[u64; LINE_WORDS]) -> bool {
         let Some(line) = self.reply_line(place) else { return false };
-        // SAFETY: just found to be mapped; reply addresses are aligned to a line; a line is made of atomics.
+        // SAFETY: `reply_line` has just found the line mapped. Reply addresses are aligned to a line, and a line is
+        // made of atomics.
         unsafe { line.cast::<RingLine>().as_ref() }.write(place.sequence(), words);
         self.wake_sleepers(place.line().rank());
         true

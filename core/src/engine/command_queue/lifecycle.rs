@@ -34,7 +34,7 @@ pub struct LocalQueue {
 
 // SAFETY: a pointer to shared memory that is mapped while the worker lives.
 unsafe impl Send for LocalQueue {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory that is mapped while the worker lives.
 unsafe impl Sync for LocalQueue {}
 
 impl LocalQueue {

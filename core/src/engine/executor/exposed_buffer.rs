@@ -104,11 +104,11 @@ pub(super) struct PeerBuffer {
 
 // SAFETY: a pointer to atomics in shared memory that stays mapped while the fabric lives.
 unsafe impl Send for ExposureTarget {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics in shared memory that stays mapped while the fabric lives.
 unsafe impl Sync for ExposureTarget {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics in shared memory that stays mapped while the fabric lives.
 unsafe impl Send for PeerBuffer {}
-// SAFETY: as above.
+// SAFETY: a pointer to atomics in shared memory that stays mapped while the fabric lives.
 unsafe impl Sync for PeerBuffer {}
 
 impl PeerBuffer {

@@ -122,11 +122,12 @@ enum ResolvedOperand {
 // SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
 // lives.
 unsafe impl Send for ResolvedOperand {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
+// lives.
 unsafe impl Sync for ResolvedOperand {}
-// SAFETY: a pointer to an atomic in such memory.
+// SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.
 unsafe impl Send for ResolvedFlag {}
-// SAFETY: as above.
+// SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.
 unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedStep {

@@ -11,9 +11,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Local(pub *mut u8);
 
-// SAFETY: an address; the issuer of the operation is responsible for the buffer.
+// SAFETY: a mere address; the issuer of the operation keeps the buffer valid for every thread that uses it.
 unsafe impl Send for Local {}
-// SAFETY: as above.
+// SAFETY: a mere address; the issuer of the operation keeps the buffer valid for every thread that uses it.
 unsafe impl Sync for Local {}
 
 impl Local {

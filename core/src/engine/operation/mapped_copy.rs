@@ -42,7 +42,8 @@ impl Worker {
     ) -> bool {
         let from = from.part(at, len);
         let Some(to) = self.fabric().mapped(to, len) else { return false };
-        // SAFETY: the source is inside the view; the fabric has just returned the destination.
+        // SAFETY: `part` has checked that the source lies in the view; the fabric has just found the destination
+        // mapped.
         unsafe { self.copy_bytes(from, to.as_ptr(), len as usize, caching) };
         true
     }
@@ -60,7 +61,8 @@ impl Worker {
     ) -> bool {
         let to = to.part_mut(at, len);
         let Some(from) = self.fabric().mapped(from, len) else { return false };
-        // SAFETY: as above.
+        // SAFETY: the fabric has just found the source mapped; `part_mut` has checked that the destination lies in the
+        // view.
         unsafe { self.copy_bytes(from.as_ptr(), to, len as usize, caching) };
         true
     }

@@ -265,7 +265,7 @@ impl<'v> BufferView<'v> {
     pub(in crate::engine) fn part(self, from: u64, len: u64) -> *const u8 {
         let all = self.len as u64;
         assert!(from <= all && len <= all - from, "the range must be inside the buffer");
-        // SAFETY: checked above.
+        // SAFETY: the assertion keeps the range inside the view's bytes.
         unsafe { self.place.0.add(from as usize) }
     }
 
@@ -279,14 +279,15 @@ impl<'v> BufferView<'v> {
     /// Copies bytes out, from `from` on.
     pub fn read(self, from: usize, into: &mut [u8]) {
         let from = self.part(from as u64, into.len() as u64);
-        // SAFETY: the range is inside bytes that are borrowed or in use.
+        // SAFETY: `part` has checked that the range lies in the view, whose bytes stay valid while the view exists.
         unsafe { copy::copy(from, into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies bytes in, from `to` on.
     pub fn write(self, to: usize, bytes: &[u8]) {
         let to = self.part_mut(to as u64, bytes.len() as u64);
-        // SAFETY: as in `read`.
+        // SAFETY: `part_mut` has checked that the range lies in the view, whose bytes stay valid and writable while the
+        // view exists.
         unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
     }
 }

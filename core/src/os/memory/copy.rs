@@ -68,7 +68,7 @@ unsafe fn in_descending_pieces(from: *const u8, to: *mut u8, len: usize) {
     let mut end = len;
     while end > 0 {
         let start = end.saturating_sub(PIECE);
-        // SAFETY: a part of both ranges.
+        // SAFETY: `start..end` is a part of both ranges, which the caller keeps valid.
         unsafe { by_memmove(from.add(start), to.add(start), end - start) };
         end = start;
     }
@@ -80,7 +80,7 @@ unsafe fn in_descending_pieces(from: *const u8, to: *mut u8, len: usize) {
 /// As for [`copy`]. Both addresses must be multiples of the word's size.
 #[inline]
 unsafe fn word<T>(from: *const u8, to: *mut u8) {
-    // SAFETY: aligned and mapped by the caller's check. Volatile accesses of one word are single instructions.
+    // SAFETY: the caller keeps both words mapped and aligned. Volatile accesses of one word are single instructions.
     unsafe { to.cast::<T>().write_volatile(from.cast::<T>().read_volatile()) }
 }
 
@@ -111,7 +111,7 @@ unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
 #[cfg(all(not(miri), not(loom), target_arch = "aarch64"))]
 #[inline]
 unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: as on x86_64.
+    // SAFETY: memmove reads and writes only the two ranges; a C call changes only the registers listed.
     unsafe {
         std::arch::asm!(
             "blr {memmove}",

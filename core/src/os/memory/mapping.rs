@@ -22,7 +22,7 @@ pub struct Mapping {
 
 // SAFETY: a mapping is only an address range; the users of its pointer must synchronize their accesses.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: a mapping is only an address range; the users of its pointer must synchronize their accesses.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

@@ -93,11 +93,11 @@ mod tests {
             return; // a sandbox forbids the system call
         }
         assert_eq!((answer, target), (Ok(()), source));
-        // SAFETY: as above; address 16 is never mapped.
+        // SAFETY: `target` is a local variable of 100 bytes, writable during the call. Address 16 is never mapped.
         let unmapped = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), 16, 100, none) };
         assert_eq!(unmapped, Err(CopyRefusal::Fault));
         let disabled = DisabledFeatures { process_vm: true, ..none };
-        // SAFETY: as above.
+        // SAFETY: `target` is a local variable, writable during the call.
         let refused = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), from, 1, disabled) };
         assert_eq!(refused, Err(CopyRefusal::Permission));
     }

@@ -7,7 +7,7 @@
 //!
 //! No function has a branch, so that the compiler can vectorize loops over it.
 
-/// Numbers of which one is the least.
+/// Numbers that have an order, so that one of two is the lesser.
 pub trait Ordered: Copy {
     /// The lesser of two, or NaN if one is NaN.
     fn least(self, other: Self) -> Self;
@@ -61,7 +61,8 @@ macro_rules! floats {
         impl Ordered for $type {
             #[inline(always)]
             fn least(self, other: $type) -> $type {
-                // One instruction each. They differ only in zeros of different sign, whose "or" is -0.0, and in NaN.
+                // Each of the two comparisons is one instruction. Their results differ only for zeros of different
+                // sign, whose "or" is -0.0, and for NaN.
                 let one = if self < other { self } else { other };
                 let same = if other < self { other } else { self };
                 let bits = one.to_bits() | same.to_bits();
@@ -121,7 +122,7 @@ mod tests {
     const EXTREMES: [Combine; 4] = [Combine::Min, Combine::Max, Combine::MinAbs, Combine::MaxAbs];
 
     /// Combines arrays, with the incoming values as the right and as the left operands, and each pair of values alone.
-    /// The bits must be the same.
+    /// All results must have equal bits.
     fn combined<T: Pod>(element: ElementType, how: Combine, left: &[T], right: &[T]) -> Vec<T> {
         assert_eq!(size_of::<T>() as u64, element.bytes());
         let reduction = Reduction::new(element, how).expect("the type has this operation");

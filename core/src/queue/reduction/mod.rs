@@ -53,7 +53,7 @@ macro_rules! complex {
     };
 }
 
-/// Two arrays of values of the same length that are combined.
+/// Two arrays of values that are combined. Both have the same length.
 struct Values<'v> {
     /// The values at the destination, which receive the result.
     into: &'v mut [u8],
@@ -286,9 +286,9 @@ impl Reduction {
         self.incoming_first
     }
 
-    /// Encodes it as two numbers. First: bit 7 is set if the incoming value is the left operand; bits 0-6 hold element
-    /// type and operation, or all ones for a user-defined operator. Second: the operator's number and the bytes of a
-    /// value.
+    /// Encodes the reduction as two numbers. In the first, bit 7 is set if the incoming value is the left operand; bits
+    /// 0-6 hold element type and operation, or all ones for a user-defined operator. The second holds the operator's
+    /// number and the bytes of a value.
     pub(super) fn encode(self) -> (u8, u64) {
         let (low, second) = match self.how {
             ReductionKind::Builtin(element, combine) => {
@@ -334,13 +334,12 @@ impl Reduction {
     /// Combines values like [`Reduction::apply`], by a built-in operation.
     pub fn combine(self, into: &mut [u8], from: &[u8]) {
         assert_eq!(into.len(), from.len(), "both sides have the same number of bytes");
-        // SAFETY: both have the same length.
+        // SAFETY: `from` is as long as `into`, as the assertion checks.
         unsafe { self.combine_from(into, from.as_ptr()) }
     }
 
-    /// Combines values like [`Reduction::combine`] while other ranks may write the incoming ones.
-    /// Each incoming value is then read as a value that was there at some time, or as a mixture of
-    /// the bytes of several.
+    /// Combines values like [`Reduction::combine`] while other ranks may write the incoming ones. Each incoming value
+    /// is then read as a value that was there at some time, or as a mixture of the bytes of several values.
     ///
     /// # Safety
     /// `into.len()` bytes at `from` are readable.

@@ -100,7 +100,7 @@ impl Memory {
     ) -> Result<(), Cause> {
         let access = self.access(at, len)?;
         debug_assert!((from + into.len()) as u64 <= len);
-        // SAFETY: the place holds `len` bytes while it is accessed, and the part read lies inside.
+        // SAFETY: the place holds `len` bytes while `access` lives, and callers read only bytes below `len`.
         unsafe { copy::copy(access.place.as_ptr().add(from), into.as_mut_ptr(), into.len()) };
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Memory {
     pub(crate) fn write(&self, at: GlobalAddress, len: u64, from: usize, bytes: &[u8]) -> Result<(), Cause> {
         let access = self.access(at, len)?;
         debug_assert!((from + bytes.len()) as u64 <= len);
-        // SAFETY: as in `read`.
+        // SAFETY: the place holds `len` bytes while `access` lives, and callers write only bytes below `len`.
         unsafe { copy::copy(bytes.as_ptr(), access.place.as_ptr().add(from), bytes.len()) };
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Memory {
         if !(access.place.as_ptr() as u64).is_multiple_of(bytes) {
             return Err(Cause::Misaligned { address: at.bits(), align: bytes as usize });
         }
-        // SAFETY: an aligned word of that width, inside the access.
+        // SAFETY: the access covers a word of that width, whose alignment was just checked.
         Ok(unsafe {
             match atomic.width {
                 Width::W4 => atomic.apply4(access.place.cast::<AtomicU32>().as_ref()),

@@ -6,7 +6,8 @@ use crate::expected_error::{misused, refused};
 use std::time::Duration;
 use tasuki::{Blame, Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
 
-/// More calls of one kind than are made by messages before a cached schedule is used.
+/// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
+/// messages.
 const CALLS: usize = 9;
 
 /// A value that tells its rank, its call and its place.
@@ -190,8 +191,8 @@ pub fn j_cached_schedules_are_evicted_and_freed(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Members call with different lengths, or make different calls, and have cached schedules for all
-/// of them. All members must get an error, and none may wait for ever.
+/// Members call with different lengths, or make different calls. Each member has a cached schedule for its call. All
+/// members must get an error, and none may wait for ever.
 pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
@@ -220,8 +221,7 @@ pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Two members both call as the root, so neither waits for data. Both must get an error all the
-/// same.
+/// Two members both call as the root, so neither waits for data. Both must get an error nevertheless.
 pub fn j_cached_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
@@ -239,7 +239,7 @@ pub fn j_cached_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     world.barrier()
 }
 
-/// Each member takes another one for the root, so all wait, in the first call of a kind.
+/// In the first call of a kind, each member passes a different root, so all members wait.
 pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
@@ -252,9 +252,9 @@ pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     all.barrier() // a member that left would cause another error
 }
 
-/// Long broadcasts between two members, repeated until the library has tried its variants and
-/// chosen one. They are also long enough for pieces. The root changes in some and stays in others,
-/// and other calls come between them.
+/// Long broadcasts between two members, repeated until the library has tried its variants and chosen one. The
+/// broadcasts are long enough to be sent in pieces. In some series the root changes, in others it stays, and other
+/// calls come between them.
 pub fn j_long_calls_of_two_try_other_variants(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let calls = if is_simulated(job) { 2 } else { 200 };
@@ -296,7 +296,7 @@ pub fn j_long_calls_of_two_with_two_roots_get_errors(job: &Job) -> Result<()> {
     all.barrier()
 }
 
-/// One of two members leaves after many long broadcasts, whichever variant these use by then.
+/// One of two members leaves after many long broadcasts. The library may use any of its variants by then.
 pub fn j_long_calls_of_two_fail_when_one_leaves(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let mut values = vec![1_u8; 200_000];

@@ -123,7 +123,7 @@ pub fn values_reach_everybody(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Many collective calls in a row; nothing else orders the ranks.
+/// Many collective calls in a row, without any other synchronization of the ranks.
 pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size() as u64);
     for round in 0..effort(job, 2000, 20) as u64 {

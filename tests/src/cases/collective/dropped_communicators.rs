@@ -26,7 +26,8 @@ fn use_all(part: &Communicator, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The simulator takes long for many turns.
+/// Returns true if the job is simulated. The simulator needs much time for each round, so a case makes fewer rounds
+/// there.
 fn is_simulated(job: &Job) -> bool {
     job.fabric() == "sim"
 }
@@ -60,7 +61,8 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members drop communicators of different members at different times, and use them until then.
+/// Communicators with different members are in use at once. Each member drops them at a different time and uses them
+/// until then.
 pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
     let mut random = u64::from(job.rank().0) + 1;
     let mut draw = |below: u64| {
@@ -95,7 +97,7 @@ pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> 
         assert_eq!(part.alltoall(&vec![turn; job.size()])?, vec![turn; job.size()]);
     }
     let Some(rest) = rest else { return Ok(()) };
-    // The last communicator with rank 0 is never freed; those of the others are.
+    // The last communicator that includes rank 0 is never freed; the last ones of the other members are.
     for turn in 0..3 {
         let part = rest.split(Some(turn), 0)?.expect("every rank is a member");
         assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size() as u64]);

@@ -8,7 +8,7 @@ use tasuki::{
     Pod, Rank, RemoteQueue, Result, ValueLoc,
 };
 
-/// The bits of every NaN that results.
+/// The bits of every NaN that a call returns.
 const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 
 /// Calls of a kind. The first three run by messages, the others by compiled schedules.
@@ -118,7 +118,8 @@ pub fn g12_nan_and_zeros_in_every_call(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: of equal distances the value of the lowest member stays; of equal values the lowest location.
+/// G12: if values are equally far from zero, the value of the lowest member is the result; if values with locations are
+/// equal, the lowest location is.
 pub fn g12_nan_and_ties_in_every_call(job: &Job) -> Result<()> {
     let size = job.size();
     for holder in size - effort(job, size, 1)..size {
@@ -165,7 +166,8 @@ pub fn g12_nan_and_ties_in_every_call(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// D: commands of all ranks combine their values in any order. The result has the bits that calls give.
+/// D: commands of all ranks combine their values in any order. The result has the same bits as that of a collective
+/// call.
 pub fn d_commands_combine_nan_as_calls_do(job: &Job) -> Result<()> {
     const COUNT: usize = 300;
     let (name, done, me, root) = (job.alloc::<RemoteQueue>(1)?, job.signal()?, job.rank(), Rank(0));

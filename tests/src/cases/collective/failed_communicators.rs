@@ -5,7 +5,7 @@ use crate::expected_error::refused;
 use std::time::Duration;
 use tasuki::{Blame, Cause, Communicator, Job, Max, Rank, Result, Sum};
 
-/// A call that one member makes unlike the others.
+/// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
     let count = if is_odd { 2 } else { 1 };
     match which {
@@ -24,8 +24,8 @@ fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
     }
 }
 
-/// After a call in which one member differs, at the first call of the communicator or after cached ones, every later
-/// call fails on all members with the first failure, and none returns a value. A recreated communicator is right.
+/// One member's call differs, either in the first call of the communicator or after cached calls. Then every later call
+/// fails on all members with this failure, and none returns a value. A communicator that is created afterwards works.
 pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank(), job.size() as u64);
     for (which, before) in (0..8).flat_map(|which| [0, 5].map(|before| (which, before))) {
@@ -35,9 +35,9 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
         }
         job.barrier()?; // a failure also ends calls that were right and are still under way
         let first = different(&part, which, me == 1);
-        job.barrier()?; // by now every member that the call kept waiting has an error
+        job.barrier()?; // by now every member that was waiting in the call has an error
         let texts = [first.is_err().to_string()];
-        refused(job, part.barrier(), Blame::Misuse, &["barrier"]); // may find the difference itself
+        refused(job, part.barrier(), Blame::Misuse, &["barrier"]); // this call may detect the difference itself
         let later = [
             part.barrier(),
             part.allreduce(&[1_u64], Sum).map(drop),

@@ -235,7 +235,7 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
         let part = world.split(Some(0), 0)?.expect("every rank has a colour");
         let count = if part.rank() == 0 { short } else { long };
-        // Another member may have found it before this one begins.
+        // Another member may have detected the disagreement before this one begins.
         let ended = part.ibcast(vec![0_u8; count], Rank(0)).and_then(|begun| begun.wait());
         if part.rank() != 0 {
             refused(job, ended, Blame::Misuse, &["disagree", "ibcast"]);

@@ -29,7 +29,7 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
     let (first, others) = plans.split_first_mut().expect("there are plans");
     let started = first.start().and_then(|()| others.iter_mut().try_for_each(|plan| plan.start()));
     if started.is_err() {
-        refused(job, started, Blame::Peer, &["has left"]); // another member has found out before
+        refused(job, started, Blame::Peer, &["has left"]); // another member has detected it before
         return Ok(());
     }
     let mut test = || {
@@ -42,8 +42,8 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
     Ok(())
 }
 
-/// A member leaves after it has started other plans, more often in all. Members that wait for it
-/// get an error.
+/// A member leaves that has made more starts than the others in total, but of other plans. Members that wait for it get
+/// an error.
 pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result<()> {
     let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
     let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
@@ -99,8 +99,8 @@ pub fn j_dropped_chunked_plans_complete_their_starts(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Signals of dropped plans have values already. A fuzzy barrier that is made later must not take
-/// these for its own and be done at once.
+/// Signals of dropped plans have counted already. A fuzzy barrier that gets these signals later must not be done at
+/// once because of these counts.
 pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for members in 2..=job.size() {
@@ -160,7 +160,7 @@ pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
     world.barrier()
 }
 
-/// As above, where each member executes its own steps, and others still wait for the steps of the
+/// An operation panics in a plan of which each member executes its own steps. Other members still wait for steps of the
 /// member whose operation panicked.
 pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
@@ -174,7 +174,7 @@ pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
     if me == 0 {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     } else {
-        let started = plan.start(); // and does not wait
+        let started = plan.start(); // does not wait
         if started.is_err() {
             refused(job, started, Blame::Program, &["panicked"]); // rank 0 was quicker
         }

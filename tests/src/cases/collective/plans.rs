@@ -105,8 +105,8 @@ pub fn j_every_algorithm_moves_the_right_values(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Every operation that combines values, in the order of members: built-in operations, which any
-/// rank can execute, and closures, which only this rank can.
+/// Every operation that combines values, in the order of members. Any rank can execute built-in operations; only the
+/// rank that passed a closure can execute it.
 pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     // Maps v -> a v + b, applied one after the other. They are associative, but their order
@@ -227,8 +227,8 @@ fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
     Ok(job.memory().local)
 }
 
-/// J3, J12: a plan is dropped at any moment, also under way. The call returns at once, the other
-/// members get right values, and all memory is freed.
+/// J3, J12: a plan is dropped at any moment, also during a start. Dropping returns at once, the other members get right
+/// values, and all memory is freed.
 pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let before = bytes_now(job, world)?;
@@ -257,7 +257,7 @@ pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J4: one rank, and nothing to move.
+/// J4: plans of a single rank, which has no data to move.
 pub fn j4_plans_of_one_rank_or_of_no_values(job: &Job) -> Result<()> {
     let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank is a member");
     for group in [&alone, job.world()] {
@@ -297,7 +297,7 @@ pub fn j5_values_pass_members_that_compute(job: &Job) -> Result<()> {
         }
         plan.start()?;
         if me > 0 && me < last {
-            // No call that could make progress until the last member has all values.
+            // This rank makes no call that could make progress until the last member has all values.
             while over.value() <= start {
                 stay_away(job);
             }
@@ -337,8 +337,8 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     Schedule::build("list of an outsider", (ranks, 0, bytes), write, contract)
 }
 
-/// J9: the tree of 7 ranks, run by a rank that is not in it, and smaller trees. The buffer of that
-/// rank must not be changed.
+/// J9: a rank that is not in the tree runs the tree of 7 ranks, and smaller trees. The buffer of this rank must not be
+/// changed.
 pub fn j9_a_rank_outside_runs_the_tree(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 5000, 300);
@@ -359,7 +359,7 @@ pub fn j9_a_rank_outside_runs_the_tree(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// J: a schedule that splits a value between two steps is refused, whichever rank's step it is.
+/// J: a schedule in which a step moves only a part of a value is refused, whichever rank the step belongs to.
 pub fn j_schedules_that_split_a_value_are_refused(job: &Job) -> Result<()> {
     let tree =
         ALGORITHMS.iter().find(|one| (one.name, one.collective) == ("tree", CollectiveKind::Allreduce));

@@ -131,7 +131,7 @@ fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Resu
     begun.wait().map(drop)
 }
 
-/// As `disagree`, in blocking calls.
+/// Does what `disagree` does, in blocking calls.
 fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
     let (values, is_first) = (vec![0_u64; gives], pair.rank() == 0);
     let known = if is_first { gets } else { gives };

@@ -136,9 +136,9 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// B3: a command in the queue of one rank that only a second rank may run, triggered by a third.
-/// The second rank runs it from a wait, asleep or not, and with or without queues of its own; also
-/// for several queues at once.
+/// B3: one rank has the queue, only a second rank may run the command, and a third rank raises its trigger. The second
+/// rank runs it in a wait, whether it sleeps or not, and whether it has queues or not. Several queues may have such
+/// commands at once.
 pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
     let (me, ranks) = (job.rank(), job.size() as u32);
     let data = job.alloc::<u64>(ranks as usize * 2)?;

@@ -7,7 +7,7 @@ use crate::pattern;
 use crate::wait_until::Idle;
 use tasuki::{Cause, Command, Job, Rank, Result};
 
-/// A length that makes a copy outlast the lease of its queue; in real memory, several ranks share
+/// The length of a copy that takes longer than a rank holds the lease of its queue. In real memory, several ranks share
 /// such a copy.
 fn slow(job: &Job) -> usize {
     effort(job, 300_000, 20_000)

@@ -347,7 +347,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// D11: thresholds work across the wrap of the signal.
+/// D11: thresholds work when the signal wraps past zero.
 pub fn d11_thresholds_wrap(job: &Job) -> Result<()> {
     let (go, done, me) = (job.signal()?, job.signal()?, job.rank());
     let queue = job.queue(8)?;
@@ -390,7 +390,7 @@ pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
         );
         assert!(taken >= 8 * round, "{taken} in round {round}");
         let two = [add.clone(), add];
-        // Both commands or none; both if another thread has made room meanwhile.
+        // Both commands are accepted or none is. Both are if another thread has made room meanwhile.
         match queue.post_many(&two) {
             Ok(_) => taken += 2,
             Err(error) => assert!(matches!(error.cause(), Cause::Full { .. }), "{error}"),

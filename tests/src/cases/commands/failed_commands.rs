@@ -93,9 +93,8 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// When a queue is dropped, ranks that wait for its commands get an error. That also holds for a
-/// repeating queue, and for a queue that is dropped by a panic which the program catches, whatever
-/// is under way in it.
+/// When a queue is dropped, ranks that wait for its commands get an error. This also holds for a repeating queue, and
+/// for a queue that is dropped by a panic which the program catches, whichever commands are in flight.
 pub fn dropped_queues_poison_their_signals_in_any_case(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (credit, step) = (job.signal()?, job.signal()?);
@@ -223,7 +222,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A command that fails when it runs, and poisons `poisons`.
+/// A command that fails when it runs, and so poisons the signal `poisons`.
 fn failing(job: &Job, poisons: RemoteSignal) -> Result<Command> {
     let word = job.alloc_local::<u64>(1)?; // freed before the command runs
     Ok(Command::atomic(word.pointer(), AtomicOp::Add(1)).then(poisons.add(1)))
@@ -237,9 +236,9 @@ fn is_poisoned(signal: &Signal<'_>) {
     assert!(text.contains("wait(signal") && text.contains("rank"), "{text}");
 }
 
-/// D17: what waits for a poisoned signal fails: the commands of a repeating queue whose credit it
-/// is, before and after `repeat`, and a command with two triggers, of which it is the first or the
-/// second. Commands with earlier credit run.
+/// D17: commands that wait for a poisoned signal fail. The signal is the credit of a repeating queue, before and after
+/// `repeat`, or the first or second trigger of a command with two triggers. Commands for which credit came before the
+/// poison run.
 pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     let word = job.alloc::<u64>(1)?;
     let (me, to, idle) = (job.rank(), next(job), Idle::new(job)?);
@@ -308,7 +307,7 @@ pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
         is_poisoned(&late);
     }
     if !is_simulated(job) && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none() {
-        // Elsewhere the failure may come first; then no raise follows it.
+        // On other fabrics the failure may come first; then no raise follows it.
         good.wait_at_least(1)?;
         assert_eq!((bad.value(), good.value()), (2, 3));
         queue.post(count(&word, me).when(good.reaches(1)))?;
@@ -344,7 +343,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     misused(job, queue.post(effect(misplaced)), &["no signal lies at"]);
     let crooked = bytemuck::cast::<u64, RemoteSignal>(bytemuck::cast::<_, u64>(signal.on(me)) + 8);
     misused(job, queue.post(effect(crooked)), &["no signal lies at"]);
-    // Names of no queue: null, of no rank, and places without a queue.
+    // Invalid queue names: null, with a rank that does not exist, and at places without a queue.
     let named = bytemuck::cast::<u64, RemoteQueue>;
     misused(job, job.post(named(0), Command::nothing()), &["post("]);
     misused(job, job.post(named(u64::MAX), Command::nothing()), &["post(", "no rank"]);

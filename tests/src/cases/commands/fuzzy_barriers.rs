@@ -36,8 +36,8 @@ fn compute(job: &Job, random: &mut crate::random::Random) {
     }
 }
 
-/// I4: a barrier ends after all members have started it, whichever of them is late; in the world
-/// and in groups of every size.
+/// I4: a barrier ends after all members have started it, whichever member is late. Tested in the world and in groups of
+/// every size.
 pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
     let mut random = crate::random::Random::seed(u64::from(job.rank().0));
     for size in (1..=job.size()).rev() {
@@ -141,8 +141,8 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
         for before in earlier.iter().rev().skip(1).take(5) {
             assert!(before.is_done()?, "{before:?} was done before");
         }
-        // Raise signals instead of a collective call, which would itself be a barrier before the
-        // late member has started.
+        // Ranks synchronize by signals here. A collective call would itself be a barrier before the late member has
+        // started.
         for rank in job.ranks() {
             if job.rank() != late {
                 job.raise(turn.on(rank), 1)?;

@@ -10,8 +10,8 @@ use tasuki::{Blame, Cause, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 
-/// D2: when a flag has its value, the copy has arrived: short and long ones, to the rank itself and
-/// to others.
+/// D2: when a flag has its value, the copy before it has arrived. Copies are short and long, to the rank itself and to
+/// others.
 pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
     let lens = [0, 1, 8, 100, LEN, effort(job, 300_000, 10_000)];
     let room = lens[5];
@@ -56,7 +56,7 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
         transfers.sync().wait()?;
         job.barrier()?;
         if phase % 2 == 1 {
-            transfers.set_counter(flag.on(me), all as u64)?; // all but one may have arrived
+            transfers.set_counter(flag.on(me), all as u64)?; // all copies but one may have arrived
         }
         if me == last(job) {
             assert_eq!(flag.value()?, 0, "a flag was set without arrivals");
@@ -74,8 +74,7 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// D3: the flag is not set if one arrival is missing. An arrival too many counts for the next
-/// phase.
+/// D3: the flag is not set if one arrival is missing. A surplus arrival counts for the next phase.
 pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
     let (words, flags, transfers) = (job.alloc::<u64>(2)?, job.flags(1)?, job.transfers()?);
     let (me, to, flag) = (job.rank(), next(job), flags.at(0));
@@ -150,8 +149,8 @@ pub fn i1_a_word_follows_copies(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// I6: source and destination of a copy are matched by key, in either order, with several keys out
-/// of order, and with equal keys in the order of their calls.
+/// I6: source and destination of a copy are matched by key. Either side may come first, different keys may come in any
+/// order, and sides with equal keys are matched in the order of their calls.
 pub fn i6_rendezvous(job: &Job) -> Result<()> {
     const KEYS: [u64; 8] = [5, 3, 5, 9, 3, 5, 1, 9];
     const OTHER: [u64; 8] = [9, 5, 1, 5, 3, 9, 5, 3];

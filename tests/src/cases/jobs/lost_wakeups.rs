@@ -15,8 +15,8 @@ fn is_in_reach(job: &Job) -> bool {
     !is_simulated(job) && std::env::var("TASUKI_DIRECT_SIGNALS").as_deref() != Ok("off")
 }
 
-/// Waits until a word of this rank has `value`. If other ranks must run this rank's queues, it
-/// makes no call that looks at them.
+/// Waits until a word of this rank has `value`. If other ranks must run this rank's queues, this function makes no call
+/// that runs them.
 fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()> {
     let (in_reach, mut looks) = (is_in_reach(job), 0);
     while job.load(word.pointer())? != value {
@@ -32,8 +32,8 @@ fn watch(job: &Job, word: &Array<u64>, idle: &Idle<'_>, value: u64) -> Result<()
     Ok(())
 }
 
-/// D12: a command is posted to a rank's queue while the rank stops looking at it. Either the rank
-/// or the poster runs it.
+/// D12: a command is posted to a rank's queue while the rank stops polling the queue. Either the rank or the poster
+/// runs the command.
 pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
     let (word, turn, idle) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     let queue = job.queue(16)?;
@@ -108,14 +108,14 @@ pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
     }
     let mut order = order.to_vec()?;
     if is_simulated(job) {
-        order.sort_unstable(); // on the simulator they are under way together
+        order.sort_unstable(); // on the simulator these commands are in flight together
     }
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7]);
     job.barrier()
 }
 
-/// D13: as many commands are under way as there can be, all for a rank that makes no call, and one
-/// more could fire. The waiting rank keeps its time-outs, and gets the failure of another command.
+/// D13: the queue has the largest number of commands in flight, all of which wait for a rank that makes no call, and
+/// one more command could fire. A waiting rank still times out when it should, and gets the failure of another command.
 pub fn d13_waits_with_the_most_commands_in_flight(job: &Job) -> Result<()> {
     let (data, over) = (job.alloc::<u8>(64)?, job.alloc::<u64>(1)?);
     let (go, done, never, failed) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
@@ -146,8 +146,8 @@ pub fn d13_waits_with_the_most_commands_in_flight(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// D17: a command that only a rank could run that has left. The rank that waits for its effect gets
-/// an error.
+/// D17: only one rank may run a command, and that rank has left. The rank that waits for the command's effect gets an
+/// error.
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
     // Bootstrap memory exists as long as the job, also that of a rank that has left.

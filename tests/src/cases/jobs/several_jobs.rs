@@ -39,8 +39,8 @@ pub fn jobs_in_jobs(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// One thread may be in two jobs. The library caches the memory that a thread accessed last; it
-/// must not take that for memory of the other job, which has equal addresses.
+/// One thread may be in two jobs. The library caches which memory a thread accessed last. It must not use this entry
+/// for the other job, whose memory has equal addresses.
 pub fn one_thread_in_two_jobs(job: &Job) -> Result<()> {
     let outer = job.alloc::<u64>(1)?;
     for round in 1..=20 {

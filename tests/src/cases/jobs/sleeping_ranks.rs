@@ -6,8 +6,8 @@ use crate::random::Random;
 use std::time::Duration;
 use tasuki::{Job, Rank, Result, Signal};
 
-/// A sleeping rank looks around by itself twice a second. A wake-up that is later than this limit
-/// was lost. A few may be late because the machine stood still.
+/// A sleeping rank checks its conditions twice a second without being woken. So a wake-up that arrives later than this
+/// limit was lost. A few may be late because the machine stood still.
 const LOST: Duration = Duration::from_millis(400);
 const LOST_MAX: usize = 10;
 
@@ -78,7 +78,8 @@ pub fn d20_random_sleeps_and_wakes(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// All ranks but one sleep for a long time and are woken at once; the ranks take turns in waking.
+/// All ranks but one sleep for a long time; then the one rank wakes all of them at once. Each rank in turn is the one
+/// that wakes the others.
 pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
     let mut clocked = Clocked::new(job)?;
     let mut random = Random::seed(21);
@@ -100,8 +101,8 @@ pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Waits for payload signals, requests to owners and barriers are woken like waits for signals.
-/// Each rank in turn makes the others wait.
+/// A rank that sleeps in a wait for a payload signal, a request to an owner or a barrier is woken like one that waits
+/// for a signal. Each rank in turn makes the others wait.
 pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64])?;
     let words = crate::exchange::exchange_all(job, words.pointer()).map(|addresses| (words, addresses))?;

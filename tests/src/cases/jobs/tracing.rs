@@ -4,7 +4,7 @@
 use crate::exchange::{next, previous};
 use tasuki::{After, Job, Rank, Result};
 
-/// D: puts, gets and copies between two others work with marks and spans around them.
+/// D: puts, gets, and copies between two other ranks work when the program records marks and spans around them.
 pub fn transfers_between_marks(job: &Job) -> Result<()> {
     let (to, from, me) = (next(job), previous(job), job.rank());
     let board = job.alloc::<u64>(4)?;

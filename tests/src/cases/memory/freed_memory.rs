@@ -50,7 +50,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// (i) As above, where a signal orders the free before the access.
+/// (i) A signal orders the free before the access. The access fails and changes nothing.
 pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
     let freed = job.signal()?;
     for round in 1..=effort(job, 200, 20) as u64 {
@@ -94,8 +94,8 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| peers.register_and_unregister(job, |limit| peers.idle.serve(limit)))
 }
 
-/// (iii) As above, where one thread unregisters the memory while another one serves the requests of
-/// peers.
+/// (iii) One thread unregisters the memory while another thread of the rank serves the requests of peers. After
+/// `unregister` has returned, the memory never changes.
 pub fn unregister_waits_for_what_another_thread_serves(job: &Job) -> Result<()> {
     Hammered::race(job, |peers| {
         let over = AtomicBool::new(false);
@@ -164,12 +164,12 @@ impl<'job> Hammered<'job> {
             values.fill(0);
             let old = job.register(values)?;
             self.publish_address(job, old.pointer())?;
-            // Mostly too short for a put that the owner must carry out, but sometimes long enough
-            // on any machine.
+            // This delay is mostly too short for a put that the owner must carry out, but sometimes long enough on any
+            // machine.
             meanwhile(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
             self.let_each_write(job, round)?;
             values = old.unregister();
-            // At once and from the end: a put that is still under way would overwrite some of these
+            // The owner writes at once and from the end: a put that is still in flight would overwrite some of these
             // words.
             (0..Hammered::WORDS).step_by(512).rev().for_each(|index| values[index] = TAKEN);
             reached += u64::from(values.contains(&LATE));

@@ -32,8 +32,8 @@ fn if_there_is_room(job: &Job, size: usize) -> Result<()> {
 const MOVER: Rank = Rank(0);
 const OWNER: Rank = Rank(1);
 
-/// Moves the bytes into the owner's memory of that kind, and back. Each time only one other area
-/// exists.
+/// Moves the bytes into the owner's memory of that kind, and back. Besides that memory, at most one other area exists
+/// at a time.
 fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
     let owner = job.rank() == OWNER;
     let local = (owner && kind == Kind::Job).then(|| job.alloc_local::<u8>(size)).transpose()?;

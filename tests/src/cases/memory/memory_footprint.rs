@@ -27,7 +27,7 @@ fn tables(ranks: u64, peers: u64) -> u64 {
     16 * ranks + 568 * (1 + peers)
 }
 
-/// Lets one wait time out: from then on the rank looks into its queue of requests.
+/// Lets one wait time out. After that, the rank also polls its queue of requests.
 fn wait_in_vain(job: &Job) -> Result<()> {
     let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
     waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
@@ -42,8 +42,8 @@ fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
     job.barrier()
 }
 
-/// L6: memory of a rank agrees with the formula while the job allocates, makes signals, accesses
-/// all ranks, and frees.
+/// L6: the memory of a rank agrees with the formula while the job allocates, makes signals, accesses all ranks, and
+/// frees memory.
 pub fn l6_memory_agrees_with_the_formula(job: &Job) -> Result<()> {
     let ranks = job.size() as u64;
     let near = distances(ranks);

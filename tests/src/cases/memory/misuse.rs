@@ -76,8 +76,7 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
     goes_on(job)
 }
 
-/// Addresses at which nothing is registered: outside all memory, in the library's own tables, and
-/// at random.
+/// Addresses at which nothing is registered: beyond all memory, in the library's own tables, and random ones.
 pub fn addresses_of_nothing(job: &Job) -> Result<()> {
     let good = job.alloc::<u64>(1)?;
     let peer = next(job);
@@ -174,7 +173,7 @@ pub fn ranks_that_disagree(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// One rank asks for nothing, or for more than there can be, while the others ask for something.
+/// One rank asks for zero bytes, or for more memory than there can be, while the others ask for an ordinary amount.
 /// Every rank gets an error, and they can continue together.
 pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
     for senseless in [0, usize::MAX] {

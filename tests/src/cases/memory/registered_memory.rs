@@ -57,7 +57,7 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that were put are there when their signal is visible, also if the put is a request.
+/// When a rank sees the signal of a put, the bytes are there, also if the put is a request to the owner.
 pub fn signals_follow_their_bytes(job: &Job) -> Result<()> {
     let mine = job.register(vec![0_u8; 200_000])?;
     let theirs = exchange_all(job, mine.pointer())?[next(job).index()];

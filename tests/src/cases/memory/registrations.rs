@@ -85,9 +85,9 @@ pub fn a6_a7_senseless_ranges_are_refused(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A4: of 10,000 regions a third is unregistered, and as many are registered again. Old addresses
-/// are refused on every rank, also where they were used before. The other regions can still be
-/// accessed, and no address is given twice.
+/// A4: a third of 10,000 regions is unregistered, and an equal number of new regions is registered. Old addresses are
+/// refused on every rank, also on ranks that have used them before. The other regions can still be accessed, and no
+/// address is given twice.
 pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     let base = u64::from(job.rank().0) << 32;
     let mut regions: Vec<Option<Registered<u64>>> = Vec::new();
@@ -150,8 +150,8 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A4: without barriers, freed addresses cannot be used again, and the error says so. Two barriers
-/// make them available: the first one may have been under way when they were freed.
+/// A4: without barriers, freed addresses cannot be used again, and the error says so. Two barriers make them available.
+/// One is not enough, because it may have begun before they were freed.
 pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
     for _ in 0..3 {
         let refused = use_up(job);
@@ -171,8 +171,8 @@ pub fn a4_unfinished_operations_keep_addresses(job: &Job) -> Result<()> {
     use_up(job);
     match job.rank() {
         ISSUER => {
-            // The keeper carries out the operation in its next waiting call, and the issuer learns
-            // that in its own. Both calls are the barrier.
+            // The keeper carries out the operation in its next waiting call, and the issuer learns that in its next
+            // waiting call. For both ranks that call is the barrier.
             slow = gate.close(job)?;
             gate.open(job)?;
         }

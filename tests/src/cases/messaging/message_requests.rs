@@ -76,7 +76,8 @@ pub fn g9_thousands_in_flight(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// The same in a scope, whose messages are waited for by their slots. Every other message is short.
+/// Thousands of messages are in flight in both directions in a scope, and are waited for by their slots. Every other
+/// message is short.
 fn wait_by_slot(world: &Communicator, peer: Rank, many: usize) -> Result<()> {
     let values: Vec<Vec<u8>> =
         (0..many).map(|slot| pattern::bytes(slot as u64, if slot % 2 == 0 { 24 } else { 240 })).collect();

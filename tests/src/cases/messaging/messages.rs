@@ -162,8 +162,7 @@ pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G3: a message whose receive comes in time is not buffered. Without a time limit no message ever
-/// is.
+/// G3: a message whose receive comes in time is not buffered. Without a time limit no message is ever buffered.
 pub fn g3_sends_in_time_are_not_buffered(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
@@ -207,7 +206,7 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
         }
         job.raise(ready.on(Rank(1)), 1)?;
         ready.wait_at_least(1)?;
-        // A waiting call may have delivered it already.
+        // A waiting call may have delivered the first message already.
         while job.check_send_buffer()?.1 > 12 {}
         assert_eq!(job.check_send_buffer()?, (0, 12));
         job.raise(ready.on(Rank(1)), 1)?;

@@ -124,8 +124,8 @@ pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
 
 /// Memory of closed slot banks, of all pairs of ranks, serves the next communicator.
 pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
-    /// The directory may use its heads, and a page of entries for each communicator, for the first
-    /// time.
+    /// Bytes of the directory that may be used for the first time: its list heads, and a page of entries for each
+    /// communicator.
     const DIRECTORY: u64 = (8 + 3) * 4096;
     let split = || job.world().split(Some(1), 0).map(|made| made.expect("a rank with a colour is a member"));
     let all = [split()?, split()?, split()?];
@@ -159,7 +159,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A bank cannot be closed while a message was begun and not waited for. The message is not lost.
+/// A bank cannot be closed while the program has not waited for a message that it has begun. The message is not lost.
 pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     let (world, mut got) = (job.world(), [0_u8; 100]);
     misused(job, world.close(Rank(99)), &["there is no rank 99"]);
@@ -181,8 +181,8 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
         sending.wait()?;
         refused(receive, Some(65));
         pattern::check(&receiving.wait()?.0, seed, "a message whose bank could not be closed");
-        // Also a receive of any slot, and one that a scope has begun. A dropped receive does not
-        // count.
+        // A receive of any slot, and a receive that a scope has begun, also prevent the close. A dropped receive does
+        // not.
         let mut any = world.irecv(vec![0_u8; 100], peer, Slot::ANY)?;
         refused(receive, None);
         world.send(&[7_u8; 60], peer, Slot(100))?;
@@ -224,7 +224,7 @@ pub fn p20_close_before_buffered_sends_end_is_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank that exchanges messages with itself is both ends.
+/// A rank that exchanges messages with itself has both ends of a slot bank.
 pub fn p20_close_with_itself(job: &Job) -> Result<()> {
     let (world, me, before) = (job.world(), job.rank(), job.memory().slot_banks);
     for round in 0..effort(job, 200, 6) as u64 {
@@ -373,7 +373,7 @@ pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
     }
     exchange(world, peer, 7, &SLOTS)?;
     if send_untaken(job, world, 20_000, 8)? {
-        world.close(peer)?; // and leave the job so
+        world.close(peer)?; // the ranks leave the job with the banks closed
     }
     job.barrier()
 }

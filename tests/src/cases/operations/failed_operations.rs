@@ -95,8 +95,8 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A failure that a call has returned still keeps its successors from starting, whatever else is
-/// under way.
+/// A failure that a call has returned still keeps its successors from starting, whichever other operations are in
+/// flight.
 pub fn b11_a_reported_failure_still_stops_successors(job: &Job) -> Result<()> {
     let memory = job.alloc::<u64>(4)?;
     for busy in [false, true] {

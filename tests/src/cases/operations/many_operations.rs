@@ -7,7 +7,8 @@ use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::{After, Array, GlobalPtr, Handle, Job, Result};
 
-/// More operations than a rank may have unfinished. If the keeper counts more, nothing limits them.
+/// A number of operations larger than a rank may have unfinished. If the keeper counts that many, the limit does not
+/// work.
 const UNFINISHED_MAX: u64 = 4096 + 64;
 
 /// The number of copies that are issued behind the closed gate: more than may be unfinished.
@@ -24,12 +25,12 @@ pub fn b9_a_million_copies(job: &Job) -> Result<()> {
     flood(job, Kind::Job, count, &|_| After::Nothing)
 }
 
-/// As above, into registered memory of the owner, where copies may be requests.
+/// 10^6 copies into registered memory of the owner, where a copy may be a request to the owner.
 pub fn b9_copies_to_own_memory(job: &Job) -> Result<()> {
     flood(job, Kind::Program, effort(job, 100_000, 3_000), &|_| After::Nothing)
 }
 
-/// As above, in one long chain, each copy after the one before.
+/// 10^6 copies in one long chain, each ordered after the copy before it.
 pub fn b9_a_chain_of_copies(job: &Job) -> Result<()> {
     let counts = [(Kind::Job, effort(job, 20_000, 3_000)), (Kind::Program, effort(job, 5_000, 1_000))];
     counts.into_iter().try_for_each(|(kind, count)| flood(job, kind, count, &After::Exact))

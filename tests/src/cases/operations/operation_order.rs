@@ -75,7 +75,7 @@ pub fn b4_chain_by_handles(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// B4: as above, with the first copy held back. No copy of the chain starts early.
+/// B4: the first of three chained copies is delayed. No copy of the chain starts early.
 pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -97,8 +97,8 @@ pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
     })
 }
 
-/// B5: an operation after a prefix starts only when everything earlier has ended, too. An operation
-/// after exactly one starts when that one has ended.
+/// B5: an operation ordered after a prefix starts only when all operations of the prefix have ended. An operation
+/// ordered after exactly one operation starts when that operation has ended.
 pub fn b5_prefix_and_exact(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -117,8 +117,8 @@ pub fn b5_prefix_and_exact(job: &Job) -> Result<()> {
     })
 }
 
-/// B6: an operation after all starts only when everything issued before has ended. Later operations
-/// do not matter.
+/// B6: an operation ordered after all operations starts only when all operations issued before it have ended. It does
+/// not wait for later ones.
 pub fn b6_all(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {

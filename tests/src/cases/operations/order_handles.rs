@@ -14,7 +14,7 @@ fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<Handle> {
     job.copy(pair.pointer(), pair.pointer().at(1), 1, after)
 }
 
-/// Waits until the pair was copied, without completing the operations before.
+/// Waits until the pair has been copied, without completing earlier operations.
 fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
     while pair.get(1)? == 0 {
         job.is_pending(handle);
@@ -43,8 +43,7 @@ pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Null handles and handles of finished operations are complete at once, whatever else is under
-/// way.
+/// Null handles and handles of finished operations are complete at once, whichever other operations are in flight.
 pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
@@ -71,7 +70,7 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
     })
 }
 
-/// A handle that was never issued is complete at once, whatever else is under way.
+/// A handle that was never issued is complete at once, whichever operations are in flight.
 pub fn b8_handles_never_issued(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {

@@ -13,7 +13,7 @@ use tasuki::{GlobalPtr, Job, Rank, Result};
 /// memory.
 pub fn c8_owner_and_remote_atomics_agree(job: &Job) -> Result<()> {
     if !job.capabilities().cpu_atomics {
-        return Ok(()); // then also the owner must use the fabric's atomics
+        return Ok(()); // then the owner, too, must use the fabric's atomics
     }
     let shared = job.alloc::<u64>(2)?;
     let private = [AtomicU64::new(0), AtomicU64::new(0)];

@@ -8,8 +8,8 @@ use crate::wait_until::Idle;
 use std::time::Duration;
 use tasuki::{After, Blame, Job, Rank, Result};
 
-/// D1: when a signal is visible, all bytes that were put with it are there: in a ring of ranks,
-/// with sizes up to those that are copied with non-temporal stores, into each kind of memory.
+/// D1: when a rank sees a signal, all bytes that were put with it are there. The ranks form a ring and put into each
+/// kind of memory, with sizes up to those that are copied with non-temporal stores.
 pub fn d1_bytes_are_there_when_the_signal_is_seen(job: &Job) -> Result<()> {
     let sizes = [(1, 400), (8, 400), (64, 400), (4096, 200), (65_537, 40), (2 << 20, 4)];
     let (arrived, taken) = (job.signal()?, job.signal()?);
@@ -31,8 +31,7 @@ pub fn d1_bytes_are_there_when_the_signal_is_seen(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// D1: several writers raise one signal. When it has counted all of them, the bytes of all are
-/// there.
+/// D1: several writers raise one signal. When the signal has counted all of them, the bytes of all writers are there.
 pub fn d1_one_signal_counts_many_writers(job: &Job) -> Result<()> {
     const LEN: usize = 3000;
     let (inbox, arrived, taken) = (job.alloc::<u8>(LEN * job.size())?, job.signal()?, job.signal()?);

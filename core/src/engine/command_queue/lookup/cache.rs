@@ -19,7 +19,7 @@ pub(in crate::engine::command_queue) struct CachedQueue {
 
 // SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Send for CachedQueue {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Sync for CachedQueue {}
 
 impl Numbered for CachedQueue {
@@ -52,10 +52,10 @@ impl CachedQueue {
     /// The queue, if there still is one with this capacity at the address. It may be a later one.
     #[inline]
     pub(in crate::engine::command_queue) fn queue(&self) -> Option<(QueueInfo, Queue<'_>)> {
-        // SAFETY: the promise of `new`.
+        // SAFETY: the caller of `new` keeps a queue's memory mapped at `place`.
         let info =
             unsafe { layout::queue_info_at(self.place) }.filter(|info| info.capacity == self.capacity)?;
-        // SAFETY: as above.
+        // SAFETY: the caller of `new` keeps the memory of a queue of this capacity mapped at `place`.
         Some((info, unsafe { Queue::over(self.place, self.capacity) }))
     }
 }

@@ -115,7 +115,7 @@ impl<'m> ResolvedQueue<'m> {
         if !self.direct {
             return worker.fabric().read_signal(GlobalAddress::new(self.owner, signal_offset(signal)));
         }
-        // SAFETY: as above.
+        // SAFETY: signal memory lies in the system piece, which is mapped for `'m`.
         let cell = unsafe { DirectCell::new(self.system.add(signal_offset(signal) as usize)) };
         cell.counter().load(Ordering::Acquire) // SYNC signal-raise
     }
@@ -127,7 +127,7 @@ pub(in crate::engine::command_queue) struct OwnSystemPiece(NonNull<u8>);
 
 // SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Send for OwnSystemPiece {}
-// SAFETY: as above.
+// SAFETY: a pointer to shared memory that is mapped while the worker's fabric lives.
 unsafe impl Sync for OwnSystemPiece {}
 
 impl CommandQueues {
@@ -191,7 +191,8 @@ impl CommandQueues {
 /// # Safety
 /// `system` is the first byte of a system piece that is mapped for `'s`.
 unsafe fn directory_in<'s>(system: NonNull<u8>) -> &'s QueueDirectory {
-    // SAFETY: by the caller's promise; a queue directory is made of atomics.
+    // SAFETY: the caller promises a mapped system piece, which holds the queue directory at this offset; a queue
+    // directory is made of atomics.
     unsafe { system.add(QUEUE_DIRECTORY as usize).cast::<QueueDirectory>().as_ref() }
 }
 
@@ -209,7 +210,7 @@ impl Worker {
         if rank == self.rank() {
             return Some(self.commands().directory());
         }
-        // SAFETY: mapped while our fabric lives.
+        // SAFETY: `system` is a rank's system piece, which is mapped while the worker's fabric lives.
         self.system_of(rank).map(|system| unsafe { directory_in(system) })
     }
 
@@ -292,16 +293,16 @@ impl Worker {
     #[cold]
     fn map_queue(&self, at: GlobalAddress) -> Option<(QueueInfo, Queue<'_>)> {
         let head = self.queue_memory(at, layout::HEAD_BYTES)?;
-        // SAFETY: just found, in a registration that begins there: aligned.
+        // SAFETY: `queue_memory` has just found the head mapped, in a registration that begins there, so it is aligned.
         let info = unsafe { layout::queue_info_at(head)? };
         let place = self.queue_memory(at, layout::bytes(info.capacity))?;
-        // SAFETY: just found; what is freed stays mapped.
+        // SAFETY: `queue_memory` has just found a queue of this capacity mapped at `place`. Freed memory stays mapped.
         let cached = unsafe { CachedQueue::new(at, place, info.capacity) };
         let cached =
             self.commands().cached.get_or_insert_with(cache::number(at), || Ok::<_, Cause>(cached)).ok()?;
         // The cache may hold an earlier queue of another size at this address.
         let kept = self.commands().cached.borrow(&cached).queue();
-        // SAFETY: as above.
+        // SAFETY: `queue_memory` has just found a queue of this capacity mapped at `place`. Freed memory stays mapped.
         kept.or_else(|| Some((info, unsafe { Queue::over(place, info.capacity) })))
     }
 

@@ -78,7 +78,7 @@ enum CompiledAction {
 
 // SAFETY: pointers to shared memory that stays mapped while the fabric lives.
 unsafe impl Send for CompiledAction {}
-// SAFETY: as above.
+// SAFETY: pointers to shared memory that stays mapped while the fabric lives.
 unsafe impl Sync for CompiledAction {}
 
 impl CompiledWait {

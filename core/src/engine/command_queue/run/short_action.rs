@@ -103,7 +103,8 @@ impl Worker {
         for at in (0..len).step_by(most) {
             let size = (len - at).min(most);
             let ours = &mut ours.0[..size];
-            // SAFETY: inside both arrays. Other ranks may write them meanwhile, if the program is wrong.
+            // SAFETY: the caller promises `len` bytes at both addresses, and `at + size` is at most `len`; `ours` has
+            // `size` bytes. Other ranks may write the bytes meanwhile, if the program is wrong.
             let is_done = unsafe {
                 let (from, to) = (from.add(at).as_ptr(), to.add(at).as_ptr());
                 copy::copy(to, ours.as_mut_ptr(), size);
@@ -126,13 +127,13 @@ impl Worker {
     /// `into.len()` bytes at `from` are readable.
     unsafe fn combine_from(&self, how: Reduction, into: &mut [u8], from: *const u8) -> bool {
         if how.operator().is_none() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises `into.len()` readable bytes at `from`.
             unsafe { how.combine_from(into, from) };
             return true;
         }
         let mut theirs = ReduceBlock([0; BLOCK]);
         let theirs = &mut theirs.0[..into.len()];
-        // SAFETY: as above.
+        // SAFETY: the caller promises `into.len()` readable bytes at `from`, and `theirs` is as long.
         unsafe { copy::copy(from, theirs.as_mut_ptr(), theirs.len()) };
         self.combine(how, into, theirs)
     }

@@ -11,10 +11,11 @@ use crate::fabric_collectives::FabricCollectives;
 use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
 use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::Fuzzy;
+use crate::group::Group;
 use crate::message_algorithms::gather::allgather;
 use crate::message_algorithms::run_now;
 use crate::nonblocking::{self, ActiveCalls, Nonblocking};
-use crate::plan::Plans;
+use crate::plan::registry::PlanRegistry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
@@ -30,12 +31,10 @@ const RECREATES: u64 = 1 << 39;
 /// An ordered group of members that exchange messages and make collective calls.
 #[derive(Debug)]
 pub struct Communicator {
-    messages: Arc<Context>,
+    group: Group,
     pub(crate) channel: CollectiveChannel,
     /// Nonblocking collective calls.
     pub(crate) nonblocking: Nonblocking,
-    rank: Rank,
-    size: usize,
     /// State that all communicators of the rank share.
     of_rank: Arc<RankShared>,
     /// The name of the communicator, and the collective call that a thread of this rank is in, if any.
@@ -46,16 +45,10 @@ pub struct Communicator {
     pub(crate) fuzzy: OnceLock<Arc<Fuzzy>>,
     /// True while a thread of this rank makes that state.
     pub(crate) is_making_fuzzy: AtomicBool,
-    /// Its plans.
-    plans: Plans,
+    /// Its plans, which also hold its failure monitor.
+    plans: Arc<PlanRegistry>,
     /// The data from which algorithms are chosen.
     pub(crate) agreed: Agreed,
-    /// The first of the signals that members with plans use to leave together.
-    pub(crate) plan_shutdown: Arc<OnceLock<u32>>,
-    /// Set when this member is registered to leave that way.
-    pub(crate) leaving: OnceLock<()>,
-    /// Detects that the communicator has failed, and why.
-    monitor: Arc<FailureMonitor>,
     /// True once the communicator was recreated.
     is_recreated: AtomicBool,
     /// The collectives that the network performs. Unset before the first call that could use them; None if the network
@@ -65,8 +58,6 @@ pub struct Communicator {
     pub(crate) cache: Mutex<ScheduleCache>,
     /// The communicators that were split from it.
     children: Children,
-    /// True once all members have dropped it and its memory is freed.
-    is_freed: Arc<AtomicBool>,
     /// Tells the communicator that it was split from when it is dropped. Last, so that all else is dropped before.
     drop_mark: Option<DropMark>,
 }
@@ -212,19 +203,23 @@ impl Communicator {
         of_rank: Arc<RankShared>,
         current_call: Arc<CurrentCall>,
     ) -> Result<Communicator> {
-        let (worker, size) = (messages.worker(), members.len());
-        let (alarm, me) = (of_rank.alarm, rank.index());
-        let monitor =
-            FailureMonitor::new(worker, me, members, alarm, current_call.clone(), &of_rank.monitors);
+        let group = Group::new(messages, rank);
+        let monitor = FailureMonitor::new(
+            group.worker(),
+            rank.index(),
+            members,
+            of_rank.alarm,
+            current_call.clone(),
+            &of_rank.monitors,
+        );
         let monitor = monitor.map_err(Error::new)?;
+        let plans = PlanRegistry::new(group.clone(), monitor, of_rank.plan_bytes.clone());
         let is_making_fuzzy = AtomicBool::new(false);
-        let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
+        let (fuzzy_signals, fuzzy) = (None, OnceLock::new());
         Ok(Communicator {
-            messages,
+            group,
             channel,
             nonblocking,
-            rank,
-            size,
             of_rank,
             current_call,
             fuzzy_signals,
@@ -232,14 +227,10 @@ impl Communicator {
             is_making_fuzzy,
             plans,
             agreed: Agreed::default(),
-            plan_shutdown: Arc::default(),
-            leaving: OnceLock::new(),
-            monitor,
             is_recreated: AtomicBool::new(false),
             fabric_collectives: OnceLock::new(),
             cache: Mutex::default(),
             children: Children::default(),
-            is_freed: Arc::default(),
             drop_mark: None,
         })
     }
@@ -247,7 +238,12 @@ impl Communicator {
     /// Returns its context for messages.
     #[inline(always)]
     pub fn messages(&self) -> &Arc<Context> {
-        &self.messages
+        self.group.messages()
+    }
+
+    /// Returns its members.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
     }
 
     /// Returns its name, as errors show it.
@@ -271,36 +267,26 @@ impl Communicator {
 
     /// Returns this rank's place among the members.
     pub fn rank(&self) -> Rank {
-        self.rank
+        self.group.place()
     }
 
     /// Returns the number of members.
     pub fn size(&self) -> usize {
-        self.size
+        self.group.size()
     }
 
     /// Returns the bytes of buffers and signals that the plans and the cached schedules of this rank's communicators
     /// use.
     pub fn plan_bytes(&self) -> u64 {
-        self.of_rank.plan_bytes.load(Ordering::Relaxed)
+        self.plans.bytes()
     }
 
-    pub(crate) fn plan_bytes_counted(&self) -> &Arc<AtomicU64> {
-        &self.of_rank.plan_bytes
-    }
-
-    pub(crate) fn plans(&self) -> &Plans {
+    pub(crate) fn plans(&self) -> &Arc<PlanRegistry> {
         &self.plans
     }
 
     pub(crate) fn worker(&self) -> &Worker {
-        self.messages.worker()
-    }
-
-    /// Returns the member `steps` places after `member`, wrapping around at most once.
-    pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
-        let at = member.index() + steps;
-        Rank(if at < self.size { at } else { at - self.size } as u32)
+        self.group.worker()
     }
 
     /// Returns the communicators that were split from it.
@@ -308,15 +294,10 @@ impl Communicator {
         &self.children
     }
 
-    /// Returns the flag that is set when all members have dropped it and its memory is freed.
-    pub(crate) fn is_freed(&self) -> &Arc<AtomicBool> {
-        &self.is_freed
-    }
-
     /// Returns its failure monitor.
     #[inline]
     pub(crate) fn monitor(&self) -> &Arc<FailureMonitor> {
-        &self.monitor
+        &self.plans.monitor
     }
 
     /// Splits the members into communicators by colour, ordered by key and then by present place. Returns None to a
@@ -352,28 +333,23 @@ impl Communicator {
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
         // The members exchange what they need in separate contexts, which hold no message of an earlier call.
-        let ranks: Arc<[Rank]> = self.ranks().collect();
-        let context = self.messages.number() | RECREATES;
+        let ranks: Arc<[Rank]> = self.group.ranks().collect();
+        let context = self.messages().number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
         current_call.note_preparing(call());
         current_call.word.store(CallWord::PREPARES.bits(), Ordering::Relaxed);
         let names = Arc::downgrade(&current_call) as _;
         let channel = CollectiveChannel::new(
-            Arc::new(self.messages.for_collectives(context + 1, SLOTS, Some(ranks), names)),
-            self.rank,
+            Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
+            self.rank(),
         );
-        let request = self.split_request(Some(0), 0, self.messages.slots())?;
-        let mut requests = vec![request; self.size];
+        let request = self.split_request(Some(0), 0, self.messages().slots())?;
+        let mut requests = vec![request; self.size()];
         let all = bytemuck::cast_slice_mut(&mut requests);
         let exchanged = run_now(allgather(&channel, bytemuck::bytes_of(&request), all));
         let freed = exchanged.and_then(|()| channel.context().free().map(|()| requests));
         let requests = freed.map_err(|error| self.step_failed(error, &call))?;
         self.part_of(&requests, 0, format!("{} (recreated)", self.name()), &call)
-    }
-
-    /// Returns the ranks of the members, in order.
-    fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
-        (0..self.size as u32).filter_map(|place| self.messages.rank_of(Rank(place)))
     }
 
     /// Returns what this member contributes to a split.
@@ -404,7 +380,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Communicator> {
         let fault = |cause| self.worker().fault(cause, call);
-        let mut members: Vec<u32> = (0..self.size as u32)
+        let mut members: Vec<u32> = (0..self.size() as u32)
             .filter(|&place| {
                 let request = requests[place as usize];
                 request.is_member() && request.colour == colour
@@ -422,19 +398,19 @@ impl Communicator {
         }
         members.sort_by_key(|&place| (requests[place as usize].key, place));
         let context = requests[members[0] as usize].context;
-        let rank = members.iter().position(|&place| place == self.rank.0).unwrap_or_default();
+        let rank = members.iter().position(|&place| place == self.rank().0).unwrap_or_default();
         let ranks: Arc<[Rank]> = members
             .iter()
-            .map(|&place| self.messages.rank_of(Rank(place)).expect("it is a member"))
+            .map(|&place| self.messages().rank_of(Rank(place)).expect("it is a member"))
             .collect();
         let first = |place: u32| requests[place as usize].signals;
         let monitored = ranks.iter().zip(&members);
         let monitored =
             monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
-        let signals = first(self.rank.0);
-        let messages = Arc::new(self.messages.another(context, most, Some(ranks.clone())));
+        let signals = first(self.rank().0);
+        let messages = Arc::new(self.messages().another(context, most, Some(ranks.clone())));
         let for_collectives =
-            |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
+            |number, slots, calls| self.messages().for_collectives(number, slots, Some(ranks.clone()), calls);
         let current_call = CurrentCall::new(name.into());
         let channel = CollectiveChannel::new(
             Arc::new(for_collectives(context + 1, SLOTS, Arc::downgrade(&current_call) as _)),
@@ -455,17 +431,10 @@ impl Communicator {
     /// failures.
     fn memory(&self, signals: u32) -> CommunicatorMemory {
         CommunicatorMemory {
-            contexts: [
-                self.messages.clone(),
-                self.channel.context().clone(),
-                self.nonblocking.context().clone(),
-            ],
-            monitor: self.monitor.clone(),
+            contexts: [self.channel.context().clone(), self.nonblocking.context().clone()],
             signals,
-            plan_shutdown: self.plan_shutdown.clone(),
             plans: self.plans.clone(),
             children: self.children.clone(),
-            is_freed: self.is_freed.clone(),
         }
     }
 
@@ -492,7 +461,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        self.monitor.check().map_err(|cause| self.worker().fault(cause, call))?;
+        self.monitor().check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: makes the writes of the last call visible, which may have been made by another thread.
         if self.current_call.word.load(Ordering::Acquire) != NO_CALL {
             let text =
@@ -532,10 +501,10 @@ impl Communicator {
 
     /// Returns an error unless `root` is a member.
     pub(crate) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
-        if root.index() < self.size {
+        if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
+        Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size() }, call))
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already.

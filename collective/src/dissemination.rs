@@ -1,7 +1,6 @@
 //! The stages of a dissemination barrier, as fuzzy barriers and plans use them: the partners of a member in each
 //! stage, and the signals that count its stages.
 
-use crate::communicator::Communicator;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
@@ -153,23 +152,6 @@ impl Dissemination {
             effects: [Some(effect(self.all[stage].to)), token.map(effect)],
             ..Command::new(Action::Nothing)
         }
-    }
-}
-
-impl Communicator {
-    /// Returns the signal that this member raises in a stage, and the rank that notifies this member. `first` holds the
-    /// number of the first signal of each member.
-    pub(crate) fn neighbours(
-        &self,
-        stage: u32,
-        first: impl Fn(Rank) -> u32,
-    ) -> Result<(GlobalAddress, Rank), Cause> {
-        let rank_of = |member: Rank| {
-            self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size() })
-        };
-        let step = 1 << stage;
-        let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
-        Ok((GlobalAddress::new(rank_of(to)?, signal_offset(first(to) + stage)), rank_of(from)?))
     }
 }
 

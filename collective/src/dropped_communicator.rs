@@ -12,10 +12,10 @@
 use crate::communicator::Communicator;
 use crate::deferred_free::{Deferred, DeferredFree};
 use crate::dissemination::Dissemination;
-use crate::failure::monitor::{FailureMonitor, SIGNALS};
-use crate::plan::Plans;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::failure::monitor::SIGNALS;
+use crate::plan::registry::PlanRegistry;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Result;
 use tasuki_core::engine::Worker;
 use tasuki_core::segment::GlobalAddress;
@@ -33,16 +33,12 @@ struct Child(Option<CommunicatorMemory>);
 /// What a communicator uses.
 #[derive(Debug)]
 pub(crate) struct CommunicatorMemory {
-    pub(crate) contexts: [Arc<Context>; 3],
-    pub(crate) monitor: Arc<FailureMonitor>,
+    /// The contexts of collective calls; that of messages belongs to the plans.
+    pub(crate) contexts: [Arc<Context>; 2],
     /// The first of its signals for failures.
     pub(crate) signals: u32,
-    /// The first of the signals by which members that have made plans leave together.
-    pub(crate) plan_shutdown: Arc<OnceLock<u32>>,
-    pub(crate) plans: Plans,
+    pub(crate) plans: Arc<PlanRegistry>,
     pub(crate) children: Children,
-    /// Set when it is freed: its finalize hooks have nothing more to do.
-    pub(crate) is_freed: Arc<AtomicBool>,
 }
 
 /// Marks a communicator as dropped by this member when it is dropped itself.
@@ -85,13 +81,15 @@ impl Children {
 
 impl Deferred for Child {
     fn is_over(&self) -> bool {
-        let Some(CommunicatorMemory { contexts, monitor, plans, children, .. }) = &self.0 else {
+        let Some(CommunicatorMemory { contexts, plans, children, .. }) = &self.0 else {
             return true;
         };
-        Arc::strong_count(monitor) == 1
-            && monitor.check().is_ok()
-            && contexts.iter().all(|context| Arc::strong_count(context) == 1 && context.is_idle())
-            && plans.lock().unwrap_or_else(PoisonError::into_inner).are_over()
+        let mut contexts = contexts.iter().chain([plans.group.messages()]);
+        Arc::strong_count(plans) == 1
+            && Arc::strong_count(&plans.monitor) == 1
+            && plans.monitor.check().is_ok()
+            && contexts.all(|context| Arc::strong_count(context) == 1 && context.is_idle())
+            && plans.lock().are_over()
             && children.lock().are_over()
     }
 }
@@ -104,16 +102,16 @@ impl Child {
 
 impl CommunicatorMemory {
     fn free(&self) -> Result<()> {
-        let [messages, ..] = &self.contexts;
+        let messages = self.plans.group.messages();
         let worker = messages.worker();
         let children = self.children.lock().all();
         children.iter().try_for_each(|child| child.free())?;
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner).all();
+        let plans = self.plans.lock().all();
         plans.iter().for_each(|plan| plan.free(messages));
-        self.is_freed.store(true, Ordering::Relaxed);
-        self.contexts.iter().try_for_each(|context| context.free())?;
+        self.plans.is_freed.store(true, Ordering::Relaxed); // its finalize hooks have nothing more to do
+        self.contexts.iter().chain([messages]).try_for_each(|context| context.free())?;
         free_signals(worker, self.signals, SIGNALS)?;
-        let shutdown = self.plan_shutdown.get();
+        let shutdown = self.plans.shutdown_signal.get();
         shutdown.map_or(Ok(()), |&first| free_signals(worker, first, Dissemination::count(messages.size())))
     }
 }

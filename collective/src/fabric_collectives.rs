@@ -323,7 +323,7 @@ impl Communicator {
             return Ok(None);
         };
         let leave_notice =
-            LeaveNotice { call_notices: call_notices.clone(), is_freed: self.is_freed().clone() };
+            LeaveNotice { call_notices: call_notices.clone(), is_freed: self.plans().is_freed.clone() };
         self.messages().add_finalize_hook(Arc::new(leave_notice))?;
         Ok(Some(fabric_collectives))
     }

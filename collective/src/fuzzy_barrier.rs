@@ -193,7 +193,7 @@ impl Communicator {
         queue: Option<Arc<LocalQueue>>,
         all: &[u64],
     ) -> Result<Arc<Fuzzy>, Cause> {
-        let neighbours = |stage| self.neighbours(stage, |member| all[member.index()] as u32);
+        let neighbours = |stage| self.group().neighbours(stage, |member| all[member.index()] as u32);
         let worker = self.messages().worker().clone();
         let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
         let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));

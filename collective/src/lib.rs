@@ -15,6 +15,7 @@ mod dropped_communicator;
 mod fabric_collectives;
 mod failure;
 mod fuzzy_barrier;
+mod group;
 mod message_algorithms;
 mod neighbourhood;
 mod nonblocking;

@@ -12,7 +12,7 @@ pub(crate) mod reductions;
 pub(crate) mod vector;
 
 use crate::communicator::Communicator;
-use crate::message_algorithms::gather::allgather;
+use crate::message_algorithms::gather::allgather_words;
 use crate::message_algorithms::run_now;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Result};
@@ -30,9 +30,7 @@ impl Communicator {
 
     /// Returns the values of all members, inside a call that has already begun.
     pub(crate) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); self.size() * values.len()];
-        run_now(allgather(&self.channel, bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut all)))?;
-        Ok(all)
+        run_now(allgather_words(&self.channel, values))
     }
 
     /// Returns an error unless `room` holds exactly `count` values for each member.

@@ -74,8 +74,8 @@ impl Communicator {
         let (word, signature) = words_of::<T>(what, values.len(), root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let with_room = |blocks: BlockExchange| allocate(blocks.received()).map(|all| (blocks, all));
-        let blocks = blocks().and_then(with_room).map_err(|cause| self.worker().fault(cause, call));
+        let blocks = blocks().and_then(BlockExchange::with_room);
+        let blocks = blocks.map_err(|cause| self.worker().fault(cause, call));
         if blocks.is_err() && !what.is_rooted() {
             return blocks.map(|(_, all)| all);
         }
@@ -95,7 +95,7 @@ impl Communicator {
     ) -> Result<BlockExchange, Cause> {
         let root = root.index();
         let blocks = if self.rank().index() == root { self.block_ranges(counts)? } else { Vec::new() };
-        self.with_each(|to| (to == root).then_some(0..values), |from| blocks.get(from).cloned())
+        Ok(self.with_each(|to| (to == root).then_some(0..values), |from| blocks.get(from).cloned()))
     }
 
     /// Returns the blocks of a scatter of the root's `values` values, in which this member receives `count`. `counts`
@@ -109,12 +109,12 @@ impl Communicator {
     ) -> Result<BlockExchange, Cause> {
         let (is_root, root) = (self.rank() == root, root.index());
         let blocks = if is_root { self.block_ranges_of(counts, values)? } else { Vec::new() };
-        self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(0..count))
+        Ok(self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(0..count)))
     }
 
     pub(crate) fn allgather_v_blocks(&self, values: usize, counts: &[usize]) -> Result<BlockExchange, Cause> {
         let blocks = self.block_ranges(counts)?;
-        self.with_each(|_| Some(0..values), |from| blocks.get(from).cloned())
+        Ok(self.with_each(|_| Some(0..values), |from| blocks.get(from).cloned()))
     }
 
     pub(crate) fn alltoall_v_blocks(
@@ -124,7 +124,7 @@ impl Communicator {
         gets: &[usize],
     ) -> Result<BlockExchange, Cause> {
         let (out, into) = (self.block_ranges_of(gives, values)?, self.block_ranges(gets)?);
-        self.with_each(|to| out.get(to).cloned(), |from| into.get(from).cloned())
+        Ok(self.with_each(|to| out.get(to).cloned(), |from| into.get(from).cloned()))
     }
 
     pub(crate) fn neighbour_blocks(
@@ -136,8 +136,7 @@ impl Communicator {
         with.fits(gives, gets)?;
         check_total(gives, values)?;
         total(gets)?;
-        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets));
-        exchange.check_own().map(|()| exchange)
+        Ok(BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets)))
     }
 
     /// Returns the ranges of blocks with these numbers of values. Error: there is not a count for each member, or
@@ -162,9 +161,16 @@ impl Communicator {
         &self,
         give: impl Fn(usize) -> Option<Range<usize>>,
         get: impl Fn(usize) -> Option<Range<usize>>,
-    ) -> Result<BlockExchange, Cause> {
-        let exchange = BlockExchange::with_each(self.rank().index(), self.size(), give, get);
-        exchange.check_own().map(|()| exchange)
+    ) -> BlockExchange {
+        BlockExchange::with_each(self.rank().index(), self.size(), give, get)
+    }
+}
+
+impl BlockExchange {
+    /// Returns the exchange, with room for the values that the member receives. Error: it cannot be made.
+    pub(crate) fn with_room<T: Pod>(self) -> Result<(BlockExchange, Vec<T>), Cause> {
+        let all = allocate(self.received())?;
+        self.check_own().map(|()| (self, all))
     }
 }
 

@@ -161,7 +161,7 @@ impl Communicator {
             std::mem::swap(present, &mut loser);
             trial.is_exposed = !trial.is_exposed;
         }
-        self.give_up(loser.number);
+        self.plans().give_up(loser.number);
         trial.rest();
         Ok(())
     }

@@ -363,7 +363,7 @@ impl Communicator {
     ) -> Result<usize> {
         let bytes = kind.memory(self.size());
         for number in cache.make_room(bytes) {
-            self.give_up(number);
+            self.plans().give_up(number);
         }
         let schedules = kind
             .variant_schedules(self.size(), |shape| Some(calling_thread_schedule(shape)))
@@ -387,7 +387,7 @@ impl Communicator {
                 Ok(Some(CachedSchedule { number, execution }))
             }
             Ok(PreparedPlan { number, execution: None, .. }) => {
-                self.give_up(number);
+                self.plans().give_up(number);
                 Ok(None)
             }
             // Another member is in another call, so this one cannot compile with it.
@@ -405,6 +405,6 @@ impl Communicator {
             .into_iter()
             .flatten()
             .flat_map(CacheEntry::numbers)
-            .for_each(|number| self.give_up(number));
+            .for_each(|number| self.plans().give_up(number));
     }
 }

@@ -71,6 +71,13 @@ pub(crate) async fn allgather(peers: &impl Peers, values: &[u8], all: &mut [u8])
     Ok(())
 }
 
+/// Gathers words of all members on all members.
+pub(crate) async fn allgather_words<T: Pod>(peers: &impl Peers, words: &[T]) -> Result<Vec<T>> {
+    let mut all = vec![T::zeroed(); peers.size() * words.len()];
+    allgather(peers, bytemuck::cast_slice(words), bytemuck::cast_slice_mut(&mut all)).await?;
+    Ok(all)
+}
+
 /// Runs a round: sends the values of `step` members, of `bytes` bytes each, to the members at 1 to 7 times `step`
 /// places before this one, and receives as many from the members after it. Long parts go one at a time.
 async fn swap_parts(peers: &impl Peers, all: &mut [u8], step: usize, bytes: usize) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Nonblocking calls whose blocks differ in length, and exchanges with neighbours.
 
 use super::{Communicator, StartedCollective};
-use crate::blocking::vector::{allocate, words_of};
+use crate::blocking::vector::words_of;
 use crate::current_call::VectorCall;
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
@@ -87,8 +87,7 @@ impl Communicator {
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
     ) -> Result<(BlockExchange, Vec<T>)> {
         self.check_root(root, &|| call.into())?;
-        let both = blocks().and_then(|blocks| allocate(blocks.received()).map(|all| (blocks, all)));
-        both.map_err(|cause| {
+        blocks().and_then(BlockExchange::with_room).map_err(|cause| {
             if what.is_rooted() {
                 self.monitor().report(self.worker(), words_of::<T>(what, 0, root).0, &cause);
             }

@@ -7,6 +7,7 @@
 
 pub(crate) mod compile;
 pub(crate) mod end;
+pub(crate) mod registry;
 pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod state;
@@ -154,20 +155,15 @@ impl Communicator {
             plan_state: prepared.plan_state,
             call_state: prepared.call_state,
             number: prepared.number,
-            plans: self.plans().clone(),
+            plans: self.plans().plans.clone(),
             messages: self.messages().clone(),
-            monitor: self.monitor().clone(),
+            monitor: self.plans().monitor.clone(),
             name,
             communicator: self.name().clone(),
             largest: rooms.iter().map(|room| room.bytes).max().unwrap_or(0),
             rooms,
             ended: 0,
         }
-    }
-
-    /// Marks a plan as dropped by this member.
-    pub(crate) fn give_up(&self, number: u64) {
-        self.lock_plans().take(number);
     }
 
     /// Frees all plans of this communicator that all members have dropped, its cached schedules, and the communicators
@@ -180,7 +176,7 @@ impl Communicator {
         self.begin(None, &call)?.run_agreed(|| {
             self.clear_cache();
             let mut windows_without = 0; // since the last plan was freed
-            while windows_without < self.lock_plans().windows() {
+            while windows_without < self.plans().lock().windows() {
                 let dropped = match self.dropped_by_all(&call)? {
                     Ok(dropped) => dropped,
                     Err(error) => return Ok(Err(error)),
@@ -188,12 +184,12 @@ impl Communicator {
                 if let Err(error) = self.settle_all(&dropped, &call)? {
                     return Ok(Err(error));
                 }
-                let word = self.lock_plans().word(); // plans may be dropped meanwhile, so the lock is not held
+                let word = self.plans().lock().word(); // plans may be dropped meanwhile, so the lock is not held
                 let words = self.allgather_steps(&[word]);
                 let words = words.map_err(|error| self.step_failed(error, &call))?;
                 let is_any_over = words.iter().fold(u64::MAX, |all, word| all & word) != 0;
                 windows_without = if is_any_over { 0 } else { windows_without + 1 };
-                self.free_what_is_over(words.into_iter());
+                self.plans().free_what_is_over(words.into_iter());
             }
             self.free_children().map_err(|error| self.step_failed(error, &call))?;
             Ok(Ok(()))
@@ -205,10 +201,10 @@ impl Communicator {
     fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Result<DroppedPlans>> {
         let allgather =
             |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
-        let word = self.lock_plans().dropped_word();
+        let word = self.plans().lock().dropped_word();
         let words = allgather(word)?;
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
-        let dropped = self.lock_plans().among(all);
+        let dropped = self.plans().lock().among(all);
         for (number, plan) in &dropped {
             let starts = allgather(plan.starts())?;
             let (least, most) = starts
@@ -216,7 +212,7 @@ impl Communicator {
                 .filter(|&&starts| starts != NO_PART)
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
             if least < most {
-                self.lock_plans().lose(*number);
+                self.plans().lock().lose(*number);
                 let cause = Cause::Disagree { what: "the number of starts of a plan", least, most };
                 return Ok(Err(self.worker().fault(cause, call)));
             }
@@ -237,22 +233,13 @@ impl Communicator {
             let is_vain = any(plan.is_broken())? && any(!plan.is_at_rest())?;
             let settled = if is_vain { Ok(()) } else { plan.settle() };
             if is_vain || any(settled.is_err())? {
-                self.lock_plans().lose(*number);
+                self.plans().lock().lose(*number);
                 let text = "a start of a plan that all members have dropped has failed on a member";
                 let failed = || Err(self.worker().fault(Cause::Argument(text.into()), call));
                 outcome = settled.and_then(|()| failed());
             }
         }
         Ok(outcome)
-    }
-
-    fn lock_plans(&self) -> std::sync::MutexGuard<'_, DeferredFree<PlanState>> {
-        self.plans().lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
-        let over = self.lock_plans().settle(words);
-        over.iter().for_each(|plan| plan.free(self.messages()));
     }
 }
 

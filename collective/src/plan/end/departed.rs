@@ -11,8 +11,8 @@
 //!
 //! The cost is one raise for each existing plan when a member leaves.
 
-use crate::communicator::Communicator;
 use crate::failure::monitor::FailureMonitor;
+use crate::plan::registry::PlanRegistry;
 use crate::plan::setup::layout::PlanAddress;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -67,22 +67,21 @@ fn published_starts(raised: u64) -> Option<u64> {
 impl DepartedMembers {
     /// Makes the record for a plan whose addresses all members have. No member has left, because all make the plan.
     pub(crate) fn new(
-        communicator: &Communicator,
+        registry: &PlanRegistry,
         made: Arc<AtomicU64>,
         address_of: impl Fn(Rank) -> PlanAddress,
     ) -> Result<DepartedMembers, Cause> {
-        let (worker, me, size) = (communicator.worker(), communicator.rank(), communicator.size());
+        let PlanRegistry { group, monitor, .. } = registry;
+        let (worker, me, size) = (group.worker(), group.place(), group.size());
         let fabric = worker.shared_fabric().clone();
-        let rank_of = |member: Rank| {
-            communicator.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size })
+        let place = |member: Rank| {
+            Ok(GlobalAddress::new(group.rank_of(member)?, signal_offset(address_of(member).starts)))
         };
-        let place =
-            |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(address_of(member).starts)));
         let signals = |member: Rank, cell: SignalCell| {
             Ok(DepartureSignal {
                 initial: cell.read(&*fabric),
                 cell,
-                by: rank_of(communicator.after(member, size - 1))?,
+                by: group.rank_of(group.after(member, size - 1))?,
             })
         };
         let mut all = vec![signals(me, fabric.own_signal(address_of(me).starts)?)?];
@@ -92,14 +91,8 @@ impl DepartedMembers {
                 all.push(signals(member, SignalCell::Direct(line.cell()))?);
             }
         }
-        let monitor = Arc::downgrade(communicator.monitor());
-        Ok(DepartedMembers {
-            monitor,
-            made,
-            next: place(communicator.after(me, 1))?,
-            signals: all.into(),
-            fabric,
-        })
+        let monitor = Arc::downgrade(monitor);
+        Ok(DepartedMembers { monitor, made, next: place(group.after(me, 1))?, signals: all.into(), fabric })
     }
 
     /// Publishes that this member leaves after `starts` starts.

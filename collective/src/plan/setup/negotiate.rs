@@ -4,9 +4,12 @@
 use crate::blocking::channel::ONE_LINE_MAX;
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
+use crate::message_algorithms::gather::allgather_words;
+use crate::message_algorithms::{Peers, run_now};
 use crate::plan::compile::commands::{self, PlanCompiler, StartThreshold};
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
+use crate::plan::registry::PlanRegistry;
 use crate::plan::run::in_calls::{CallData, InCalls, InCallsState};
 use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
 use crate::plan::{Form, PlanCombining, PlanState, compile::inline_flag, compile::steps};
@@ -74,7 +77,22 @@ impl Communicator {
         kind: PlanKind,
         call: &dyn Fn() -> String,
     ) -> Result<Result<PreparedPlan, Cause>> {
-        let fault = |cause| self.worker().fault(cause, call);
+        let negotiated = run_now(self.plans().negotiate(&self.channel, schedule, part, kind));
+        negotiated.map_err(|error| self.step_failed(error, call))
+    }
+}
+
+impl PlanRegistry {
+    /// Makes a plan or an execution of a schedule, together with all members, by messages of a call. The inner error
+    /// means that no member has it.
+    pub(crate) async fn negotiate(
+        &self,
+        peers: &impl Peers,
+        schedule: &Schedule,
+        part: &RankPart,
+        kind: PlanKind,
+    ) -> Result<Result<PreparedPlan, Cause>> {
+        let fault = |cause| self.group.worker().fault(cause, || "plan()".into());
         let data = match kind {
             PlanKind::Queues(_) => DataPlacement::OfPlan,
             PlanKind::Execution(_) | PlanKind::Calls(_, false) => DataPlacement::CallBuffers,
@@ -83,10 +101,10 @@ impl Communicator {
         let draft = PlanDraft::new(self, part, data);
         let fingerprint = fingerprint(schedule, &kind);
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
-        let done = self.lock_plans().word();
+        let done = self.lock().word();
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;
         let word = MemberSetup { base, found_room: draft.is_ok().into(), fingerprint, done, plan_shutdown };
-        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
+        let words = allgather_words(peers, &[word]).await?;
         self.free_what_is_over(words.iter().map(|word| word.done));
         self.register_shutdown(&words)?;
         let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint) {
@@ -99,54 +117,53 @@ impl Communicator {
         // No member may wait for a member that has failed. Also, until this exchange other members may still
         // initialise their buffers and signals.
         let is_made = matches!(plan_state, Ok((_, Ok(_))));
-        let all = self.allgather_steps(&[u64::from(is_made)]);
-        let all = all.map_err(|error| self.step_failed(error, call))?;
+        let all = allgather_words(peers, &[u64::from(is_made)]).await?;
         let (plan_state, steps) = match plan_state {
             Ok((plan_state, Ok(steps))) if !all.contains(&0) => (plan_state, steps),
             Ok((plan_state, steps)) => {
-                plan_state.free(self.messages());
+                plan_state.free(self.group.messages());
                 let text = "another member found no room for its part, or passed another schedule";
                 return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
             }
             Err(cause) => return Ok(Err(cause)),
         };
         let plan_state = Arc::new(plan_state);
-        let number = self.lock_plans().enter(plan_state.clone());
+        let number = self.lock().enter(plan_state.clone());
         let CompiledSteps { execution, call_state } = steps;
         Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
     }
 
     /// Returns the first of the signals that members use to leave together. They are allocated with the first plan.
     fn name_shutdown_signal(&self) -> Result<u32, Cause> {
-        if let Some(&first) = self.plan_shutdown.get() {
+        if let Some(&first) = self.shutdown_signal.get() {
             return Ok(first);
         }
-        let made = self.worker().registry().untouched_signals(Dissemination::count(self.size()));
+        let made = self.group.worker().registry().untouched_signals(Dissemination::count(self.group.size()));
         let first = made.map_err(|error| error.cause().clone())?;
-        Ok(*self.plan_shutdown.get_or_init(|| first))
+        Ok(*self.shutdown_signal.get_or_init(|| first))
     }
 
     /// Registers the shutdown: from the first plan on, members leave together.
     fn register_shutdown(&self, words: &[MemberSetup]) -> Result<()> {
-        if self.leaving.get().is_none() {
-            let (worker, plans) = (self.worker(), self.plans().clone());
+        if self.leaves_together.get().is_none() {
+            let (worker, plans) = (self.group.worker(), self.plans.clone());
             let stages = self.shutdown_stages(words);
             let stages = stages.map_err(|cause| worker.fault(cause, || "plan()".into()))?;
-            self.messages().add_finalize_hook(Arc::new(PlanShutdown::new(
+            self.group.messages().add_finalize_hook(Arc::new(PlanShutdown::new(
                 plans,
                 stages,
-                self.is_freed().clone(),
+                self.is_freed.clone(),
                 worker,
             )))?;
-            self.leaving.get_or_init(|| ());
+            self.leaves_together.get_or_init(|| ());
         }
         Ok(())
     }
 
     fn shutdown_stages(&self, words: &[MemberSetup]) -> Result<Dissemination, Cause> {
-        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].plan_shutdown);
-        let first = words[self.rank().index()].plan_shutdown;
-        Dissemination::new(self.worker(), first, Dissemination::count(self.size()), neighbours)
+        let neighbours = |stage| self.group.neighbours(stage, |member| words[member.index()].plan_shutdown);
+        let first = words[self.group.place().index()].plan_shutdown;
+        Dissemination::new(self.group.worker(), first, Dissemination::count(self.group.size()), neighbours)
     }
 
     /// Returns an error unless all members passed the same schedule and found room for it.
@@ -195,8 +212,8 @@ struct PlanDraft {
 }
 
 impl PlanDraft {
-    fn new(communicator: &Communicator, part: &RankPart, data: DataPlacement) -> Result<PlanDraft, Cause> {
-        let worker = communicator.messages().worker().clone();
+    fn new(registry: &PlanRegistry, part: &RankPart, data: DataPlacement) -> Result<PlanDraft, Cause> {
+        let worker = registry.group.worker().clone();
         let layout = Layout::of(part, data);
         let count = part.signal_decls().len() as u32;
         let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
@@ -215,8 +232,7 @@ impl PlanDraft {
         };
         let initial = (signals..signals + count).map(|signal| worker.count_of_own(signal)).collect();
         let base = PlanAddress { block, signals, starts: if has_queues { signals + count } else { 0 } };
-        let (own, counted) =
-            (PlacedPart::new(worker.rank(), base, part, data), communicator.plan_bytes_counted().clone());
+        let (own, counted) = (PlacedPart::new(worker.rank(), base, part, data), registry.plan_bytes.clone());
         counted.fetch_add(own.bytes(all), Ordering::Relaxed);
         match data {
             DataPlacement::CallBuffers => inline_flag::clear(&worker, &own, part),
@@ -238,7 +254,7 @@ impl PlanDraft {
     /// Compiles the part, now that the addresses of the other parts are known. Error: it cannot be compiled.
     fn finish(
         self,
-        communicator: &Communicator,
+        registry: &PlanRegistry,
         (schedule, part): (&Schedule, &RankPart),
         words: &[MemberSetup],
         kind: PlanKind,
@@ -268,7 +284,7 @@ impl PlanDraft {
             operator,
             counted: self.counted,
         };
-        let others = plan_state.others(communicator, schedule, part, words, self.data);
+        let others = plan_state.others(registry, schedule, part, words, self.data);
         let steps = others.and_then(|others| {
             let compiler =
                 PlanCompiler { own: &plan_state.own, initial: &self.initial, how, others: &others };
@@ -293,7 +309,7 @@ impl PlanDraft {
                     let (queues, start_thresholds) =
                         (compiler.compile_queues(part)?, compiler.start_thresholds(part));
                     plan_state.make_queues(queues, start_thresholds)?;
-                    plan_state.watch_departures(communicator, words).map(|()| CompiledSteps::default())
+                    plan_state.watch_departures(registry, words).map(|()| CompiledSteps::default())
                 }
             }
         });
@@ -312,15 +328,14 @@ impl PlanState {
     /// Returns the parts that this rank's part refers to, with their addresses.
     fn others(
         &self,
-        communicator: &Communicator,
+        registry: &PlanRegistry,
         schedule: &Schedule,
         part: &RankPart,
         words: &[MemberSetup],
         data: DataPlacement,
     ) -> Result<BTreeMap<u32, PlacedPart>, Cause> {
         let place = |member: u32| {
-            let known = communicator.messages().rank_of(Rank(member));
-            let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
+            let rank = registry.group.rank_of(Rank(member))?;
             let part = schedule.part(member as usize);
             Ok((member, PlacedPart::new(rank, words[member as usize].base, &part, data)))
         };
@@ -337,9 +352,9 @@ impl PlanState {
     }
 
     /// Registers the probe that detects members that leave without a start.
-    fn watch_departures(&mut self, communicator: &Communicator, words: &[MemberSetup]) -> Result<(), Cause> {
+    fn watch_departures(&mut self, registry: &PlanRegistry, words: &[MemberSetup]) -> Result<(), Cause> {
         let address_of = |member: Rank| words[member.index()].base;
-        let starts = Arc::new(DepartedMembers::new(communicator, self.started.clone(), address_of)?);
+        let starts = Arc::new(DepartedMembers::new(registry, self.started.clone(), address_of)?);
         let wait_probe = self.worker.add_wait_probe(starts.clone());
         self.starts = Some((starts, wait_probe));
         Ok(())

@@ -1,0 +1,64 @@
+//! The plans of a communicator, and what a member needs to make one and to leave afterwards.
+
+use crate::deferred_free::DeferredFree;
+use crate::failure::monitor::FailureMonitor;
+use crate::group::Group;
+use crate::plan::{PlanState, Plans};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+
+/// The plans of a communicator.
+#[derive(Debug)]
+pub(crate) struct PlanRegistry {
+    pub(crate) group: Group,
+    pub(crate) monitor: Arc<FailureMonitor>,
+    /// The plans that exist or wait to be freed.
+    pub(crate) plans: Plans,
+    /// The first of the signals that members with plans use to leave together.
+    pub(crate) shutdown_signal: OnceLock<u32>,
+    /// Set when this member is registered to leave that way.
+    pub(crate) leaves_together: OnceLock<()>,
+    /// True once all members have dropped the communicator and its memory is freed.
+    pub(crate) is_freed: Arc<AtomicBool>,
+    /// Bytes of this rank's parts of plans, of all its communicators.
+    pub(crate) plan_bytes: Arc<AtomicU64>,
+}
+
+impl PlanRegistry {
+    pub(crate) fn new(
+        group: Group,
+        monitor: Arc<FailureMonitor>,
+        plan_bytes: Arc<AtomicU64>,
+    ) -> Arc<PlanRegistry> {
+        Arc::new(PlanRegistry {
+            group,
+            monitor,
+            plans: Plans::default(),
+            shutdown_signal: OnceLock::new(),
+            leaves_together: OnceLock::new(),
+            is_freed: Arc::default(),
+            plan_bytes,
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, DeferredFree<PlanState>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the bytes of buffers and signals that the plans and the cached schedules of this rank's communicators
+    /// use.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.plan_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Marks a plan as dropped by this member.
+    pub(crate) fn give_up(&self, number: u64) {
+        self.lock().take(number);
+    }
+
+    /// Takes the words of all members, and frees the plans that no member needs any more.
+    pub(crate) fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
+        let over = self.lock().settle(words);
+        over.iter().for_each(|plan| plan.free(self.group.messages()));
+    }
+}

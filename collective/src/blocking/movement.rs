@@ -148,7 +148,7 @@ impl Communicator {
         Ok(all)
     }
 
-    fn place_own<T: Pod>(&self, values: &[T], all: &mut [T]) {
+    pub(crate) fn place_own<T: Pod>(&self, values: &[T], all: &mut [T]) {
         all[self.rank().index() * values.len()..][..values.len()].copy_from_slice(values);
     }
 }

@@ -13,6 +13,7 @@
 //! Long values are handled in pieces, which have executions of their own.
 
 use crate::cached::autotune::VariantTrial;
+use crate::cached::kind_cache::KindCache;
 use crate::communicator::Communicator;
 use crate::failure::call_log::CallLog;
 use crate::failure::signature::{element_code, reduction_code};
@@ -32,17 +33,8 @@ const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_B
 // A key has eleven bits for the root.
 const _: () = assert!(MEMBERS_MAX <= 1 << 11);
 
-/// Number of first calls of a kind that go by messages.
-const BY_MESSAGES: u32 = 3;
 /// Two members compare roots once in this number of calls.
 const COMPARED_EVERY: u64 = 32;
-/// Most kinds whose calls are counted.
-const KINDS_MAX: usize = 32;
-/// Most executions that a communicator keeps.
-const ENTRIES_MAX: usize = 128;
-/// Most bytes of memory that these executions use on a member, approximately.
-const BYTES_MAX: u64 = 64 << 20;
-
 /// What calls must have in common to use the same compiled steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallKind {
@@ -66,26 +58,14 @@ pub(crate) struct CachedSchedule {
 
 /// The steps for calls of one kind.
 #[derive(Debug)]
-struct CacheEntry {
+pub(crate) struct CacheEntry {
     now: CachedSchedule,
-    bytes: u64,
     /// The comparison with another variant, if there is one for this kind.
     trial: Option<VariantTrial>,
 }
 
-/// The executions of a communicator, and the counts by which it decides to make them.
-#[derive(Debug, Default)]
-pub(crate) struct ScheduleCache {
-    /// Number of calls for which the cache could be used.
-    calls: u64,
-    /// The latest kinds: word, number of calls, and the number of the last call.
-    kinds: Vec<(u64, u32, u64)>,
-    /// Keys of the entries, when they were last used, and the entries. An entry is None if the members cannot have
-    /// an execution for its kind.
-    keys: Vec<u64>,
-    used: Vec<u64>,
-    entries: Vec<Option<CacheEntry>>,
-}
+/// The executions of a communicator.
+pub(crate) type ScheduleCache = KindCache<CacheEntry>;
 
 impl CallKind {
     /// The kind of a call with `values` values on each member, or in a block.
@@ -105,7 +85,7 @@ impl CallKind {
     /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
     /// element types or reductions have separate entries, even if their steps are equal. So members that disagree about
     /// these wait for each other, and a wait finds the mismatch.
-    fn word(&self) -> Option<u64> {
+    pub(crate) fn word(&self) -> Option<u64> {
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
         // The element type determines the bytes of a value, if the type has a code.
         let value =
@@ -115,12 +95,12 @@ impl CallKind {
     }
 
     /// Returns the word, with the root unless the execution has a variant for each root.
-    fn key(&self, ranks: usize) -> Option<u64> {
+    pub(crate) fn key(&self, ranks: usize) -> Option<u64> {
         Some(self.word()? | if ranks == 2 { 0 } else { (self.root as u64) << 32 })
     }
 
     /// Returns the variant of the execution for this root.
-    fn variant(&self, ranks: usize) -> usize {
+    pub(crate) fn variant(&self, ranks: usize) -> usize {
         if ranks == 2 { self.root } else { 0 }
     }
 
@@ -142,8 +122,17 @@ impl CallKind {
         Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
     }
 
+    /// Returns true if members that reach each other's memory may compile steps for such calls.
+    #[inline]
+    pub(crate) fn can_be_compiled(&self, ranks: usize) -> bool {
+        let is_little = self.collective.is_divisible()
+            || (self.bytes as u64).saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
+        let is_something = self.bytes > 0 || self.collective == CollectiveKind::Barrier;
+        is_little && is_something && (2..=MEMBERS_MAX).contains(&ranks)
+    }
+
     /// Returns the bytes of a piece.
-    fn piece(&self) -> usize {
+    pub(crate) fn piece(&self) -> usize {
         // True for most calls, which then need no division.
         let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX;
         match is_short || !self.collective.is_divisible() {
@@ -153,7 +142,7 @@ impl CallKind {
     }
 
     /// Returns the bytes that an execution for this kind uses on a member, approximately.
-    fn memory(&self, ranks: usize) -> u64 {
+    pub(crate) fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
         let places = if ranks == 2 { 1 } else { 4 };
         places * if self.collective.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
@@ -165,51 +154,6 @@ impl CacheEntry {
     fn numbers(self) -> impl Iterator<Item = u64> {
         let usual = self.trial.as_ref().and_then(VariantTrial::usual).map(|usual| usual.number);
         usual.into_iter().chain([self.now.number])
-    }
-}
-
-impl ScheduleCache {
-    /// Counts a call of that kind. Returns true if the cache may now have an entry for the kind.
-    fn is_frequent(&mut self, word: u64) -> bool {
-        let calls = self.calls;
-        if let Some((_, times, last)) = self.kinds.iter_mut().find(|(known, ..)| *known == word) {
-            (*times, *last) = (times.saturating_add(1), calls);
-            return *times > BY_MESSAGES;
-        }
-        if self.kinds.len() == KINDS_MAX {
-            let oldest = (0..KINDS_MAX).min_by_key(|&at| self.kinds[at].2).unwrap_or(0);
-            self.kinds.swap_remove(oldest);
-        }
-        self.kinds.push((word, 1, calls));
-        false
-    }
-
-    #[inline]
-    fn find(&self, key: u64) -> Option<usize> {
-        self.keys.iter().position(|&known| known == key)
-    }
-
-    fn enter(&mut self, key: u64, entry: Option<CacheEntry>) -> usize {
-        self.keys.push(key);
-        self.used.push(self.calls);
-        self.entries.push(entry);
-        self.keys.len() - 1
-    }
-
-    /// Makes room for an execution that uses `bytes`. Returns the numbers of the plans to free for that.
-    fn make_room(&mut self, bytes: u64) -> Vec<u64> {
-        let mut given_up = Vec::new();
-        loop {
-            let all: u64 = self.entries.iter().flatten().map(|entry| entry.bytes).sum();
-            let is_enough = self.keys.len() < ENTRIES_MAX && (all + bytes <= BYTES_MAX || all == 0);
-            if is_enough {
-                return given_up;
-            }
-            let oldest = (0..self.keys.len()).min_by_key(|&at| self.used[at]).unwrap_or(0);
-            self.keys.swap_remove(oldest);
-            self.used.swap_remove(oldest);
-            given_up.extend(self.entries.swap_remove(oldest).into_iter().flat_map(CacheEntry::numbers));
-        }
     }
 }
 
@@ -234,11 +178,7 @@ impl Communicator {
     fn may_use_cache(&self, kind: &CallKind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
         let is_much = ranks > 2 || bytes > MESSAGE_BYTES_MAX || kind.collective.is_mutual();
-        let is_little =
-            kind.collective.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
-        let is_something = bytes > 0 || kind.collective == CollectiveKind::Barrier;
-        let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
-        is_much && is_little && is_something && is_among_few && self.worker().reaches_words()
+        is_much && kind.can_be_compiled(ranks) && self.worker().reaches_words()
     }
 
     // The call's buffers are passed by reference: a copy would load words right after parts of them were stored,
@@ -251,8 +191,7 @@ impl Communicator {
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
         let mut cache = self.lock_cache();
-        cache.calls += 1;
-        if cache.calls.is_multiple_of(COMPARED_EVERY) {
+        if cache.count().is_multiple_of(COMPARED_EVERY) {
             self.compare_roots(kind, call)?;
         }
         let piece = kind.piece();
@@ -299,7 +238,7 @@ impl Communicator {
         buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let Some(CacheEntry { now: CachedSchedule { execution, .. }, .. }) = &mut cache.entries[at] else {
+        let Some(CacheEntry { now: CachedSchedule { execution, .. }, .. }) = cache.at(at) else {
             let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
@@ -344,13 +283,13 @@ impl Communicator {
             None if counted.is_some_and(|word| !cache.is_frequent(word)) => return Ok(None),
             None => self.compile_for_cache(cache, key, kind, call)?,
         };
-        cache.used[at] = cache.calls;
-        if let Some(CacheEntry { now, trial: Some(trial), .. }) = &mut cache.entries[at]
+        let Some(CacheEntry { now, trial }) = cache.used(at) else { return Ok(None) };
+        if let Some(trial) = trial
             && trial.count(|| self.worker().now_ns())
         {
             self.continue_trial(trial, now, kind, call)?;
         }
-        Ok(cache.entries[at].is_some().then_some(at))
+        Ok(Some(at))
     }
 
     #[cold]
@@ -362,15 +301,13 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<usize> {
         let bytes = kind.memory(self.size());
-        for number in cache.make_room(bytes) {
-            self.plans().give_up(number);
-        }
+        cache.make_room(bytes).into_iter().for_each(|entry| self.evict(entry));
         let schedules = kind
             .variant_schedules(self.size(), |shape| Some(calling_thread_schedule(shape)))
             .unwrap_or_default();
         let compiled = self.compile_variants(schedules, false, call)?;
-        let known = compiled.map(|now| CacheEntry { now, bytes, trial: VariantTrial::of(kind, self.size()) });
-        Ok(cache.enter(key, known))
+        let known = compiled.map(|now| CacheEntry { now, trial: VariantTrial::of(kind, self.size()) });
+        Ok(cache.enter(key, bytes, known))
     }
 
     /// Compiles those schedules, one for each variant. None: the members cannot have compiled steps.
@@ -400,11 +337,10 @@ impl Communicator {
     pub(crate) fn clear_cache(&self) {
         let cache = std::mem::take(&mut *self.lock_cache());
         self.cache.clear_poison();
-        cache
-            .entries
-            .into_iter()
-            .flatten()
-            .flat_map(CacheEntry::numbers)
-            .for_each(|number| self.plans().give_up(number));
+        cache.into_entries().for_each(|entry| self.evict(entry));
+    }
+
+    fn evict(&self, entry: CacheEntry) {
+        entry.numbers().for_each(|number| self.plans().give_up(number));
     }
 }

@@ -4,7 +4,6 @@ use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
 use crate::failure::signature::CallSignature;
-use crate::nonblocking::task::Task;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +149,15 @@ impl MonitoredMember {
     }
 }
 
+/// Nonblocking calls, which end when the communicator fails.
+pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {
+    /// Returns true if they are over.
+    fn is_over(&self) -> bool;
+
+    /// Ends them without a result.
+    fn abandon(self: Arc<Self>);
+}
+
 /// A communicator's failure, as one member knows it.
 #[derive(Debug)]
 pub(crate) struct FailureMonitor {
@@ -169,7 +177,7 @@ pub(crate) struct FailureMonitor {
     /// Opened by the first call.
     records: OnceLock<CallRecords>,
     /// Nonblocking calls that may be under way.
-    tasks: Mutex<Vec<Weak<Task>>>,
+    calls: Mutex<Vec<Weak<dyn EndsWithCommunicator>>>,
     /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
     /// requests keep after their communicator is dropped.
     probe: u32,
@@ -225,7 +233,7 @@ impl FailureMonitor {
             first_failure: OnceLock::new(),
             reads_words,
             records: OnceLock::new(),
-            tasks: Mutex::default(),
+            calls: Mutex::default(),
             probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
             worker: Arc::downgrade(worker),
         });
@@ -332,22 +340,27 @@ impl FailureMonitor {
             let _ = worker.raise(member.signal(NOTICE), reason.raise());
             let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
         }
-        self.end_tasks();
+        self.end_calls();
     }
 
     /// Registers a nonblocking call, which ends when the communicator fails.
-    pub(crate) fn add_task(&self, task: &Arc<Task>) {
-        let mut tasks = self.lock_tasks();
-        if tasks.len() == tasks.capacity() {
-            tasks.retain(|task| task.upgrade().is_some_and(|task| !task.is_over()));
+    pub(crate) fn add_call(&self, call: &Arc<dyn EndsWithCommunicator>) {
+        let mut calls = self.lock_calls();
+        if calls.len() == calls.capacity() {
+            calls.retain(|call| call.upgrade().is_some_and(|call| !call.is_over()));
         }
-        tasks.push(Arc::downgrade(task));
+        calls.push(Arc::downgrade(call));
     }
 
     /// Ends the nonblocking calls that are under way.
-    fn end_tasks(&self) {
-        let tasks = std::mem::take(&mut *self.lock_tasks());
-        tasks.iter().filter_map(Weak::upgrade).for_each(|task| task.abandon());
+    fn end_calls(&self) {
+        let calls = std::mem::take(&mut *self.lock_calls());
+        calls.iter().filter_map(Weak::upgrade).for_each(|call| call.abandon());
+    }
+
+    /// Returns the name of the communicator.
+    pub(crate) fn communicator_name(&self) -> &str {
+        self.current_call.communicator_name()
     }
 
     /// Returns the number by which waits ask this monitor.
@@ -409,8 +422,8 @@ impl FailureMonitor {
         (0..self.members.len()).map(cells).collect()
     }
 
-    fn lock_tasks(&self) -> MutexGuard<'_, Vec<Weak<Task>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_calls(&self) -> MutexGuard<'_, Vec<Weak<dyn EndsWithCommunicator>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -452,7 +465,7 @@ impl AlarmHandler for RankMonitors {
     fn alarm_raised(&self) {
         let all: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         for monitor in all.iter().filter(|monitor| monitor.read_notice().is_some()) {
-            monitor.end_tasks();
+            monitor.end_calls();
         }
     }
 }

@@ -1,33 +1,41 @@
-//! Nonblocking collective calls. The steps of each call are a future: an algorithm of
-//! [`message_algorithms`](crate::message_algorithms). The messages use a context that only the nonblocking collectives
-//! of the communicator use.
+//! Nonblocking collective calls.
+//!
+//! The first calls of a kind, and calls that have no compiled schedule, are tasks: their steps are a future, an
+//! algorithm of [`message_algorithms`](crate::message_algorithms). The messages use a context that only the
+//! nonblocking collectives of the communicator use. From the fourth call of a kind on, calls run compiled steps
+//! ([`scheduled`]).
 //!
 //! All members begin these calls in the same order and number them. The number of a call selects its slot. A slot is
 //! used again only when its previous call is complete on this member. All messages of this member in that call have
 //! then been sent and received, so the messages of the next call come after them.
 
+pub(crate) mod call_data;
 pub(crate) mod channel;
+pub(crate) mod scheduled;
+pub(crate) mod started;
 pub(crate) mod task;
 pub(crate) mod vector;
 
 use super::communicator::Communicator;
-use super::current_call::{CallWord, described, size};
+use super::current_call::CallWord;
+use crate::cached::kind_cache::KindCache;
 use crate::cached::schedule_cache::CallKind;
-use crate::failure::monitor::FailureMonitor;
 use crate::failure::signature::CallSignature;
-use crate::message_algorithms::gather::{allgather, gather, scatter};
-use crate::message_algorithms::{Peers, alltoall, barrier, bcast, reduce, scan};
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use crate::plan::registry::PlanRegistry;
+use crate::plan::{PlanKind, PreparedPlan};
+use bytemuck::Pod;
+use call_data::{AnyCallData, CallData};
 use channel::CallChannel;
+use scheduled::{MakeTask, ScheduledCall, ScheduledCalls};
+pub use started::StartedCollective;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Poll, Waker};
 pub(crate) use task::ActiveCalls;
-use task::{Task, lock};
+use task::{FailingCall, Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_message::{CallNames, Context};
+use tasuki_schedule::selection::calling_thread_schedule;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// Most calls of a communicator that can be under way: the slots of one bank.
@@ -69,15 +77,48 @@ pub(crate) struct Nonblocking {
 struct Calls {
     /// Number of calls so far.
     number: u64,
-    /// The last call on each slot.
+    /// The last call on each slot that uses messages.
     last: Vec<Option<BegunCall>>,
+    /// The kinds of calls that run compiled steps.
+    scheduled: KindCache<Arc<ScheduledCalls>>,
 }
 
-/// A call that was begun, and its name.
+/// A call that was begun and may use messages.
 #[derive(Clone, Debug)]
-struct BegunCall {
-    task: Arc<Task>,
-    call: Arc<str>,
+enum BegunCall {
+    Task(Arc<Task>, Arc<str>),
+    Scheduled(Arc<ScheduledCalls>, ScheduledCall),
+}
+
+impl BegunCall {
+    fn is_over(&self) -> bool {
+        match self {
+            BegunCall::Task(task, _) => task.is_over(),
+            BegunCall::Scheduled(calls, (number, _)) => calls.is_over(*number),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            BegunCall::Task(_, name) => name.to_string(),
+            BegunCall::Scheduled(calls, (_, word)) => calls.name(*word),
+        }
+    }
+}
+
+impl Calls {
+    /// Returns the slot of the next call, and its number. None: the last call on the slot is not over.
+    fn next(&self) -> Option<(u32, u64)> {
+        let slot = (self.number % u64::from(SLOTS)) as u32;
+        let last = self.last.get(slot as usize).and_then(Option::as_ref);
+        last.is_none_or(BegunCall::is_over).then_some((slot, self.number))
+    }
+
+    fn enter(&mut self, call: Option<BegunCall>) {
+        self.last.resize(SLOTS as usize, None);
+        self.last[(self.number % u64::from(SLOTS)) as usize] = call;
+        self.number += 1;
+    }
 }
 
 /// The calls under way, from which a wait in a step of one reads its name.
@@ -87,7 +128,7 @@ struct CallTable(Mutex<Calls>);
 impl CallNames for CallTable {
     fn call_on(&self, slot: u32) -> Option<String> {
         let calls = lock(&self.0);
-        calls.last.get(slot as usize)?.as_ref().map(|begun| begun.call.to_string())
+        calls.last.get(slot as usize)?.as_ref().map(BegunCall::name)
     }
 }
 
@@ -107,225 +148,296 @@ impl Nonblocking {
     }
 }
 
-/// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
-/// other calls.
-pub struct StartedCollective<R> {
+/// Makes the tasks of a communicator's calls.
+#[derive(Clone)]
+struct TaskMaker {
     context: Arc<Context>,
-    monitor: Arc<FailureMonitor>,
-    task: Arc<Task>,
-    result: Arc<Mutex<Option<Result<R>>>>,
-    call: Arc<str>,
+    active_calls: Arc<ActiveCalls>,
+    plans: Arc<PlanRegistry>,
 }
 
-impl<R> fmt::Debug for StartedCollective<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StartedCollective({})", self.call)
+impl TaskMaker {
+    /// Makes a task that runs `steps` with the messages of a slot, and passes the outcome to `done`.
+    fn make<R: Send + 'static, F: Future<Output = Result<R>> + Send + 'static>(
+        &self,
+        (slot, number): (u32, u64),
+        (word, signature): (CallWord, CallSignature),
+        name: Arc<str>,
+        steps: impl FnOnce(Arc<CallChannel>) -> F,
+        done: impl FnOnce(Result<R>) + Send + 'static,
+    ) -> Arc<Task> {
+        let awaited = Arc::default();
+        let place = self.plans.group.place().index();
+        let header = (signature, number);
+        let channel = Arc::new(CallChannel::new(&self.context, slot, header, Arc::clone(&awaited), place));
+        let steps = steps(channel.clone());
+        let failing = FailingCall::new(self.plans.clone(), word);
+        let steps = async move {
+            let outcome = match steps.await {
+                Ok(result) => channel.flush().await.map(|()| result),
+                Err(error) => Err(error),
+            };
+            let outcome = outcome.map_err(|error| error.note(format!("in {name}")));
+            failing.end(&outcome);
+            done(outcome);
+        };
+        let task = Task::new(&self.context, &self.active_calls, awaited, steps);
+        let as_dyn: Arc<dyn crate::failure::monitor::EndsWithCommunicator> = task.clone();
+        self.plans.monitor.add_call(&as_dyn);
+        task
     }
-}
-
-impl<R> StartedCollective<R> {
-    /// Returns true if the call is complete on this member. Makes progress, and never waits.
-    pub fn is_finished(&self) -> bool {
-        self.context.worker().progress();
-        self.step();
-        self.task.is_over()
-    }
-
-    /// Runs the steps as far as possible, or ends them if the communicator has failed.
-    fn step(&self) {
-        match self.monitor.check() {
-            Ok(()) => self.task.step(),
-            Err(_) => self.task.abandon(),
-        }
-    }
-
-    /// Waits until the call is complete on this member, and returns its result. It can be called once.
-    pub fn wait(&self) -> Result<R> {
-        let _monitored = scoped_wait_probe(self.monitor.probe());
-        let waited = self.task.wait(&|| self.call.to_string());
-        if self.monitor.check().is_err() {
-            self.task.abandon();
-        } else {
-            waited?;
-        }
-        self.take()
-    }
-
-    /// Returns `Ready` if the call is complete on this member; otherwise wakes `waker` when it is.
-    pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
-        if self.monitor.check().is_err() {
-            self.task.abandon();
-        }
-        self.task.poll_over(waker).map(|over| over.and_then(|()| self.take()))
-    }
-
-    fn take(&self) -> Result<R> {
-        let result = lock(&self.result).take();
-        let call = || self.call.to_string();
-        result.unwrap_or_else(|| match self.monitor.check() {
-            Ok(()) => Err(task::lost(&self.context, &call)),
-            Err(cause) => Err(self.context.worker().fault(cause, call)),
-        })
-    }
-}
-
-impl<R> Drop for StartedCollective<R> {
-    fn drop(&mut self) {
-        self.task.forget_waker();
-    }
-}
-
-/// Makes the communicator fail if the call fails.
-struct FailingCall {
-    monitor: Arc<FailureMonitor>,
-    worker: Arc<Worker>,
-    call: CallWord,
-}
-
-impl FailingCall {
-    fn new(communicator: &Communicator, call: CallWord) -> FailingCall {
-        let (monitor, worker) = (communicator.monitor().clone(), communicator.messages().worker().clone());
-        FailingCall { monitor, worker, call }
-    }
-
-    fn end<R>(&self, outcome: &Result<R>) {
-        if let Err(error) = outcome {
-            self.monitor.report(&self.worker, self.call, error.cause());
-        }
-    }
-}
-
-impl Drop for FailingCall {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.monitor.report_panic(&self.worker, self.call);
-        }
-    }
-}
-
-/// Returns the word that names a call in errors, and the signature for the call log.
-fn words_of(kind: &CallKind) -> (CallWord, CallSignature) {
-    (CallWord::of(kind), CallSignature::of(kind).nonblocking())
-}
-
-fn bytes<T>(values: &[T]) -> u64 {
-    size_of_val(values) as u64
 }
 
 impl Communicator {
+    fn task_maker(&self) -> TaskMaker {
+        let Nonblocking { context, active_calls, .. } = &self.nonblocking;
+        TaskMaker {
+            context: context.clone(),
+            active_calls: active_calls.clone(),
+            plans: self.plans().clone(),
+        }
+    }
+
+    /// Returns an error unless a nonblocking call may begin.
+    fn check_call(&self, name: &dyn Fn() -> String) -> Result<()> {
+        let check = self.worker().check().and_then(|()| self.monitor().check());
+        check.map_err(|cause| self.worker().fault(cause, name))
+    }
+
+    fn too_many(&self, name: &dyn Fn() -> String) -> tasuki_core::base::Error {
+        let what = "nonblocking collective calls of this communicator";
+        self.worker().fault(Cause::Full { what, capacity: SLOTS as usize }, name)
+    }
+
     /// Begins a call whose steps are a future.
     fn start<R, F>(
         &self,
         (word, signature): (CallWord, CallSignature),
-        call: String,
+        name: String,
         steps: impl FnOnce(Arc<CallChannel>) -> F,
     ) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
     {
-        let Nonblocking { context, active_calls, calls } = &self.nonblocking;
-        let call: Arc<str> = self.call_on(&call).into();
-        let fault = |cause| self.worker().fault(cause, || call.to_string());
-        self.worker().check().map_err(fault)?;
-        self.monitor().check().map_err(fault)?;
-        let mut calls = lock(&calls.0);
-        let slot = calls.number % u64::from(SLOTS);
-        let last = calls.last.get(slot as usize).and_then(Option::as_ref);
-        if last.is_some_and(|last| !last.task.is_over()) {
-            let what = "nonblocking collective calls of this communicator";
-            return Err(fault(Cause::Full { what, capacity: SLOTS as usize }));
-        }
-        let (awaited, result) = (Arc::default(), Arc::<Mutex<_>>::default());
-        let channel = CallChannel::new(
-            context,
-            slot as u32,
-            (signature, calls.number),
-            Arc::clone(&awaited),
-            self.rank().index(),
-        );
-        let channel = Arc::new(channel);
-        let (steps, into, named) = (steps(channel.clone()), result.clone(), call.clone());
-        let failing = FailingCall::new(self, word);
-        let steps = async move {
-            let done = match steps.await {
-                Ok(result) => channel.flush().await.map(|()| result),
-                Err(error) => Err(error),
-            };
-            let done = done.map_err(|error| error.note(format!("in {named}")));
-            failing.end(&done);
-            *lock(&into) = Some(done);
+        let name = || self.call_on(&name);
+        self.check_call(&name)?;
+        let calls = lock(&self.nonblocking.calls.0);
+        self.start_in(calls, (word, signature), name().into(), steps)
+    }
+
+    fn start_in<R, F>(
+        &self,
+        mut calls: std::sync::MutexGuard<'_, Calls>,
+        words: (CallWord, CallSignature),
+        name: Arc<str>,
+        steps: impl FnOnce(Arc<CallChannel>) -> F,
+    ) -> Result<StartedCollective<R>>
+    where
+        R: Send + 'static,
+        F: Future<Output = Result<R>> + Send + 'static,
+    {
+        let at = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?;
+        let result = Arc::<Mutex<_>>::default();
+        let into = Arc::clone(&result);
+        let done = move |outcome| *lock(&into) = Some(outcome);
+        let task = self.task_maker().make(at, words, name.clone(), steps, done);
+        calls.enter(Some(BegunCall::Task(task.clone(), name.clone())));
+        self.monitor().note(words.1);
+        drop(calls);
+        task.step();
+        Ok(StartedCollective::by_task(self.plans().clone(), task, result, name))
+    }
+
+    /// Begins a call of one of the kinds of collectives. `result` makes its result from its data.
+    fn start_kind<T: Pod + Send + Sync, R: Send + 'static>(
+        &self,
+        data: CallData<T>,
+        result: impl Fn(CallData<T>) -> R + Send + Sync + 'static,
+    ) -> Result<StartedCollective<R>> {
+        let kind = *data.kind();
+        let (word, signature) = (CallWord::of(&kind), CallSignature::of(&kind).nonblocking());
+        let name = || format!("i{}", self.call_of(word));
+        self.check_call(&name)?;
+        let mut calls = lock(&self.nonblocking.calls.0);
+        let Some(scheduled) = self.scheduled_for(&mut calls, &kind)? else {
+            return self.start_in(calls, (word, signature), name().into(), |peers| async move {
+                let mut data = data;
+                data.by_messages(&peers).await?;
+                Ok(result(data))
+            });
         };
-        let task = Task::new(context, active_calls, awaited, steps);
-        calls.number += 1;
-        calls.last.resize(SLOTS as usize, None);
-        calls.last[slot as usize] = Some(BegunCall { task: task.clone(), call: call.clone() });
+        let at = calls.next().ok_or_else(|| self.too_many(&name))?;
+        let by_messages = |number| self.by_messages_later(&scheduled, number, at, (word, signature));
+        let begun = scheduled.begin(Box::new(data), (word, kind.variant(self.size())), by_messages);
+        let (number, may_use_messages) = begun.ok_or_else(|| self.too_many(&name))?;
+        calls.enter(may_use_messages.then(|| BegunCall::Scheduled(scheduled.clone(), (number, word))));
         self.monitor().note(signature);
         drop(calls);
-        self.monitor().add_task(&task);
-        task.step();
-        let monitor = self.monitor().clone();
-        Ok(StartedCollective { context: context.clone(), monitor, task, result, call })
+        scheduled.test(number);
+        Ok(StartedCollective::scheduled(scheduled, (number, word), result))
+    }
+
+    /// Returns the calls of a kind that run compiled steps. None: calls of this kind are not frequent, or cannot have
+    /// such steps. For a new kind, begins to compile the steps.
+    fn scheduled_for(&self, calls: &mut Calls, kind: &CallKind) -> Result<Option<Arc<ScheduledCalls>>> {
+        let size = self.size();
+        let is_one_piece = kind.can_be_compiled(size) && kind.piece() == kind.bytes;
+        if !is_one_piece || !self.worker().reaches_words() {
+            return Ok(None);
+        }
+        let (Some(word), Some(key)) = (kind.word(), kind.key(size)) else { return Ok(None) };
+        calls.scheduled.count();
+        if let Some(at) = calls.scheduled.find(key) {
+            let scheduled = calls.scheduled.used(at).filter(|scheduled| !scheduled.are_refused());
+            return Ok(scheduled.cloned());
+        }
+        if !calls.scheduled.is_frequent(word) {
+            return Ok(None);
+        }
+        let name: Arc<str> = format!("i{}", self.call_of(CallWord::of(kind))).into();
+        let at = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?; // also that of the call itself
+        let bytes = kind.memory(size);
+        drop(calls.scheduled.make_room(bytes));
+        let scheduled = ScheduledCalls::new(self.plans().clone());
+        calls.scheduled.enter(key, bytes, Some(scheduled.clone()));
+        let words = (CallWord::of(kind), CallSignature::of(kind).nonblocking());
+        scheduled.compile_by(&self.compile_task(&scheduled, *kind, at, words, name));
+        Ok(Some(scheduled))
+    }
+
+    /// Makes the task that compiles the steps for a kind, together with all members.
+    fn compile_task(
+        &self,
+        scheduled: &Arc<ScheduledCalls>,
+        kind: CallKind,
+        at: (u32, u64),
+        words: (CallWord, CallSignature),
+        name: Arc<str>,
+    ) -> Arc<Task> {
+        let (plans, scheduled) = (self.plans().clone(), Arc::downgrade(scheduled));
+        let of_steps = plans.clone();
+        let steps = |peers: Arc<CallChannel>| {
+            let plans = of_steps;
+            async move {
+                let group = &plans.group;
+                let schedules =
+                    kind.variant_schedules(group.size(), |shape| Some(calling_thread_schedule(shape)));
+                let mut schedules = schedules.unwrap_or_default();
+                let schedule = schedules.remove(0);
+                let part = schedule.part(group.place().index());
+                let plan_kind = PlanKind::Calls(schedules, false);
+                match plans.negotiate(&*peers, &schedule, &part, plan_kind).await? {
+                    // Another member is in another call, so this one cannot compile with it.
+                    Err(cause @ Cause::Argument(_)) => Err(group.worker().fault(cause, || "plan()".into())),
+                    prepared => Ok(prepared.ok()),
+                }
+            }
+        };
+        let done = move |outcome: Result<Option<PreparedPlan>>| {
+            let (Ok(prepared), scheduled) = (outcome, scheduled.upgrade()) else { return };
+            match (prepared, scheduled) {
+                (Some(PreparedPlan { number, execution: Some(execution), .. }), Some(scheduled)) => {
+                    scheduled.compiled(number, execution);
+                }
+                (prepared, scheduled) => {
+                    prepared.iter().for_each(|prepared| plans.give_up(prepared.number));
+                    scheduled.iter().for_each(|scheduled| scheduled.refused());
+                }
+            }
+        };
+        self.task_maker().make(at, words, name, steps, done)
+    }
+
+    /// Returns what makes the task of a scheduled call if it must go by messages.
+    fn by_messages_later(
+        &self,
+        scheduled: &Arc<ScheduledCalls>,
+        number: u64,
+        at: (u32, u64),
+        words: (CallWord, CallSignature),
+    ) -> MakeTask {
+        let (maker, calls) = (self.task_maker(), Arc::downgrade(scheduled));
+        Box::new(move |data: Box<dyn AnyCallData>| {
+            let name = calls.upgrade().map_or_else(String::new, |calls| calls.name(words.0)).into();
+            let steps = |peers: Arc<CallChannel>| async move {
+                let mut data = data;
+                data.by_messages(&peers).await.map(|()| data)
+            };
+            let done = move |outcome| {
+                if let Some(calls) = calls.upgrade() {
+                    calls.end_by_messages(number, outcome);
+                }
+            };
+            maker.make(at, words, name, steps, done)
+        })
+    }
+
+    /// Frees the compiled steps of nonblocking calls that are over. Collective.
+    pub(crate) fn clear_scheduled(&self) {
+        let cache = std::mem::take(&mut lock(&self.nonblocking.calls.0).scheduled);
+        drop(cache); // without the lock
+    }
+
+    fn data_of<T: Pod>(
+        &self,
+        collective: CollectiveKind,
+        root: Rank,
+        count: usize,
+        values: Vec<T>,
+    ) -> CallData<T> {
+        CallData::new(CallKind::of::<T>(collective, root, count), self.rank().index(), values)
+    }
+
+    /// Returns the data of a reduction of `count` values, or of blocks of `count` values.
+    fn reduction_of<T: Pod>(
+        &self,
+        collective: CollectiveKind,
+        root: Rank,
+        count: usize,
+        values: Vec<T>,
+        combine: BoxedCombiner<T>,
+    ) -> CallData<T> {
+        let kind = CallKind::of::<T>(collective, root, count).combined(combine.known);
+        CallData::new(kind, self.rank().index(), values).combined(combine)
     }
 
     /// Begins a barrier.
     pub fn start_barrier(&self) -> Result<StartedCollective<()>> {
-        let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
-        self.start(
-            words_of(&kind),
-            "ibarrier()".into(),
-            |peers| async move { barrier::barrier(&*peers).await },
-        )
+        self.start_kind(self.data_of::<u8>(CollectiveKind::Barrier, Rank(0), 0, Vec::new()), drop)
     }
 
     /// Begins a broadcast.
     pub fn start_bcast<T: Pod + Send + Sync>(
         &self,
-        mut values: Vec<T>,
+        values: Vec<T>,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
-        let call = format!("ibcast({})", described(CollectiveKind::Bcast, root.index(), bytes(&values)));
-        self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, |peers| async move {
-            bcast::bcast(&*peers, cast_slice_mut(&mut values), root.index()).await?;
-            Ok(values)
-        })
+        let data = self.data_of(CollectiveKind::Bcast, root, values.len(), values);
+        self.check_root_of(&data)?;
+        self.start_kind(data, |data| data.values)
     }
 
     /// Begins a reduction to the root.
     pub fn start_reduce<T: Pod + Send + Sync>(
         &self,
-        mut values: Vec<T>,
-        mut combine: BoxedCombiner<T>,
+        values: Vec<T>,
+        combine: BoxedCombiner<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known);
-        let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
-        self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, move |peers| async move {
-            let combine = &mut combine.combine;
-            if peers.place() == root.index() {
-                reduce::reduce_here(&*peers, &mut values, combine).await?;
-                return Ok(Some(values));
-            }
-            reduce::reduce_to(&*peers, &values, combine, root.index()).await.map(|()| None)
-        })
+        let data = self.reduction_of(CollectiveKind::Reduce, root, values.len(), values, combine);
+        self.check_root_of(&data)?;
+        self.start_kind(data, |data| data.is_root().then_some(data.values))
     }
 
     /// Begins a reduction to all members.
     pub fn start_allreduce<T: Pod + Send + Sync>(
         &self,
-        mut values: Vec<T>,
-        mut combine: BoxedCombiner<T>,
+        values: Vec<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let kind =
-            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known);
-        let call = format!("iallreduce({})", size(bytes(&values)));
-        self.start(words_of(&kind), call, |peers| async move {
-            reduce::allreduce(&*peers, &mut values, &mut combine.combine).await?;
-            Ok(values)
-        })
+        let data = self.reduction_of(CollectiveKind::Allreduce, Rank(0), values.len(), values, combine);
+        self.start_kind(data, |data| data.values)
     }
 
     /// Begins a gather to the root.
@@ -334,10 +446,11 @@ impl Communicator {
         values: Vec<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
-        let call = format!("igather({})", described(CollectiveKind::Gather, root.index(), bytes(&values)));
-        self.check_root(root, &|| call.clone())?;
-        self.start(words_of(&kind), call, |peers| async move { gather(&*peers, &values, root.index()).await })
+        let count = values.len();
+        let values = if self.rank() == root { self.with_room_for_all(&values) } else { values };
+        let data = self.data_of(CollectiveKind::Gather, root, count, values);
+        self.check_root_of(&data)?;
+        self.start_kind(data, |data| data.is_root().then_some(data.values))
     }
 
     /// Begins a scatter of the root's values.
@@ -347,62 +460,40 @@ impl Communicator {
         count: usize,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
-        let call = format!(
-            "iscatter({})",
-            described(CollectiveKind::Scatter, root.index(), (count * size_of::<T>()) as u64)
-        );
-        self.check_root(root, &|| call.clone())?;
+        let values = if self.rank() == root { values } else { vec![T::zeroed(); count] };
+        let data = self.data_of(CollectiveKind::Scatter, root, count, values);
+        self.check_root_of(&data)?;
         if self.rank() == root {
-            self.check_room(values.len(), count, &|| call.clone())?;
+            self.check_blocks_of(&data)?;
         }
-        self.start(words_of(&kind), call, move |peers| async move {
-            if peers.place() == root.index() {
-                scatter(&*peers, cast_slice(&values)).await?;
-                return Ok(values[root.index() * count..][..count].to_vec());
-            }
-            let mut block = vec![T::zeroed(); count];
-            peers.recv(cast_slice_mut(&mut block), root.index()).await?;
-            Ok(block)
-        })
+        self.start_kind(data, |data| if data.is_root() { data.own_block().to_vec() } else { data.values })
     }
 
     /// Begins a gather to all members.
     pub fn start_allgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
-        let call = format!("iallgather({})", size(bytes(&values)));
-        self.start(words_of(&kind), call, |peers| async move {
-            let mut all = vec![T::zeroed(); peers.size() * values.len()];
-            allgather(&*peers, cast_slice(&values), cast_slice_mut(&mut all)).await?;
-            Ok(all)
+        let all = self.with_room_for_all(&values);
+        self.start_kind(self.data_of(CollectiveKind::Allgather, Rank(0), values.len(), all), |data| {
+            data.values
         })
     }
 
     /// Begins an exchange of blocks.
     pub fn start_alltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), values.len() / self.size());
-        let call = format!("ialltoall({})", size(bytes(&values)));
-        self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(words_of(&kind), call, |peers| async move {
-            let mut all = vec![T::zeroed(); values.len()];
-            alltoall::alltoall(&*peers, cast_slice(&values), cast_slice_mut(&mut all)).await?;
-            Ok(all)
-        })
+        let data = self.data_of(CollectiveKind::Alltoall, Rank(0), values.len() / self.size(), values);
+        self.check_blocks_of(&data)?;
+        self.start_kind(data, |data| data.result)
     }
 
     /// Begins a reduction whose result is scattered: each member gets a block.
     pub fn start_reduce_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        mut combine: BoxedCombiner<T>,
+        combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), values.len() / self.size())
-            .combined(combine.known);
-        let call = format!("ireduce_scatter({})", size(bytes(&values)));
-        self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
-        self.start(words_of(&kind), call, |peers| async move {
-            reduce::reduce_scatter(&*peers, &values, &mut combine.combine).await
-        })
+        let count = values.len() / self.size();
+        let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, combine);
+        self.check_blocks_of(&data)?;
+        self.start_kind(data, |data| data.own_block().to_vec())
     }
 
     /// Begins a scan.
@@ -411,7 +502,8 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        self.start_prefix(CollectiveKind::Scan, "iscan", values, combine, |values| values)
+        let data = self.reduction_of(CollectiveKind::Scan, Rank(0), values.len(), values, combine);
+        self.start_kind(data, |data| data.values)
     }
 
     /// Begins an exclusive scan, over the members before this one. The result of the first member is None.
@@ -420,25 +512,26 @@ impl Communicator {
         values: Vec<T>,
         combine: BoxedCombiner<T>,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let is_first = self.rank() == Rank(0);
-        let result = move |values| (!is_first).then_some(values);
-        self.start_prefix(CollectiveKind::Exscan, "iexscan", values, combine, result)
+        let data = self.reduction_of(CollectiveKind::Exscan, Rank(0), values.len(), values, combine);
+        self.start_kind(data, |data| (!data.is_first()).then_some(data.values))
     }
 
-    fn start_prefix<T: Pod + Send + Sync, R: Send + 'static>(
-        &self,
-        collective: CollectiveKind,
-        name: &str,
-        mut values: Vec<T>,
-        mut combine: BoxedCombiner<T>,
-        result: impl FnOnce(Vec<T>) -> R + Send + 'static,
-    ) -> Result<StartedCollective<R>> {
-        let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(combine.known);
-        let call = format!("{name}({})", size(bytes(&values)));
-        let is_inclusive = collective == CollectiveKind::Scan;
-        self.start(words_of(&kind), call, move |peers| async move {
-            scan::scan(&*peers, &mut values, is_inclusive, &mut combine.combine).await?;
-            Ok(result(values))
-        })
+    /// Returns room for the values of all members, with this member's values in their place.
+    fn with_room_for_all<T: Pod>(&self, values: &[T]) -> Vec<T> {
+        let mut all = vec![T::zeroed(); self.size() * values.len()];
+        self.place_own(values, &mut all);
+        all
+    }
+
+    fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
+        let kind = data.kind();
+        self.check_root(Rank(kind.root as u32), &|| format!("i{}", self.call(kind)))
+    }
+
+    /// Returns an error unless the values hold a block for each member.
+    fn check_blocks_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
+        let kind = data.kind();
+        let count = kind.bytes / size_of::<T>().max(1);
+        self.check_room(data.values.len(), count, &|| format!("i{}", self.call(kind)))
     }
 }

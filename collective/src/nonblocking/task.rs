@@ -1,6 +1,9 @@
 //! The steps of a nonblocking collective call, as a future. A message of the call wakes it. A call of the rank that
 //! makes progress on messages runs the woken futures afterwards, at the point where it also wakes tasks of the program.
 
+use crate::current_call::CallWord;
+use crate::failure::monitor::EndsWithCommunicator;
+use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
@@ -174,6 +177,16 @@ impl Task {
     }
 }
 
+impl EndsWithCommunicator for Task {
+    fn is_over(&self) -> bool {
+        self.is_over()
+    }
+
+    fn abandon(self: Arc<Self>) {
+        Task::abandon(&self);
+    }
+}
+
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
         let active_calls = self.active_calls.clone();
@@ -237,6 +250,32 @@ impl FinalizeHook for ActiveCalls {
             task.end_abandoned();
         }
         Ok(())
+    }
+}
+
+/// Makes the communicator fail if the call fails.
+pub(super) struct FailingCall {
+    plans: Arc<PlanRegistry>,
+    call: CallWord,
+}
+
+impl FailingCall {
+    pub(super) fn new(plans: Arc<PlanRegistry>, call: CallWord) -> FailingCall {
+        FailingCall { plans, call }
+    }
+
+    pub(super) fn end<R>(&self, outcome: &Result<R>) {
+        if let Err(error) = outcome {
+            self.plans.monitor.report(self.plans.group.worker(), self.call, error.cause());
+        }
+    }
+}
+
+impl Drop for FailingCall {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.plans.monitor.report_panic(self.plans.group.worker(), self.call);
+        }
     }
 }
 

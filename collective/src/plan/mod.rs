@@ -175,6 +175,7 @@ impl Communicator {
         let call = || self.call_on("quiesce()");
         self.begin(None, &call)?.run_agreed(|| {
             self.clear_cache();
+            self.clear_scheduled();
             let mut windows_without = 0; // since the last plan was freed
             while windows_without < self.plans().lock().windows() {
                 let dropped = match self.dropped_by_all(&call)? {

@@ -14,6 +14,11 @@ pub trait Continuation: Send + Sync + Debug {
     /// Returns true if some of its work is unfinished and no thread waits for it.
     fn is_under_way(&self) -> bool;
 
+    /// Returns true if a task awaits it.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
     /// Does the work. The progress engine steps no message of this rank meanwhile, and at most one continuation of a
     /// rank runs at a time. Sleeping threads are notified afterwards.
     fn resume(&self);
@@ -83,6 +88,15 @@ impl Continuations {
         let mut all = Vec::new();
         self.change(|continuations| all.clone_from(continuations));
         all.iter().any(|one| one.is_under_way())
+    }
+
+    /// Returns true if a task awaits one of them.
+    pub(crate) fn are_awaited(&self) -> bool {
+        let mut all = Vec::new();
+        if self.is_any() {
+            self.change(|continuations| all.clone_from(continuations));
+        }
+        all.iter().any(|one| one.is_awaited())
     }
 
     pub(crate) fn can_resume(&self) -> bool {

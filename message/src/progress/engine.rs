@@ -97,6 +97,11 @@ impl ProgressEngine {
     }
 
     /// Returns the messages with a waker.
+    /// Returns true if no task waits for a message or a continuation.
+    pub(crate) fn has_no_task(&self) -> bool {
+        self.watched().is_empty() && !self.continuations.are_awaited()
+    }
+
     pub(crate) fn watched(&self) -> Vec<Arc<MessageOp>> {
         self.queue().all(MessageOp::is_watched)
     }

@@ -1,4 +1,4 @@
-//! The waker thread of a rank: it waits on behalf of all futures of messages, like any waiting call, and wakes their
+//! The waker thread of a rank: it waits on behalf of all futures of messages and of collective calls, like any waiting call, and wakes their
 //! tasks. It starts when a future is first pending, and ends when no task waits.
 
 use crate::progress::engine::ProgressEngine;
@@ -40,18 +40,23 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
 fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let Some(progress) = progress.upgrade() else { return };
     loop {
-        let watched = progress.watched();
+        let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
         let call = || awaited(&watched);
-        if watched.is_empty() {
+        if watched.is_empty() && !is_followed {
             progress.waker_thread.runs.store(false, Ordering::SeqCst);
             // A task that came in between has found `runs` set. This thread serves it, or the one that next sets the
             // flag.
-            if progress.watched().is_empty() || progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
+            if progress.has_no_task() || progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
                 return;
             }
             continue;
         }
-        let event = WatchedOps { worker: worker.clone(), progress: progress.clone(), count: watched.len() };
+        let event = WatchedOps {
+            worker: worker.clone(),
+            progress: progress.clone(),
+            count: watched.len(),
+            is_followed,
+        };
         let now_ns = worker.platform().now_ns();
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
         let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
@@ -87,6 +92,8 @@ struct WatchedOps {
     worker: Arc<Worker>,
     progress: Arc<ProgressEngine>,
     count: usize,
+    /// True if a task awaits a continuation.
+    is_followed: bool,
 }
 
 impl WaitEvent for WatchedOps {
@@ -94,7 +101,8 @@ impl WaitEvent for WatchedOps {
         let watched = self.progress.watched();
         let concerns =
             |operation: &Arc<MessageOp>| operation.happened() || operation.cannot_finish(&self.worker);
-        watched.len() != self.count || watched.iter().any(concerns)
+        let is_followed = self.progress.continuations.are_awaited();
+        (watched.len(), is_followed) != (self.count, self.is_followed) || watched.iter().any(concerns)
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

@@ -56,6 +56,7 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     for scale in [0, 1, 3, effort(job, 9001, 301)] {
         job.ranks().try_for_each(|root| begun(job.world(), root, scale))?;
     }
+    job.barrier()?; // a refused root makes the communicator fail, and with it calls under way
     let (world, ranks) = (job.world(), job.size());
     let me = job.rank();
     misused(
@@ -81,9 +82,12 @@ pub fn j_counts_beyond_memory_are_refused(job: &Job) -> Result<()> {
         let got = world.alltoall_v(&[0_u64; 0], &vec![0; job.size()], &counts).map(drop);
         refused(job, got, Blame::System, &["alltoall_v", "not enough memory for"]);
         if job.size() == 1 {
-            refused(job, world.gather_v(&[0_u64], &counts, Rank(0)).map(drop), Blame::System, &["gather_v"]);
-            let mine = world.scatter_v(&[0_u64], &counts, count, Rank(0)).map(drop);
-            refused(job, mine, Blame::System, &["scatter_v", "not enough memory for"]);
+            // A root that is refused makes its communicator fail.
+            let part = || world.split(Some(0), 0).map(|part| part.expect("every rank is a member"));
+            let all = part()?.gather_v(&[0_u64], &counts, Rank(0)).map(drop);
+            refused(job, all, Blame::System, &["gather_v"]);
+            let mine = part()?.scatter_v(&[0_u64], &counts, count, Rank(0)).map(drop);
+            misused(job, mine, &["scatter_v", "add up to"]);
         }
         let begun = world.iallgather_v(vec![0_u64], &counts).map(drop);
         refused(job, begun, Blame::System, &["iallgather_v", "not enough memory for"]);

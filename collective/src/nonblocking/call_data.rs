@@ -1,0 +1,140 @@
+//! The data of a nonblocking call that has one of the [kinds](CollectiveKind) of collectives: its buffers, and how it
+//! runs by messages or by compiled steps.
+
+use crate::cached::schedule_cache::CallKind;
+use crate::message_algorithms::gather::{allgather, gather, scatter};
+use crate::message_algorithms::{Peers, alltoall, barrier, bcast, reduce, scan};
+use crate::nonblocking::BoxedCombiner;
+use crate::nonblocking::channel::CallChannel;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use std::any::Any;
+use std::cell::RefCell;
+use std::pin::Pin;
+use tasuki_core::base::Result;
+use tasuki_core::engine::executor::{CallBuffers, CombineWith};
+use tasuki_schedule::shape::CollectiveKind;
+
+/// The buffers of a call, and the operation that combines values.
+pub(super) struct CallData<T> {
+    kind: CallKind,
+    /// This member's place.
+    place: usize,
+    /// The values that the call reads or writes.
+    pub(super) values: Vec<T>,
+    /// The result, where it has a buffer of its own: in an alltoall.
+    pub(super) result: Vec<T>,
+    combine: Option<BoxedCombiner<T>>,
+}
+
+/// The steps of a call by messages.
+pub(super) type MessageSteps<'d> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'd>>;
+
+/// The data of a call with values of any type.
+pub(super) trait AnyCallData: Send {
+    /// Calls `run` with its buffers, for steps of compiled schedules.
+    fn with_buffers(&mut self, run: &mut dyn FnMut(&CallBuffers<'_>));
+
+    /// Runs the call by messages.
+    fn by_messages<'d>(&'d mut self, peers: &'d CallChannel) -> MessageSteps<'d>;
+
+    /// Returns the [`CallData`].
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: Pod> CallData<T> {
+    pub(super) fn new(kind: CallKind, place: usize, values: Vec<T>) -> CallData<T> {
+        let result = match kind.collective {
+            CollectiveKind::Alltoall => vec![T::zeroed(); values.len()],
+            _ => Vec::new(),
+        };
+        CallData { kind, place, values, result, combine: None }
+    }
+
+    pub(super) fn combined(self, combine: BoxedCombiner<T>) -> CallData<T> {
+        CallData { combine: Some(combine), ..self }
+    }
+
+    pub(super) fn kind(&self) -> &CallKind {
+        &self.kind
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.place == self.kind.root
+    }
+
+    pub(super) fn is_first(&self) -> bool {
+        self.place == 0
+    }
+
+    /// Returns this member's block of the values.
+    pub(super) fn own_block(&self) -> &[T] {
+        let count = self.kind.bytes / size_of::<T>().max(1);
+        &self.values[self.place * count..][..count]
+    }
+}
+
+impl<T: Pod + Send + Sync> AnyCallData for CallData<T> {
+    fn with_buffers(&mut self, run: &mut dyn FnMut(&CallBuffers<'_>)) {
+        let CallData { kind, values, result, combine, .. } = self;
+        let values = cast_slice_mut(values);
+        let Some(BoxedCombiner { combine, known }) = combine else {
+            return match kind.collective {
+                CollectiveKind::Alltoall => run(&CallBuffers::between(values, cast_slice_mut(result))),
+                _ => run(&CallBuffers::moved(values, false)),
+            };
+        };
+        let combine = RefCell::new(combine);
+        let by = |left: &mut [u8], right: &[u8]| {
+            (combine.borrow_mut())(cast_slice_mut(left), cast_slice(right));
+        };
+        let how = known.map_or(CombineWith::By(&by), CombineWith::Known);
+        run(&CallBuffers::combined(values, size_of::<T>(), how));
+    }
+
+    fn by_messages<'d>(&'d mut self, peers: &'d CallChannel) -> MessageSteps<'d> {
+        let (root, is_root, place) = (self.kind.root, self.is_root(), self.place);
+        let CallData { kind, values, result, combine, .. } = self;
+        Box::pin(async move {
+            let mut nothing: Box<dyn FnMut(&mut [T], &[T]) + Send> = Box::new(|_, _| ());
+            let combine = combine.as_mut().map_or(&mut nothing, |combine| &mut combine.combine);
+            match kind.collective {
+                CollectiveKind::Barrier => barrier::barrier(peers).await,
+                CollectiveKind::Bcast => bcast::bcast(peers, cast_slice_mut(values), root).await,
+                CollectiveKind::Reduce if is_root => reduce::reduce_here(peers, values, combine).await,
+                CollectiveKind::Reduce => reduce::reduce_to(peers, values, combine, root).await,
+                CollectiveKind::Allreduce => reduce::allreduce(peers, values, combine).await,
+                CollectiveKind::Gather if is_root => {
+                    let count = values.len() / peers.size();
+                    let own = values[place * count..][..count].to_vec();
+                    if let Some(all) = gather(peers, &own, root).await? {
+                        *values = all;
+                    }
+                    Ok(())
+                }
+                CollectiveKind::Gather => gather(peers, values, root).await.map(drop),
+                CollectiveKind::Scatter if is_root => scatter(peers, cast_slice(values)).await,
+                CollectiveKind::Scatter => peers.recv(cast_slice_mut(values), root).await,
+                CollectiveKind::Allgather => {
+                    let count = values.len() / peers.size();
+                    let own = values[place * count..][..count].to_vec();
+                    allgather(peers, cast_slice(&own), cast_slice_mut(values)).await
+                }
+                CollectiveKind::Alltoall => {
+                    alltoall::alltoall(peers, cast_slice(values), cast_slice_mut(result)).await
+                }
+                CollectiveKind::ReduceScatter => {
+                    let block = reduce::reduce_scatter(peers, values, combine).await?;
+                    values[place * block.len()..][..block.len()].copy_from_slice(&block);
+                    Ok(())
+                }
+                CollectiveKind::Scan => scan::scan(peers, values, true, combine).await,
+                CollectiveKind::Exscan => scan::scan(peers, values, false, combine).await,
+                CollectiveKind::Neighbours => Ok(()), // has calls of its own
+            }
+        })
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,487 @@
+//! Nonblocking calls of one kind that run compiled steps.
+//!
+//! From the fourth call of a kind on, the members compile its steps, by messages of that call. This call and later ones
+//! of the kind wait in a queue. They run one after the other, in the order in which they began: each uses the buffers
+//! and signals of the schedule again. Any thread of the rank that waits, tests or makes progress runs the steps of the
+//! first call up to one that must wait. One thread at a time does so, and no lock is held meanwhile, because the steps
+//! may call an operation of the program.
+//!
+//! If the members cannot compile the steps, all of them run these calls by messages.
+
+use crate::current_call::CallWord;
+use crate::failure::monitor::EndsWithCommunicator;
+use crate::nonblocking::SLOTS;
+use crate::nonblocking::call_data::AnyCallData;
+use crate::nonblocking::task::{Task, lock};
+use crate::plan::registry::PlanRegistry;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::{Poll, Waker};
+use tasuki_core::base::{Error, Result};
+use tasuki_core::engine::Worker;
+use tasuki_core::engine::executor::Execution;
+use tasuki_message::Continuation;
+
+/// The number of a call among those of its kind, and the word that names it.
+pub(super) type ScheduledCall = (u64, CallWord);
+
+/// The calls of one kind.
+pub(super) struct ScheduledCalls {
+    plans: Arc<PlanRegistry>,
+    state: Mutex<State>,
+    /// Number of calls that are complete or have failed.
+    over: AtomicU64,
+    /// Runs the steps in other waits of the rank.
+    continuation: Arc<ScheduledSteps>,
+}
+
+/// The steps of [`ScheduledCalls`], which other waits of the rank continue.
+pub(super) struct ScheduledSteps(Weak<ScheduledCalls>);
+
+struct State {
+    steps: Steps,
+    /// Number of calls that have begun.
+    begun: u64,
+    /// The calls that are not over, in the order in which they began.
+    queue: VecDeque<QueuedCall>,
+    /// The data of calls that are over and whose result was not taken; or the error.
+    results: Vec<(u64, Result<Box<dyn AnyCallData>>)>,
+    /// The number of the plan that the steps belong to, which is needed to free it.
+    plan: Option<u64>,
+    /// Number of calls in which some task is to be woken.
+    awaited: usize,
+}
+
+/// The compiled steps.
+enum Steps {
+    /// The task compiles them.
+    Compiling(Option<Arc<Task>>),
+    Compiled(Box<Execution>),
+    /// A thread runs them.
+    Running,
+    /// The members cannot have them: calls go by messages.
+    Refused,
+    /// The communicator has failed.
+    Failed,
+}
+
+struct QueuedCall {
+    number: u64,
+    word: CallWord,
+    /// The variant of the steps that it runs.
+    variant: usize,
+    /// None while a thread runs its steps, and while a task runs it by messages.
+    data: Option<Box<dyn AnyCallData>>,
+    /// True once a step of it may have run.
+    has_begun: bool,
+    /// The task that runs it by messages.
+    task: Option<Arc<Task>>,
+    /// Makes that task, if the members cannot compile the steps.
+    by_messages: Option<MakeTask>,
+    waker: Option<Waker>,
+    /// True if nobody will take the result.
+    is_dropped: bool,
+}
+
+/// Makes the task that runs a call by messages.
+pub(super) type MakeTask = Box<dyn FnOnce(Box<dyn AnyCallData>) -> Arc<Task> + Send>;
+
+/// What a thread has found that wants to run steps.
+enum Ran {
+    /// The first call must wait, or there is none.
+    Blocked,
+    /// Another thread runs steps.
+    Busy,
+    /// A task runs the call, or compiles the steps.
+    Task(Arc<Task>),
+}
+
+impl fmt::Debug for ScheduledCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScheduledCalls({} over)", self.over.load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for ScheduledSteps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScheduledSteps({:?})", self.0.upgrade())
+    }
+}
+
+impl ScheduledCalls {
+    /// Makes the calls of a kind, whose steps are not compiled.
+    pub(super) fn new(plans: Arc<PlanRegistry>) -> Arc<ScheduledCalls> {
+        let calls = Arc::new_cyclic(|this: &Weak<ScheduledCalls>| ScheduledCalls {
+            plans,
+            state: Mutex::new(State {
+                steps: Steps::Compiling(None),
+                begun: 0,
+                queue: VecDeque::new(),
+                results: Vec::new(),
+                plan: None,
+                awaited: 0,
+            }),
+            over: AtomicU64::new(0),
+            continuation: Arc::new(ScheduledSteps(this.clone())),
+        });
+        calls.plans.group.messages().progress().add_continuation(calls.continuation.clone());
+        let as_dyn: Arc<dyn EndsWithCommunicator> = calls.clone();
+        calls.plans.monitor.add_call(&as_dyn);
+        calls
+    }
+
+    pub(super) fn plans(&self) -> &Arc<PlanRegistry> {
+        &self.plans
+    }
+
+    pub(super) fn worker(&self) -> &Worker {
+        self.plans.group.worker()
+    }
+
+    /// Returns the name of a call, as errors show it.
+    pub(super) fn name(&self, word: CallWord) -> String {
+        format!("i{}", word.text(self.plans.monitor.communicator_name()).unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Returns true if calls go by messages from now on.
+    pub(super) fn are_refused(&self) -> bool {
+        matches!(self.lock().steps, Steps::Refused)
+    }
+
+    /// Adds a call, named by a word, which runs a variant of the steps. None: too many calls are not over. Returns its number, and true if it may go by messages: then
+    /// `by_messages` makes the task that does so, if the members cannot compile the steps.
+    pub(super) fn begin(
+        &self,
+        data: Box<dyn AnyCallData>,
+        (word, variant): (CallWord, usize),
+        by_messages: impl FnOnce(u64) -> MakeTask,
+    ) -> Option<(u64, bool)> {
+        let mut state = self.lock();
+        if state.queue.len() >= SLOTS as usize {
+            return None;
+        }
+        let number = state.begun;
+        state.begun += 1;
+        let may_use_messages = matches!(state.steps, Steps::Compiling(_));
+        let by_messages = may_use_messages.then(|| by_messages(number));
+        state.queue.push_back(QueuedCall {
+            number,
+            word,
+            variant,
+            data: Some(data),
+            has_begun: false,
+            task: None,
+            by_messages,
+            waker: None,
+            is_dropped: false,
+        });
+        Some((number, may_use_messages))
+    }
+
+    /// Records the task that compiles the steps.
+    pub(super) fn compile_by(&self, task: &Arc<Task>) {
+        if let Steps::Compiling(compiling) = &mut self.lock().steps {
+            *compiling = Some(task.clone());
+        }
+    }
+
+    /// Takes the compiled steps, which belong to the plan of that number.
+    pub(super) fn compiled(&self, plan: u64, execution: Execution) {
+        let mut state = self.lock();
+        state.plan = Some(plan);
+        if matches!(state.steps, Steps::Compiling(_)) {
+            state.steps = Steps::Compiled(Box::new(execution));
+        }
+        state.queue.iter_mut().for_each(|call| call.by_messages = None);
+        drop(state);
+        self.run(u64::MAX, None).ok();
+    }
+
+    /// Runs the calls by messages, because the members cannot compile the steps.
+    pub(super) fn refused(&self) {
+        let mut state = self.lock();
+        if !matches!(state.steps, Steps::Compiling(_)) {
+            return;
+        }
+        state.steps = Steps::Refused;
+        let tasks: Vec<_> = state
+            .queue
+            .iter_mut()
+            .filter_map(|call| {
+                let task = call.by_messages.take()?(call.data.take()?);
+                call.task = Some(task.clone());
+                Some(task)
+            })
+            .collect();
+        drop(state);
+        tasks.iter().for_each(Task::step);
+    }
+
+    /// Returns true if a call is complete or has failed.
+    #[inline]
+    pub(super) fn is_over(&self, number: u64) -> bool {
+        self.over.load(Ordering::Acquire) > number // SYNC call-over
+    }
+
+    /// Runs steps of the calls up to `number`, as far as possible. If `waits` is the name of a wait, waits where a step
+    /// must wait.
+    fn run(&self, number: u64, waits: Option<&dyn Fn() -> String>) -> Result<Ran> {
+        let mut state = self.lock();
+        loop {
+            let State { steps, queue, .. } = &mut *state;
+            let Some(front) = queue.front_mut().filter(|front| front.number <= number) else {
+                return Ok(Ran::Blocked);
+            };
+            match steps {
+                Steps::Compiled(_) => {}
+                Steps::Compiling(Some(task)) => return Ok(Ran::Task(task.clone())),
+                Steps::Refused if front.task.is_some() => {
+                    // These calls run at the same time, so the one that is waited for may not be the first.
+                    let awaited = queue.iter().find(|call| call.number == number);
+                    let task = awaited.and_then(|call| call.task.clone());
+                    return Ok(task.map_or(Ran::Blocked, Ran::Task));
+                }
+                _ => return Ok(Ran::Busy),
+            }
+            let (Steps::Compiled(execution), Some(data)) =
+                (std::mem::replace(steps, Steps::Running), front.data.take())
+            else {
+                return Ok(Ran::Busy);
+            };
+            let variant = (!std::mem::replace(&mut front.has_begun, true)).then_some(front.variant);
+            let word = front.word;
+            let mut running = RunningCall { calls: self, word, execution: Some(execution), data: Some(data) };
+            drop(state);
+            let outcome = running.run(variant, waits);
+            state = self.lock();
+            let is_complete = running.end(&mut state, &outcome);
+            match outcome {
+                Err(error) => {
+                    self.fail(state, Some((word, error)));
+                    return Ok(Ran::Blocked);
+                }
+                Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Blocked),
+                Ok(_) if !is_complete => return Ok(Ran::Blocked),
+                Ok(_) => {}
+            }
+            let waker = self.complete(&mut state);
+            if waker.is_some() {
+                drop(state);
+                waker.into_iter().for_each(Waker::wake);
+                state = self.lock();
+            }
+        }
+    }
+
+    /// Marks the first call as complete. Returns the waker of the task that awaits it.
+    fn complete(&self, state: &mut State) -> Option<Waker> {
+        let call = state.queue.pop_front()?;
+        if let Some(data) = call.data.filter(|_| !call.is_dropped) {
+            state.results.push((call.number, Ok(data)));
+        }
+        self.over.store(call.number + 1, Ordering::Release); // SYNC call-over
+        state.awaited -= usize::from(call.waker.is_some());
+        call.waker
+    }
+
+    /// Takes the outcome of a call that a task has run by messages.
+    pub(super) fn end_by_messages(&self, number: u64, outcome: Result<Box<dyn AnyCallData>>) {
+        let mut state = self.lock();
+        let Some(at) = state.queue.iter().position(|call| call.number == number) else { return };
+        let Some(call) = state.queue.remove(at) else { return };
+        if !call.is_dropped {
+            state.results.push((number, outcome));
+        }
+        state.awaited -= usize::from(call.waker.is_some());
+        let first = state.queue.front().map_or(state.begun, |call| call.number);
+        self.over.store(first, Ordering::Release); // SYNC call-over
+        drop(state);
+        call.waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends all calls. `error` is the error of the first one.
+    fn fail(&self, mut state: MutexGuard<'_, State>, error: Option<(CallWord, Error)>) {
+        state.steps = Steps::Failed;
+        let queue = std::mem::take(&mut state.queue);
+        let mut failed = None;
+        if let Some((first, (word, error))) = queue.front().map(|first| first.number).zip(error) {
+            failed = Some((word, error.cause().clone()));
+            state.results.push((first, Err(error)));
+        }
+        self.over.store(state.begun, Ordering::Release); // SYNC call-over
+        state.awaited = 0;
+        drop(state);
+        if let Some((word, cause)) = failed {
+            self.plans.monitor.report(self.worker(), word, &cause);
+        }
+        queue.into_iter().filter_map(|call| call.waker).for_each(Waker::wake);
+        self.worker().wake_own_threads();
+    }
+
+    /// Returns when a call is over.
+    pub(super) fn wait(&self, (number, word): ScheduledCall) -> Result<()> {
+        let call = || self.name(word);
+        while !self.is_over(number) {
+            match self.run(number, Some(&call))? {
+                Ran::Blocked => {}
+                Ran::Task(task) => task.wait(&call)?,
+                Ran::Busy => {
+                    self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
+                    self.worker().pause(); // another thread runs the steps
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs steps that need not wait. Returns true if the call is over.
+    pub(super) fn test(&self, number: u64) -> bool {
+        if !self.is_over(number)
+            && let Ok(Ran::Task(task)) = self.run(number, None)
+        {
+            task.step();
+        }
+        self.is_over(number)
+    }
+
+    /// Returns `Ready` if the call is over; otherwise `waker` is woken when it is.
+    pub(super) fn poll(&self, number: u64, waker: &Waker) -> Poll<Result<()>> {
+        self.worker().progress();
+        let before = self.set_waker(number, Some(waker.clone()));
+        drop(before);
+        if self.test(number) {
+            return Poll::Ready(Ok(()));
+        }
+        match self.plans.group.messages().ensure_progress(waker) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    fn set_waker(&self, number: u64, waker: Option<Waker>) -> Option<Waker> {
+        let mut state = self.lock();
+        let call = state.queue.iter_mut().find(|call| call.number == number)?;
+        let is_set = waker.is_some();
+        let before = std::mem::replace(&mut call.waker, waker);
+        state.awaited = state.awaited + usize::from(is_set) - usize::from(before.is_some());
+        before
+    }
+
+    /// Takes the result of a call that is over. None: it was taken, or the communicator has failed.
+    pub(super) fn take(&self, number: u64) -> Option<Result<Box<dyn AnyCallData>>> {
+        let mut state = self.lock();
+        let at = state.results.iter().position(|(of, _)| *of == number)?;
+        Some(state.results.swap_remove(at).1)
+    }
+
+    /// Forgets the waker of a call whose result nobody will take, and the result.
+    pub(super) fn drop_call(&self, number: u64) {
+        let mut state = self.lock();
+        state.results.retain(|(of, _)| *of != number);
+        if let Some(call) = state.queue.iter_mut().find(|call| call.number == number) {
+            call.is_dropped = true;
+        }
+        drop(state);
+        let waker = self.set_waker(number, None);
+        drop(waker); // without the lock: it runs code of the program
+    }
+}
+
+impl EndsWithCommunicator for ScheduledCalls {
+    fn is_over(&self) -> bool {
+        false // more calls may come
+    }
+
+    fn abandon(self: Arc<Self>) {
+        self.fail(self.lock(), None);
+    }
+}
+
+impl Continuation for ScheduledSteps {
+    fn can_resume(&self) -> bool {
+        let Some(calls) = self.0.upgrade() else { return false };
+        let state = calls.lock();
+        match &state.steps {
+            Steps::Compiled(execution) => !state.queue.is_empty() && execution.can_continue(),
+            _ => false,
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.0.upgrade().is_some_and(|calls| !calls.lock().queue.is_empty())
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.0.upgrade().is_some_and(|calls| calls.lock().awaited > 0)
+    }
+
+    fn resume(&self) {
+        if let Some(calls) = self.0.upgrade() {
+            calls.run(u64::MAX, None).ok();
+            calls.worker().wake_own_threads();
+        }
+    }
+}
+
+impl Drop for ScheduledCalls {
+    fn drop(&mut self) {
+        self.plans.group.messages().progress().remove_continuation(&*self.continuation);
+        if let Some(plan) = self.lock().plan {
+            self.plans.give_up(plan);
+        }
+    }
+}
+
+/// The first call, while a thread runs its steps. Dropping it without [`RunningCall::end`] means that the program's
+/// operation has panicked.
+struct RunningCall<'c> {
+    calls: &'c ScheduledCalls,
+    word: CallWord,
+    execution: Option<Box<Execution>>,
+    data: Option<Box<dyn AnyCallData>>,
+}
+
+impl RunningCall<'_> {
+    /// Runs steps: if `variant` is given, the first ones of the call. Returns true if the call is complete.
+    fn run(&mut self, variant: Option<usize>, waits: Option<&dyn Fn() -> String>) -> Result<bool> {
+        let (Some(execution), Some(data)) = (&mut self.execution, &mut self.data) else { return Ok(false) };
+        let worker = self.calls.worker();
+        variant.into_iter().for_each(|variant| execution.choose_variant(variant));
+        let mut outcome = Ok(false);
+        data.with_buffers(&mut |buffers| {
+            outcome = match waits {
+                Some(call) => worker.execute(execution, buffers, call).map(|()| true),
+                None => Ok(worker.run_until_blocked(execution, buffers)),
+            };
+        });
+        outcome
+    }
+
+    /// Gives execution and data back. Returns true if the call is complete.
+    fn end(&mut self, state: &mut State, outcome: &Result<bool>) -> bool {
+        let (execution, data) = (self.execution.take(), self.data.take());
+        if let (Steps::Running, Some(execution)) = (&state.steps, execution) {
+            state.steps = Steps::Compiled(execution);
+        }
+        if let Some(front) = state.queue.front_mut() {
+            front.data = data;
+        }
+        matches!(outcome, Ok(true))
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        if self.execution.is_some() {
+            let calls = self.calls;
+            calls.fail(calls.lock(), None);
+            calls.plans.monitor.report_panic(calls.worker(), self.word);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A nonblocking collective call that was begun, as its caller holds it.
+
+use super::call_data::CallData;
+use super::scheduled::{ScheduledCall, ScheduledCalls};
+use super::task::{Task, lock, lost};
+use crate::plan::registry::PlanRegistry;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use tasuki_core::base::Result;
+use tasuki_core::engine::scoped_wait_probe;
+
+/// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
+/// other calls.
+pub struct StartedCollective<R>(Form<R>);
+
+enum Form<R> {
+    Task { plans: Arc<PlanRegistry>, task: Arc<Task>, result: Arc<Mutex<Option<Result<R>>>>, name: Arc<str> },
+    Scheduled { calls: Arc<ScheduledCalls>, call: ScheduledCall, result: MakeResult<R> },
+}
+
+/// Makes the result of a call from its [`CallData`].
+type MakeResult<R> = Box<dyn Fn(Box<dyn Any>) -> Option<R> + Send + Sync>;
+
+impl<R> fmt::Debug for StartedCollective<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StartedCollective({})", self.name())
+    }
+}
+
+impl<R> StartedCollective<R> {
+    pub(super) fn by_task(
+        plans: Arc<PlanRegistry>,
+        task: Arc<Task>,
+        result: Arc<Mutex<Option<Result<R>>>>,
+        name: Arc<str>,
+    ) -> StartedCollective<R> {
+        StartedCollective(Form::Task { plans, task, result, name })
+    }
+
+    /// A scheduled call. `result` makes its result.
+    pub(super) fn scheduled<T: 'static>(
+        calls: Arc<ScheduledCalls>,
+        call: ScheduledCall,
+        result: impl Fn(CallData<T>) -> R + Send + Sync + 'static,
+    ) -> StartedCollective<R> {
+        // A closure that captures nothing, so the box allocates nothing.
+        let result = move |data: Box<dyn Any>| data.downcast().ok().map(|data| result(*data));
+        StartedCollective(Form::Scheduled { calls, call, result: Box::new(result) })
+    }
+
+    fn plans(&self) -> &PlanRegistry {
+        match &self.0 {
+            Form::Task { plans, .. } => plans,
+            Form::Scheduled { calls, .. } => calls.plans(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match &self.0 {
+            Form::Task { name, .. } => name.to_string(),
+            Form::Scheduled { calls, call: (_, word), .. } => calls.name(*word),
+        }
+    }
+
+    /// Ends the call if the communicator has failed. Returns true if it has.
+    fn end_if_failed(&self) -> bool {
+        let has_failed = self.plans().monitor.check().is_err();
+        if let Form::Task { task, .. } = &self.0
+            && has_failed
+        {
+            task.abandon();
+        }
+        has_failed // the monitor ends scheduled calls
+    }
+
+    /// Returns true if the call is complete on this member. Makes progress, and never waits.
+    pub fn is_finished(&self) -> bool {
+        self.plans().group.worker().progress();
+        let has_failed = self.end_if_failed();
+        match &self.0 {
+            Form::Task { task, .. } => {
+                if !has_failed {
+                    task.step();
+                }
+                task.is_over()
+            }
+            Form::Scheduled { calls, call: (number, _), .. } => calls.test(*number),
+        }
+    }
+
+    /// Waits until the call is complete on this member, and returns its result. It can be called once.
+    pub fn wait(&self) -> Result<R> {
+        let _monitored = scoped_wait_probe(self.plans().monitor.probe());
+        let waited = match &self.0 {
+            Form::Task { task, name, .. } => task.wait(&|| name.to_string()),
+            Form::Scheduled { calls, call, .. } => calls.wait(*call),
+        };
+        if !self.end_if_failed() {
+            waited?;
+        }
+        self.take()
+    }
+
+    /// Returns `Ready` if the call is complete on this member; otherwise wakes `waker` when it is.
+    pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
+        self.end_if_failed();
+        let over = match &self.0 {
+            Form::Task { task, .. } => task.poll_over(waker),
+            Form::Scheduled { calls, call: (number, _), .. } => calls.poll(*number, waker),
+        };
+        over.map(|over| over.and_then(|()| self.take()))
+    }
+
+    fn take(&self) -> Result<R> {
+        let taken = match &self.0 {
+            Form::Task { result, .. } => lock(result).take(),
+            Form::Scheduled { calls, call: (number, _), result } => match calls.take(*number) {
+                Some(Ok(data)) => result(data.into_any()).map(Ok),
+                Some(Err(error)) => Some(Err(error)),
+                None => None,
+            },
+        };
+        taken.unwrap_or_else(|| {
+            let (plans, name) = (self.plans(), || self.name());
+            match plans.monitor.check() {
+                Ok(()) => Err(lost(plans.group.messages(), &name)),
+                Err(cause) => Err(plans.group.worker().fault(cause, name)),
+            }
+        })
+    }
+}
+
+impl<R> Drop for StartedCollective<R> {
+    fn drop(&mut self) {
+        match &self.0 {
+            Form::Task { task, .. } => task.forget_waker(),
+            Form::Scheduled { calls, call: (number, _), .. } => calls.drop_call(*number),
+        }
+    }
+}

@@ -270,11 +270,11 @@ impl Communicator {
         let at = calls.next().ok_or_else(|| self.too_many(&name))?;
         let by_messages = |number| self.by_messages_later(&scheduled, number, at, (word, signature));
         let begun = scheduled.begin(Box::new(data), (word, kind.variant(self.size())), by_messages);
-        let (number, may_use_messages) = begun.ok_or_else(|| self.too_many(&name))?;
+        let (number, may_use_messages, begun) = begun.ok_or_else(|| self.too_many(&name))?;
         calls.enter(may_use_messages.then(|| BegunCall::Scheduled(scheduled.clone(), (number, word))));
         self.monitor().note(signature);
         drop(calls);
-        scheduled.test(number);
+        scheduled.run_begun(begun);
         Ok(StartedCollective::scheduled(scheduled, (number, word), result))
     }
 

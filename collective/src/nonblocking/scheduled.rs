@@ -67,6 +67,9 @@ enum Steps {
     Failed,
 }
 
+/// The state of the calls of a kind, in which a call has begun of which no step has run.
+pub(super) struct BegunState<'s>(MutexGuard<'s, State>);
+
 struct QueuedCall {
     number: u64,
     word: CallWord,
@@ -96,6 +99,8 @@ enum Ran {
     Busy,
     /// A task runs the call, or compiles the steps.
     Task(Arc<Task>),
+    /// The awaited call is complete.
+    Complete(Box<dyn AnyCallData>),
 }
 
 impl fmt::Debug for ScheduledCalls {
@@ -154,14 +159,15 @@ impl ScheduledCalls {
         matches!(self.lock().steps, Steps::Refused)
     }
 
-    /// Adds a call, named by a word, which runs a variant of the steps. None: too many calls are not over. Returns its number, and true if it may go by messages: then
-    /// `by_messages` makes the task that does so, if the members cannot compile the steps.
+    /// Adds a call, named by a word, which runs a variant of the steps. Returns its number; true if it may go by
+    /// messages: then `by_messages` makes the task that does so, if the members cannot compile the steps; and what
+    /// [`run_begun`](Self::run_begun) takes. None: too many calls are not over.
     pub(super) fn begin(
         &self,
         data: Box<dyn AnyCallData>,
         (word, variant): (CallWord, usize),
         by_messages: impl FnOnce(u64) -> MakeTask,
-    ) -> Option<(u64, bool)> {
+    ) -> Option<(u64, bool, BegunState<'_>)> {
         let mut state = self.lock();
         if state.queue.len() >= SLOTS as usize {
             return None;
@@ -181,7 +187,14 @@ impl ScheduledCalls {
             waker: None,
             is_dropped: false,
         });
-        Some((number, may_use_messages))
+        Some((number, may_use_messages, BegunState(state)))
+    }
+
+    /// Runs the first steps, after a call has begun.
+    pub(super) fn run_begun(&self, begun: BegunState<'_>) {
+        if let Ok(Ran::Task(task)) = self.run_in(begun.0, u64::MAX, None) {
+            task.step();
+        }
     }
 
     /// Records the task that compiles the steps.
@@ -229,10 +242,18 @@ impl ScheduledCalls {
         self.over.load(Ordering::Acquire) > number // SYNC call-over
     }
 
-    /// Runs steps of the calls up to `number`, as far as possible. If `waits` is the name of a wait, waits where a step
-    /// must wait.
+    /// Runs steps of the calls up to `number`, as far as possible. If `waits` is the name of a wait for that call, waits
+    /// where a step must wait.
     fn run(&self, number: u64, waits: Option<&dyn Fn() -> String>) -> Result<Ran> {
-        let mut state = self.lock();
+        self.run_in(self.lock(), number, waits)
+    }
+
+    fn run_in<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        number: u64,
+        waits: Option<&dyn Fn() -> String>,
+    ) -> Result<Ran> {
         loop {
             let State { steps, queue, .. } = &mut *state;
             let Some(front) = queue.front_mut().filter(|front| front.number <= number) else {
@@ -270,6 +291,11 @@ impl ScheduledCalls {
                 Ok(_) if !is_complete => return Ok(Ran::Blocked),
                 Ok(_) => {}
             }
+            if waits.is_some()
+                && let Some(data) = self.complete_awaited(&mut state, number)
+            {
+                return Ok(Ran::Complete(data));
+            }
             let waker = self.complete(&mut state);
             if waker.is_some() {
                 drop(state);
@@ -277,6 +303,14 @@ impl ScheduledCalls {
                 state = self.lock();
             }
         }
+    }
+
+    /// Marks the first call as complete if it is the one of that number, which this thread waits for. Returns its data.
+    fn complete_awaited(&self, state: &mut State, number: u64) -> Option<Box<dyn AnyCallData>> {
+        let is_awaited = |front: &QueuedCall| front.number == number && front.waker.is_none();
+        let call = state.queue.pop_front_if(|front| is_awaited(front))?;
+        self.over.store(number + 1, Ordering::Release); // SYNC call-over
+        call.data
     }
 
     /// Marks the first call as complete. Returns the waker of the task that awaits it.
@@ -324,11 +358,12 @@ impl ScheduledCalls {
         self.worker().wake_own_threads();
     }
 
-    /// Returns when a call is over.
-    pub(super) fn wait(&self, (number, word): ScheduledCall) -> Result<()> {
+    /// Returns when a call is over, perhaps with its data. If not, its result can be [taken](Self::take).
+    pub(super) fn wait(&self, (number, word): ScheduledCall) -> Result<Option<Box<dyn AnyCallData>>> {
         let call = || self.name(word);
         while !self.is_over(number) {
             match self.run(number, Some(&call))? {
+                Ran::Complete(data) => return Ok(Some(data)),
                 Ran::Blocked => {}
                 Ran::Task(task) => task.wait(&call)?,
                 Ran::Busy => {
@@ -337,7 +372,7 @@ impl ScheduledCalls {
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Runs steps that need not wait. Returns true if the call is over.

@@ -6,9 +6,10 @@ use super::task::{Task, lock, lost};
 use crate::plan::registry::PlanRegistry;
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
-use tasuki_core::base::Result;
+use tasuki_core::base::{Error, Result};
 use tasuki_core::engine::scoped_wait_probe;
 
 /// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
@@ -16,8 +17,19 @@ use tasuki_core::engine::scoped_wait_probe;
 pub struct StartedCollective<R>(Form<R>);
 
 enum Form<R> {
-    Task { plans: Arc<PlanRegistry>, task: Arc<Task>, result: Arc<Mutex<Option<Result<R>>>>, name: Arc<str> },
-    Scheduled { calls: Arc<ScheduledCalls>, call: ScheduledCall, result: MakeResult<R> },
+    Task {
+        plans: Arc<PlanRegistry>,
+        task: Arc<Task>,
+        result: Arc<Mutex<Option<Result<R>>>>,
+        name: Arc<str>,
+    },
+    Scheduled {
+        calls: Arc<ScheduledCalls>,
+        call: ScheduledCall,
+        result: MakeResult<R>,
+        /// True once the result was taken.
+        is_taken: AtomicBool,
+    },
 }
 
 /// Makes the result of a call from its [`CallData`].
@@ -47,7 +59,8 @@ impl<R> StartedCollective<R> {
     ) -> StartedCollective<R> {
         // A closure that captures nothing, so the box allocates nothing.
         let result = move |data: Box<dyn Any>| data.downcast().ok().map(|data| result(*data));
-        StartedCollective(Form::Scheduled { calls, call, result: Box::new(result) })
+        let is_taken = AtomicBool::new(false);
+        StartedCollective(Form::Scheduled { calls, call, result: Box::new(result), is_taken })
     }
 
     fn plans(&self) -> &PlanRegistry {
@@ -95,7 +108,13 @@ impl<R> StartedCollective<R> {
         let _monitored = scoped_wait_probe(self.plans().monitor.probe());
         let waited = match &self.0 {
             Form::Task { task, name, .. } => task.wait(&|| name.to_string()),
-            Form::Scheduled { calls, call, .. } => calls.wait(*call),
+            Form::Scheduled { calls, call, result, is_taken } => match calls.wait(*call) {
+                Ok(Some(data)) => {
+                    is_taken.store(true, Ordering::Relaxed);
+                    return result(data.into_any()).ok_or_else(|| self.lost());
+                }
+                waited => waited.map(drop),
+            },
         };
         if !self.end_if_failed() {
             waited?;
@@ -116,19 +135,26 @@ impl<R> StartedCollective<R> {
     fn take(&self) -> Result<R> {
         let taken = match &self.0 {
             Form::Task { result, .. } => lock(result).take(),
-            Form::Scheduled { calls, call: (number, _), result } => match calls.take(*number) {
-                Some(Ok(data)) => result(data.into_any()).map(Ok),
-                Some(Err(error)) => Some(Err(error)),
-                None => None,
-            },
-        };
-        taken.unwrap_or_else(|| {
-            let (plans, name) = (self.plans(), || self.name());
-            match plans.monitor.check() {
-                Ok(()) => Err(lost(plans.group.messages(), &name)),
-                Err(cause) => Err(plans.group.worker().fault(cause, name)),
+            Form::Scheduled { calls, call: (number, _), result, is_taken } => {
+                is_taken.store(true, Ordering::Relaxed);
+                match calls.take(*number) {
+                    Some(Ok(data)) => result(data.into_any()).map(Ok),
+                    Some(Err(error)) => Some(Err(error)),
+                    None => None,
+                }
             }
-        })
+        };
+        taken.unwrap_or_else(|| Err(self.lost()))
+    }
+
+    /// Returns the error that there is no result.
+    #[cold]
+    fn lost(&self) -> Error {
+        let (plans, name) = (self.plans(), || self.name());
+        match plans.monitor.check() {
+            Ok(()) => lost(plans.group.messages(), &name),
+            Err(cause) => plans.group.worker().fault(cause, name),
+        }
     }
 }
 
@@ -136,7 +162,11 @@ impl<R> Drop for StartedCollective<R> {
     fn drop(&mut self) {
         match &self.0 {
             Form::Task { task, .. } => task.forget_waker(),
-            Form::Scheduled { calls, call: (number, _), .. } => calls.drop_call(*number),
+            Form::Scheduled { calls, call: (number, _), is_taken, .. } => {
+                if !is_taken.load(Ordering::Relaxed) {
+                    calls.drop_call(*number);
+                }
+            }
         }
     }
 }

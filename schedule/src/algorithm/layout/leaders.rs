@@ -1,6 +1,5 @@
 //! The members of an algorithm: all ranks, one rank of each node, or the ranks of a node.
 
-use crate::algorithm::doublings;
 use std::ops::Range;
 
 /// Consecutive ranks on nodes, each of which has a leader. If a node has one rank, all ranks are leaders.
@@ -10,26 +9,25 @@ pub(crate) struct Leaders {
     ranks: usize,
     per_node: usize,
     root: usize,
-    levels: usize,
+    count_max: usize,
 }
 
 impl Leaders {
     /// All of `ranks` ranks.
     pub(crate) fn all(ranks: usize) -> Leaders {
-        Leaders { first: 0, ranks, per_node: 1, root: 0, levels: doublings(ranks) }
+        Leaders { first: 0, ranks, per_node: 1, root: 0, count_max: ranks }
     }
 
     /// One leader for each node: the root on its node, the first rank on other nodes.
     pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> Leaders {
-        let levels = doublings(ranks.div_ceil(per_node));
-        Leaders { first: 0, ranks, per_node, root, levels }
+        Leaders { first: 0, ranks, per_node, root, count_max: ranks.div_ceil(per_node) }
     }
 
     /// All ranks of a node.
     pub(crate) fn on_node(&self, node: usize) -> Leaders {
         let ranks = self.ranks_of(node);
-        let (first, levels) = (ranks.start, doublings(self.per_node));
-        Leaders { first, ranks: ranks.len(), per_node: 1, root: first, levels }
+        let (first, count_max) = (ranks.start, self.per_node);
+        Leaders { first, ranks: ranks.len(), per_node: 1, root: first, count_max }
     }
 
     /// Number of leaders, which is the number of nodes.
@@ -37,9 +35,9 @@ impl Leaders {
         self.ranks.div_ceil(self.per_node)
     }
 
-    /// The logarithm of that number to base 2, rounded up. For the ranks of a node: of the largest node.
-    pub(crate) fn levels(&self) -> usize {
-        self.levels
+    /// That number; for the ranks of a node, the number of ranks on the largest node.
+    pub(crate) fn count_max(&self) -> usize {
+        self.count_max
     }
 
     /// The node of a rank, which is the number of its leader.

@@ -4,7 +4,7 @@
 use crate::communicator::Communicator;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::node_state::Stage as LifeStage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::reached;
 use tasuki_core::fabric::{Fabric, SignalCell};
@@ -178,10 +178,10 @@ impl WaitEvent for DisseminationArrival {
         self.stages.unmet(&*self.fabric, self.instance).is_none()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, LifeStage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         // A rank that is leaving still sends the notifications of what it has started.
         let unmet = self.stages.unmet(&*self.fabric, self.instance)?;
-        Some((unmet.from, LifeStage::Left))
+        Some((unmet.from, RankStage::Left))
     }
 }
 

@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::bootstrap::{JobConnection, Membership, Settings, join};
-use tasuki_core::engine::node_state::{PublishedWait, Stage, UnderWay};
+use tasuki_core::engine::node_state::{PublishedWait, RankStage, UnderWay};
 use tasuki_core::engine::park::DOZING;
 use tasuki_core::os::{clock, futex, process};
 
@@ -98,7 +98,9 @@ impl State {
 
     fn meet(&self) {
         let node_state = &self.membership().node_state;
-        while Rank::all(node_state.size()).any(|rank| node_state.rank_state(rank).stage() == Stage::Absent) {
+        while Rank::all(node_state.size())
+            .any(|rank| node_state.rank_state(rank).stage() == RankStage::Absent)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

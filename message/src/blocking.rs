@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{BufferView, Condition, RevocableBuffer, WaitEvent};
 use tasuki_core::segment::GlobalAddress;
 
@@ -456,9 +456,9 @@ impl WaitEvent for ShortArrival {
         self.bank.has_data(self.index, self.number)
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         let promised = encoding::is_promised(self.bank.promised(self.index), self.number);
-        Some((self.bank.peer, if promised { Stage::Left } else { Stage::Leaving }))
+        Some((self.bank.peer, if promised { RankStage::Left } else { RankStage::Leaving }))
     }
 
     fn needs_message_of(&self) -> Option<Rank> {

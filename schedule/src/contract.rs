@@ -5,7 +5,7 @@ use super::step::BufferId;
 
 /// A range of bytes in a buffer of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct BufferSpan {
     /// The buffer.
     pub buffer: BufferId,
     /// Offset of the first byte.
@@ -30,9 +30,9 @@ pub struct Origin {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
     /// Ranges that the program has written before the start.
-    pub inputs: Vec<Span>,
+    pub inputs: Vec<BufferSpan>,
     /// Ranges that the program reads after the start, each with its origin.
-    pub outputs: Vec<(Span, Origin)>,
+    pub outputs: Vec<(BufferSpan, Origin)>,
     /// True if values must be combined in the combining order ([`crate::combining_order`]), grouping included. Otherwise
     /// any order will do.
     pub in_order: bool,

@@ -1,9 +1,9 @@
 //! Plan files: one JSON object that describes a schedule completely. docs/guide/plan-files.md describes the format.
 
-use crate::Error;
+use crate::ScheduleError;
 use crate::{
-    BufferDecl, BufferId, BufferKind, Contract, ExplicitPart, ExplicitStep, Location, Origin, QueueId,
-    Schedule, SignalDecl, SignalId, Span, StepEffect, StepKind, StepTrigger,
+    BufferDecl, BufferId, BufferKind, BufferSpan, Contract, ExplicitPart, ExplicitStep, Location, Origin,
+    QueueId, Schedule, SignalDecl, SignalId, StepEffect, StepKind, StepTrigger,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -238,8 +238,8 @@ fn contract_json(contract: &Contract) -> ContractJson {
 }
 
 /// Reads a schedule. Errors name the place in the text.
-pub fn parse(text: &str) -> Result<Schedule, Error> {
-    read(text).map_err(Error::Text)
+pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
+    read(text).map_err(ScheduleError::Text)
 }
 
 fn read(text: &str) -> Result<Schedule, String> {
@@ -344,7 +344,7 @@ fn place(place: &PlaceJson) -> Result<Location, String> {
 }
 
 fn contract(contract: ContractJson) -> Result<Contract, String> {
-    let span = |number, offset, bytes| Ok::<_, String>(Span { buffer: buffer(number)?, offset, bytes });
+    let span = |number, offset, bytes| Ok::<_, String>(BufferSpan { buffer: buffer(number)?, offset, bytes });
     let gives = contract.gives.into_iter().map(|one| span(one.buffer, one.offset, one.bytes));
     let gets = contract.gets.into_iter().map(|one| {
         let (ranks, offset) = (one.from.ranks, one.from.offset);

@@ -17,8 +17,6 @@ mod check;
 pub mod collective_names;
 pub mod combining_order;
 mod contract;
-#[cfg(any(feature = "files", feature = "pictures"))]
-mod error;
 #[cfg(feature = "files")]
 pub mod goal;
 #[cfg(feature = "files")]
@@ -28,6 +26,8 @@ pub mod network;
 #[cfg(feature = "pictures")]
 pub mod picture;
 mod rank_part;
+#[cfg(any(feature = "files", feature = "pictures"))]
+mod schedule_error;
 pub mod selection;
 pub mod shape;
 mod simulate;
@@ -37,13 +37,13 @@ mod user_defined_schedule;
 pub use algorithm::Algorithm;
 pub use builder::{AddedStep, Builder, NamedBuffer, Region, StepId};
 pub use check::{CheckReport, Dependency, Event, EventNode, Fault, FaultSite, Graph};
-pub use contract::{Contract, Origin, Span};
-#[cfg(any(feature = "files", feature = "pictures"))]
-pub use error::Error;
+pub use contract::{BufferSpan, Contract, Origin};
 pub use neighbour_graph::{Edge, NeighbourGraph, ReceivedBlock};
 #[cfg(feature = "pictures")]
 pub use picture::View;
 pub use rank_part::{BufferDecl, BufferKind, Name, RankPart, SignalDecl, started};
+#[cfg(any(feature = "files", feature = "pictures"))]
+pub use schedule_error::ScheduleError;
 pub use selection::{CostParameters, Forced, Measurement, Selection};
 pub use shape::{CollectiveKind, Counts, DATA, Placement, RESULT, Shape};
 pub use simulate::{

@@ -1,7 +1,7 @@
 //! The parameters of a collective: its kind, ranks, root and sizes. The contract of each rank follows from them.
 
 use crate::neighbour_graph::{NeighbourGraph, ReceivedBlock};
-use crate::{BufferId, Builder, Contract, Origin, Schedule, Span};
+use crate::{BufferId, BufferSpan, Builder, Contract, Origin, Schedule};
 use std::sync::Arc;
 
 /// A kind of collective.
@@ -260,7 +260,7 @@ impl Shape {
     /// The inputs and outputs of `rank`.
     pub fn contract(&self, rank: usize) -> Contract {
         use CollectiveKind::*;
-        let span = |offset, bytes| Span { buffer: DATA, offset, bytes };
+        let span = |offset, bytes| BufferSpan { buffer: DATA, offset, bytes };
         let from = |ranks: std::ops::Range<usize>, offset| Origin {
             ranks: ranks.map(|rank| rank as u32).collect(),
             buffer: DATA,
@@ -303,7 +303,7 @@ impl Shape {
             Neighbours => {
                 let output = |block: ReceivedBlock| {
                     let ReceivedBlock { from: of, there, at, bytes, .. } = block;
-                    (Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
+                    (BufferSpan { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
                 };
                 let outputs = match &self.counts {
                     Counts::Graph(neighbours) => neighbours.received_blocks(rank).map(output).collect(),
@@ -318,7 +318,10 @@ impl Shape {
                 for of in everybody {
                     let bytes = self.block(of, rank);
                     let send_offset = (0..rank).map(|to| self.block(of, to)).sum();
-                    outputs.push((Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, send_offset)));
+                    outputs.push((
+                        BufferSpan { buffer: RESULT, offset: at, bytes },
+                        from(of..of + 1, send_offset),
+                    ));
                     at += bytes;
                 }
                 (vec![span(0, out)], outputs)

@@ -4,8 +4,8 @@
 //! [`Schedule::check`] then proves whether it fulfils its contract and stays within its buffers.
 
 use super::{
-    BufferDecl, BufferId, Contract, EFFECTS_MAX, Location, RankPart, Schedule, SignalDecl, Span, StepEffect,
-    StepKind,
+    BufferDecl, BufferId, BufferSpan, Contract, EFFECTS_MAX, Location, RankPart, Schedule, SignalDecl,
+    StepEffect, StepKind,
 };
 use super::{BufferKind, Step, StepTrigger};
 use std::fmt;
@@ -234,7 +234,7 @@ fn look_at_place(parts: &[ExplicitPart], place: &Location, bytes: u64) -> Result
 
 fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
     let contract = &parts[rank].contract;
-    let inside = |span: &Span, verb: &str| {
+    let inside = |span: &BufferSpan, verb: &str| {
         let place = span.buffer.on(rank, span.offset);
         look_at_place(parts, &place, span.bytes).map_err(|why| format!("in what it {verb}, {why}"))?;
         let decl = &parts[rank].buffers[span.buffer.index()];

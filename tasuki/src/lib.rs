@@ -183,12 +183,12 @@ pub mod schedule {
         Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
     };
     pub use tasuki_schedule::{
-        AddedStep, BYTES_MAX, BlockedStep, BufferDecl, BufferId, BufferKind, Builder, COUNT_MAX, CheckReport,
-        CollectiveKind, Contract, CostParameters, Counts, DATA, Dependency, EFFECTS_MAX, Edge, Event,
-        EventNode, ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Graph, HostModel, InvalidSchedule,
-        LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin, Placement, QueueId,
-        RESULT, RankPart, ReceivedBlock, Region, START, Schedule, Selection, Shape, SignalDecl, SignalId,
-        Simulation, SimulationError, SimulationProgress, SimulationReport, Span as BufferSpan, Step,
+        AddedStep, BYTES_MAX, BlockedStep, BufferDecl, BufferId, BufferKind, BufferSpan, Builder, COUNT_MAX,
+        CheckReport, CollectiveKind, Contract, CostParameters, Counts, DATA, Dependency, EFFECTS_MAX, Edge,
+        Event, EventNode, ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Graph, HostModel,
+        InvalidSchedule, LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin,
+        Placement, QueueId, RESULT, RankPart, ReceivedBlock, Region, START, Schedule, Selection, Shape,
+        SignalDecl, SignalId, Simulation, SimulationError, SimulationProgress, SimulationReport, Step,
         StepEffect, StepId, StepKind, StepTrigger, started,
     };
 }

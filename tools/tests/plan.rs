@@ -166,7 +166,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         assert!(info.contains("\"copy-in-copy-out\""), "{info}");
     }
     let two = shown(&["bcast", "--ranks", "2", "--bytes", "1M"]);
-    assert!(two.contains("repeated blocking calls try split copy inline"), "{two}");
+    assert!(two.contains("repeated blocking calls try put-and-get inline"), "{two}");
     assert!(
         misuse(&["show", "bcast", "--ranks", "4", "--engine", "--algorithm", "chain"]).contains("--engine")
     );

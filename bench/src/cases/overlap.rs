@@ -83,7 +83,7 @@ const SCENES: [Scene; 6] = [
 ];
 
 /// Memory and signals of all figures of a case.
-struct Stage<'j> {
+struct OverlapBuffers<'j> {
     job: &'j Job,
     mover: Rank,
     source: Array<u64>,
@@ -106,7 +106,7 @@ pub(crate) fn copies<'j>(s: &Setup<'j>) -> Figures<'j> {
     let job = s.job;
     let (source, target, results) = (job.alloc(PLACES * WORDS)?, job.alloc(PLACES * WORDS)?, job.alloc(2)?);
     target.fill(0)?;
-    let stage = Rc::new(RefCell::new(Stage {
+    let stage = Rc::new(RefCell::new(OverlapBuffers {
         job,
         mover: if job.size() > 2 { Rank(2) } else { TO },
         source,
@@ -136,7 +136,7 @@ pub(crate) fn copies<'j>(s: &Setup<'j>) -> Figures<'j> {
     Ok(SCENES.map(of).into())
 }
 
-impl Stage<'_> {
+impl OverlapBuffers<'_> {
     /// Runs one round and returns its result on the lead. Between `begun` and `ended` rank 1 makes no call.
     fn round(&mut self, (_, work, copies, result): Scene) -> tasuki::Result<u64> {
         self.round += 1;

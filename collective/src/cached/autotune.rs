@@ -1,6 +1,6 @@
 //! Chooses at run time between two variants for long calls of two members: the root copies the values into memory
 //! that both map, or each member exposes its buffer to the other
-//! (`schedule/src/algorithm/bcast/split_copy.rs`; a split copy of messages is something else).
+//! (`schedule/src/algorithm/bcast/put_and_get.rs`).
 //!
 //! With exposed buffers nothing is copied twice, but each copy is a system call that must get access to the memory of
 //! another process. The faster variant depends on the distance between the two processors, which changes when a rank
@@ -147,7 +147,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let [before, now] = trial.times();
-        let times = match (self.agreed.is_forced(kind.collective, "split copy"), trial.is_exposed) {
+        let times = match (self.agreed.is_forced(kind.collective, "put and get"), trial.is_exposed) {
             (true, true) => [u64::MAX, 0],
             (true, false) => [0, u64::MAX],
             (false, _) => [before, now],

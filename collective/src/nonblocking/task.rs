@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Error, Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_message::{Context, FinalizeHook, MessageOp};
 
@@ -251,7 +251,7 @@ impl WaitEvent for TaskDone {
         awaited.is_some_and(|message| message.happened() || message.cannot_finish(worker)) || self.0.is_over()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None // the step that waits for a member that has left fails by itself
     }
 }

@@ -5,7 +5,7 @@ use super::Membership;
 use super::settings::{LauncherSettings, ServerAddress, Settings};
 use super::wire::{self, Greeting, Request, ServerReply};
 use crate::base::{Cause, Error, Rank, Result};
-use crate::engine::node_state::{NodeState, Stage};
+use crate::engine::node_state::{NodeState, RankStage};
 use crate::os::membarrier::{self, FenceScope};
 use crate::os::memfile::MemFile;
 use crate::os::{process, socket};
@@ -32,7 +32,7 @@ impl LauncherConnection {
     /// Leaves the job in order: no other rank needs this one any more. Does nothing in a forked child.
     pub fn leave(self) {
         if std::process::id() == self.pid {
-            self.node_state.rank_state(self.rank).set_stage(Stage::Left);
+            self.node_state.rank_state(self.rank).set_stage(RankStage::Left);
         }
         drop(self.stream);
     }
@@ -74,7 +74,7 @@ pub(super) fn join(
     }
     files[rank.index()] = file;
     let pid = std::process::id();
-    node_state.rank_state(rank).set_stage(Stage::Joined);
+    node_state.rank_state(rank).set_stage(RankStage::Joined);
     let connection = LauncherConnection { stream, node_state: node_state.clone(), rank, pid };
     Ok((Membership { rank, node_state, files }, connection))
 }
@@ -266,10 +266,10 @@ mod tests {
         let (rendezvous, connections) = launcher.join().unwrap();
         for (index, (membership, connection)) in ranks.into_iter().enumerate() {
             assert_eq!((membership.rank.index(), membership.size(), membership.files.len()), (index, 3, 3));
-            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), Stage::Joined);
+            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), RankStage::Joined);
             assert_eq!(rendezvous.node_state().rank_state(membership.rank).pid(), std::process::id());
             connection.leave();
-            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), Stage::Left);
+            assert_eq!(rendezvous.node_state().rank_state(membership.rank).stage(), RankStage::Left);
         }
         for stream in connections {
             assert!(socket::receive(&stream, &mut [0]).unwrap().is_none(), "the connection is closed");

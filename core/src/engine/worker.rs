@@ -16,7 +16,7 @@ use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
-use crate::node::node_state::{NodeState, RankState, Stage, UnderWay};
+use crate::node::node_state::{NodeState, RankStage, RankState, UnderWay};
 use crate::os::store_policy::StorePolicy;
 use crate::segment::Registry;
 use std::fmt::Debug;
@@ -401,13 +401,13 @@ impl Worker {
         self.agent().into_iter().for_each(|agent| agent.announce_leaving(self));
         // Fails only if the job is over; then no rank waits for what is in flight.
         let _ = self.settle(&|| "leave()".into());
-        self.rank_state().set_stage(Stage::Leaving);
+        self.rank_state().set_stage(RankStage::Leaving);
         self.node_state.wake_all(); // a rank that waits for this one may have to give up
         let owed = self.agent().map_or(Ok(()), |agent| agent.leave(self));
         let _ = self.settle(&|| "leave()".into()); // as above
         self.fork_guard.end();
         self.progress_last();
-        self.rank_state().set_stage(Stage::Left); // SYNC rank-left: a rank that sees it knows that no reply comes after it
+        self.rank_state().set_stage(RankStage::Left); // SYNC rank-left: a rank that sees it knows that no reply comes after it
         self.node_state.wake_all();
         completed.and(owed)
     }

@@ -5,8 +5,8 @@
 //! # What a fabric guarantees
 //! - Put with signal: the fabric raises the signal at the target after the bytes are visible there.
 //! - `flush(peer)` completes after every operation accepted before it for that peer is visible there.
-//! - Each operation ends exactly once. Either the call returns [`Posted::Done`]; or the fabric draws a token from
-//!   `accept`, once, before it returns [`Posted::Started`], and later calls the completion sink once with that token
+//! - Each operation ends exactly once. Either the call returns [`Accepted::Done`]; or the fabric draws a token from
+//!   `accept`, once, before it returns [`Accepted::Started`], and later calls the completion sink once with that token
 //!   and the result or the error. This also holds after [`Fabric::fail_all`].
 //! - The fabric checks bounds and liveness of every address: an access that begins after a registration has ended
 //!   fails and touches nothing.
@@ -39,7 +39,7 @@ pub mod signal_line;
 mod slot_lines;
 
 pub use fabric_collectives::{FabricGroup, FabricGroupMember};
-pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
+pub use operation::{Accept, Accepted, Atomic, AtomicKind, CommandWrite, Refused, Token, Width};
 pub use poison::Poison;
 pub use signal::{DirectCell, DirectLine, FabricLine, LinePayload, SignalCell, SignalLine};
 pub use signal_control::{BOUND, NOBODY, SEVERAL, SignalControl, certainly_reached, reached};
@@ -137,7 +137,7 @@ pub trait Fabric: Send + Sync + Debug {
         to: GlobalAddress,
         from: *const u8,
         len: u64,
-    ) -> Result<Posted, Refused>;
+    ) -> Result<Accepted, Refused>;
 
     /// Copies `len` bytes at `from` to `to` in this process.
     ///
@@ -149,7 +149,7 @@ pub trait Fabric: Send + Sync + Debug {
         from: GlobalAddress,
         to: *mut u8,
         len: u64,
-    ) -> Result<Posted, Refused>;
+    ) -> Result<Accepted, Refused>;
 
     /// Copies `len` bytes from `from` to `to`, on any ranks. A fabric without [`Capabilities::third_party`] may
     /// return [`Refused::Relay`]. Overlapping ranges of one rank are copied as by memmove.
@@ -159,10 +159,10 @@ pub trait Fabric: Send + Sync + Debug {
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
-    ) -> Result<Posted, Refused>;
+    ) -> Result<Accepted, Refused>;
 
     /// Executes an atomic operation on one word. The old value comes with the completion.
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused>;
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Accepted, Refused>;
 
     /// Returns the word at `at`, if this process can access it by loads and locked instructions: it is aligned and
     /// lies in job memory that is mapped here and stays mapped while the fabric lives. `None` is no error: the
@@ -184,17 +184,17 @@ pub trait Fabric: Send + Sync + Debug {
         len: u64,
         signal: GlobalAddress,
         amount: u64,
-    ) -> Result<Posted, Refused>;
+    ) -> Result<Accepted, Refused>;
 
     /// Raises `signal` by `amount`. If that is done at once, the result is the queue whose commands wait for the
     /// signal ([`SignalControl::armed_after_raise`]); otherwise the signal's owner checks this.
-    fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
+    fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Accepted, Refused>;
 
     /// Poisons `signal`, unless it is poisoned already. The result is that of [`Fabric::raise`].
-    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused>;
+    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Accepted, Refused>;
 
     /// Ends when everything accepted for `peer` before it is visible there.
-    fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused>;
+    fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Accepted, Refused>;
 
     /// Returns the signal line at `signal`, which only this rank writes.
     fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause>;

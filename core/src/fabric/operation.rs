@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCs
 pub type Token = u64;
 
 /// Returns the token of an operation that will end later. A fabric calls it once, before anybody can see the
-/// operation end, and only if it then returns [`Posted::Started`]. So an operation that ends at once costs no
+/// operation end, and only if it then returns [`Accepted::Started`]. So an operation that ends at once costs no
 /// bookkeeping.
 pub type Accept<'a> = &'a dyn Fn() -> Token;
 
 /// The result of an operation that the fabric accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Posted {
+pub enum Accepted {
     /// The operation has ended, locally and remotely. Holds the value that it fetched; after a raise or a
     /// poisoning, the *mark* of the signal, which says which queues wait for it (`signal_control.rs`); otherwise 0.
     Done(u64),
@@ -37,7 +37,7 @@ pub enum Refused {
     Relay,
 }
 
-const _: () = assert!(size_of::<Result<Posted, Refused>>() <= 24);
+const _: () = assert!(size_of::<Result<Accepted, Refused>>() <= 24);
 
 impl From<Cause> for Refused {
     #[cold]

@@ -94,7 +94,7 @@ impl SharedText {
 /// The stage of a rank between its start and its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
-pub enum Stage {
+pub enum RankStage {
     /// It has not joined yet.
     Absent = 0,
     /// It has joined and runs its program.
@@ -112,7 +112,7 @@ pub struct RankState {
     park: ParkLine,
     /// The park line of the rank's helper. If there is no helper, the line stays AWAKE.
     helper: ParkLine,
-    /// [`Stage`]; written by the rank.
+    /// [`RankStage`]; written by the rank.
     stage: AtomicU32,
     /// The rank's process id in the namespace of the process that accepted the rank. That process
     /// writes it when the rank joins.
@@ -456,17 +456,17 @@ impl RankState {
     }
 
     /// Returns the rank's stage.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> RankStage {
         match self.stage.load(Ordering::Acquire) {
-            0 => Stage::Absent,
-            1 => Stage::Joined,
-            2 => Stage::Leaving,
-            _ => Stage::Left,
+            0 => RankStage::Absent,
+            1 => RankStage::Joined,
+            2 => RankStage::Leaving,
+            _ => RankStage::Left,
         }
     }
 
     /// Sets the rank's stage. Only the rank itself calls this.
-    pub fn set_stage(&self, stage: Stage) {
+    pub fn set_stage(&self, stage: RankStage) {
         self.stage.store(stage as u32, Ordering::Release);
     }
 
@@ -601,8 +601,8 @@ mod tests {
         let node_state = NodeState::create(2).unwrap();
         let copy = || node_state.file().as_fd().try_clone_to_owned().unwrap();
         let other = NodeState::adopt(copy(), 2).unwrap();
-        node_state.rank_state(Rank(1)).set_stage(Stage::Joined);
-        assert_eq!(other.rank_state(Rank(1)).stage(), Stage::Joined);
+        node_state.rank_state(Rank(1)).set_stage(RankStage::Joined);
+        assert_eq!(other.rank_state(Rank(1)).stage(), RankStage::Joined);
         let empty = MemFile::create(c"empty", NodeState::bytes(2)).unwrap();
         assert!(NodeState::adopt(empty.as_fd().try_clone_to_owned().unwrap(), 2).is_err());
     }

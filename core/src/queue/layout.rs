@@ -71,7 +71,7 @@ struct QueueState {
 
 /// Numbers of commands that have fired and have not been run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Waiting {
+pub struct WaitingCounts {
     /// Commands for the queue's own rank.
     pub for_owner: u32,
     /// Commands for a third rank.
@@ -410,10 +410,10 @@ impl<'m> Queue<'m> {
     }
 
     /// Stores the numbers of waiting commands. Under the lease.
-    pub fn set_waiting(&self, waiting: Waiting) {
+    pub fn set_waiting_counts(&self, counts: WaitingCounts) {
         let state = &self.head.state;
-        state.for_owner.store(waiting.for_owner, Ordering::Relaxed);
-        state.for_others.store(waiting.for_others, Ordering::Relaxed);
-        state.for_room.store(waiting.for_room, Ordering::Relaxed);
+        state.for_owner.store(counts.for_owner, Ordering::Relaxed);
+        state.for_others.store(counts.for_others, Ordering::Relaxed);
+        state.for_room.store(counts.for_room, Ordering::Relaxed);
     }
 }

@@ -29,6 +29,6 @@ pub mod inspect;
 pub mod layout;
 pub mod lease;
 pub mod reduction;
-mod repeating;
+mod repeating_encoding;
 pub mod ring;
 pub mod triggered;

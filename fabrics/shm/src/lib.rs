@@ -25,8 +25,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, FabricLine,
-    Limits, LinePayload, Poison, Posted, Refused, SignalCell, SignalLine, Sink, SlotWrite, Width,
+    Accept, Accepted, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric,
+    FabricLine, Limits, LinePayload, Poison, Refused, SignalCell, SignalLine, Sink, SlotWrite, Width,
 };
 use tasuki_core::node::node_state::NodeState;
 use tasuki_core::node::park::WakeMode;
@@ -148,7 +148,7 @@ impl Fabric for ShmFabric {
         to: GlobalAddress,
         from: *const u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         // SAFETY: the caller's promise for `from`.
         unsafe { self.put_bytes(accept, to, from, len) }
     }
@@ -159,7 +159,7 @@ impl Fabric for ShmFabric {
         from: GlobalAddress,
         to: *mut u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         // SAFETY: the caller's promise for `to`.
         unsafe { self.get_bytes(accept, from, to, len) }
     }
@@ -170,11 +170,11 @@ impl Fabric for ShmFabric {
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         self.copy_bytes(accept, from, to, len)
     }
 
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused> {
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Accepted, Refused> {
         self.change_word(accept, at, atomic)
     }
 
@@ -190,31 +190,31 @@ impl Fabric for ShmFabric {
         len: u64,
         signal: GlobalAddress,
         amount: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
             // SAFETY: `from` by the caller's promise, the place by the lookup above.
             unsafe { transfer::copy_and_fence(from, place.as_ptr(), len) };
-            return Ok(Posted::Done(self.add(word, signal.rank(), amount)));
+            return Ok(Accepted::Done(self.add(word, signal.rank(), amount)));
         }
         // SAFETY: the caller's promise for `from`.
         unsafe { self.put_signal_anywhere(accept, to, from, len, signal, amount) }
     }
 
-    fn raise(&self, _: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused> {
-        Ok(Posted::Done(self.add(self.peers.signal(signal)?, signal.rank(), amount)))
+    fn raise(&self, _: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Accepted, Refused> {
+        Ok(Accepted::Done(self.add(self.peers.signal(signal)?, signal.rank(), amount)))
     }
 
-    fn poison(&self, _: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused> {
+    fn poison(&self, _: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Accepted, Refused> {
         let word = self.peers.signal(signal)?;
         word.poison(poison);
         self.wake(signal.rank());
-        Ok(Posted::Done(u64::from(word.control().armed_after_raise())))
+        Ok(Accepted::Done(u64::from(word.control().armed_after_raise())))
     }
 
-    fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
+    fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Accepted, Refused> {
         // Every operation of this fabric ends only when its bytes are visible.
         self.peers.check(peer)?;
-        Ok(Posted::Done(0))
+        Ok(Accepted::Done(0))
     }
 
     fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause> {

@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::fabric::{Accept, Atomic, AtomicKind, Fabric, Posted, Refused, Sink, Token, Width};
-use tasuki_core::node::node_state::{NodeState, Stage};
+use tasuki_core::fabric::{Accept, Accepted, Atomic, AtomicKind, Fabric, Refused, Sink, Token, Width};
+use tasuki_core::node::node_state::{NodeState, RankStage};
 use tasuki_core::node::request_slot::{OwnerReply, OwnerRequest, PostedCount, RequestSlot};
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::Direction;
@@ -163,7 +163,7 @@ impl PostedRequest {
 
     /// Returns true if the owner has left without a reply, so that none will come. Reads the stage before the reply.
     fn is_orphaned(&self, node_state: &NodeState) -> bool {
-        let left = node_state.rank_state(self.request.at.rank()).stage() == Stage::Left; // SYNC rank-left
+        let left = node_state.rank_state(self.request.at.rank()).stage() == RankStage::Left; // SYNC rank-left
         left && self.slots.slot(self.number).reply().is_none()
     }
 
@@ -213,7 +213,7 @@ impl ShmFabric {
         &self,
         accept: Accept<'_>,
         request: PendingRequest,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         let slots = RequestSlots::new(
             self.peers.range(request.at.rank()).system().map_err(crate::peer_memory::cause)?,
         );
@@ -222,7 +222,7 @@ impl ShmFabric {
             return Err(cause.clone().into());
         }
         let peer = request.at.rank();
-        if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
+        if self.node_state.rank_state(peer).stage() >= RankStage::Leaving {
             return Err(Cause::PeerLeft { peer }.into());
         }
         let mut numbers = (0..SLOTS).map(|i| (i + self.rank.index() * 7) % SLOTS);
@@ -235,7 +235,7 @@ impl ShmFabric {
         drop(queue);
         self.wake(peer);
         self.wake_helper(peer);
-        Ok(Posted::Started)
+        Ok(Accepted::Started)
     }
 
     /// Takes replies, requests next pieces, and reports the requests that have ended.
@@ -275,7 +275,7 @@ impl ShmFabric {
         for (token, outcome, then) in ended {
             let raised = match (&outcome, then) {
                 (Ok(_), Some((signal, amount))) => self.raise(&|| 0, signal, amount),
-                _ => Ok(Posted::Done(0)),
+                _ => Ok(Accepted::Done(0)),
             };
             sink(token, if let Err(Refused::Never(cause)) = raised { Err(*cause) } else { outcome });
         }

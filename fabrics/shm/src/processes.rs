@@ -12,7 +12,7 @@
 use crate::Options;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::node::node_state::{NodeState, ProcessIdentity, Stage};
+use tasuki_core::node::node_state::{NodeState, ProcessIdentity, RankStage};
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
 use tasuki_core::os::{process, random};
@@ -90,7 +90,7 @@ impl Processes {
             return Ok(theirs.pid);
         }
         // A rank that has left has freed the memory of its cookie.
-        if read == Err(CopyRefusal::Gone) || node_state.rank_state(peer).stage() >= Stage::Leaving {
+        if read == Err(CopyRefusal::Gone) || node_state.rank_state(peer).stage() >= RankStage::Leaving {
             return Err(CopyRefusal::Gone);
         }
         self.refuse(peer);
@@ -117,7 +117,7 @@ mod tests {
         let node_state = NodeState::create(ranks).unwrap();
         let join = |rank| {
             node_state.rank_state(rank).set_pid(std::process::id());
-            node_state.rank_state(rank).set_stage(Stage::Joined);
+            node_state.rank_state(rank).set_stage(RankStage::Joined);
             Processes::join(&node_state, rank, Options::default()).unwrap()
         };
         let processes = Rank::all(ranks).map(join).collect();

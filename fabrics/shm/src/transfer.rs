@@ -8,8 +8,8 @@ use crate::owner_requests::{PendingRequest, RequestKind};
 use crate::peer_memory::Target;
 use std::ptr::NonNull;
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, check_same_rank};
-use tasuki_core::node::node_state::Stage;
+use tasuki_core::fabric::{Accept, Accepted, Atomic, Fabric, Refused, check_same_rank};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
 use tasuki_core::segment::{ExtentLocation, GlobalAddress, MappedRange};
@@ -27,11 +27,11 @@ impl ShmFabric {
         to: GlobalAddress,
         from: *const u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if let Some(place) = self.peers.mapped(to, len) {
             // SAFETY: `from` by the caller's promise, the place by the lookup above.
             unsafe { copy_and_fence(from, place.as_ptr(), len) };
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         // SAFETY: the caller's promise for `from`, which is only read.
         unsafe {
@@ -51,11 +51,11 @@ impl ShmFabric {
         from: GlobalAddress,
         to: *mut u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if let Some(place) = self.peers.mapped(from, len) {
             // SAFETY: `to` by the caller's promise, the place by the lookup above.
             unsafe { copy_and_fence(place.as_ptr(), to, len) };
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         // SAFETY: the caller's promise for `to`.
         unsafe {
@@ -81,7 +81,7 @@ impl ShmFabric {
         len: u64,
         signal: GlobalAddress,
         amount: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len > 0 && signal.rank() != to.rank() {
             self.check(to, len)?; // if the address is wrong altogether, report that first
             check_same_rank(to, signal)?;
@@ -96,8 +96,8 @@ impl ShmFabric {
         };
         // SAFETY: the caller's promise for `from`, which is only read.
         match unsafe { self.bytes(accept, request)? } {
-            Posted::Started => Ok(Posted::Started),
-            Posted::Done(_) => self.raise(accept, signal, amount),
+            Accepted::Started => Ok(Accepted::Started),
+            Accepted::Done(_) => self.raise(accept, signal, amount),
         }
     }
 
@@ -106,10 +106,10 @@ impl ShmFabric {
     /// # Safety
     /// `request.local` is valid until the operation has ended, for reading or writing depending on the direction.
     #[cold]
-    unsafe fn bytes(&self, accept: Accept<'_>, request: PendingRequest) -> Result<Posted, Refused> {
+    unsafe fn bytes(&self, accept: Accept<'_>, request: PendingRequest) -> Result<Accepted, Refused> {
         let PendingRequest { kind, local, at, len, .. } = request;
         if len == 0 {
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         match self.peers.resolve(at, len)? {
             Target::Mapped(place) => {
@@ -117,7 +117,7 @@ impl ShmFabric {
                 let (from, to) = if kind == RequestKind::Get { (place, local) } else { (local, place) };
                 // SAFETY: `local` by the caller's promise, the place by the lookup above.
                 unsafe { copy_and_fence(from, to, len) };
-                Ok(Posted::Done(0))
+                Ok(Accepted::Done(0))
             }
             // SAFETY: the caller's promise.
             program => unsafe { self.program_bytes(accept, program, request) },
@@ -133,14 +133,14 @@ impl ShmFabric {
         accept: Accept<'_>,
         target: Target<'_>,
         request: PendingRequest,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         let Target::Program { range, place, host } = target else {
             unreachable!("`bytes` has copied mapped memory itself")
         };
         let PendingRequest { kind, local, at, len, .. } = request;
         // SAFETY: the caller's promise; a section keeps the remote side registered.
         match unsafe { self.by_kernel(kind.direction(), range, &place, local, at, host, len) } {
-            Ok(()) => Ok(Posted::Done(0)),
+            Ok(()) => Ok(Accepted::Done(0)),
             Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
             Err(KernelRefusal::Forbidden) => self.post_request(accept, request),
         }
@@ -236,7 +236,7 @@ impl ShmFabric {
     /// not reported it yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
-        if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
+        if self.node_state.rank_state(peer).stage() >= RankStage::Leaving {
             return Cause::PeerLeft { peer };
         }
         Cause::PeerDied { peer, how: "its process is gone".into(), ago: std::time::Duration::ZERO }
@@ -248,9 +248,9 @@ impl ShmFabric {
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len == 0 {
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         let (source, target) = (self.peers.resolve(from, len)?, self.peers.resolve(to, len)?);
         let both_program = matches!((&source, &target), (Target::Program { .. }, Target::Program { .. }));
@@ -258,7 +258,7 @@ impl ShmFabric {
             (Target::Mapped(source), Target::Mapped(target)) => {
                 // SAFETY: `resolve` has just found both places.
                 unsafe { copy_and_fence(source.as_ptr(), target.as_ptr(), len) };
-                return Ok(Posted::Done(0));
+                return Ok(Accepted::Done(0));
             }
             // SAFETY: `resolve` has just found the mapped side; `by_kernel` checks the other.
             (Target::Program { range, place, host }, Target::Mapped(to)) => unsafe {
@@ -275,7 +275,7 @@ impl ShmFabric {
             }
         };
         match moved {
-            Ok(()) => Ok(Posted::Done(0)),
+            Ok(()) => Ok(Accepted::Done(0)),
             Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
             Err(KernelRefusal::Forbidden) if from.rank() == to.rank() && both_program => {
                 let (kind, local) = (RequestKind::Copy { to: to.offset() }, std::ptr::null_mut());
@@ -319,7 +319,7 @@ impl ShmFabric {
         accept: Accept<'_>,
         at: GlobalAddress,
         atomic: &Atomic,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         let bytes = atomic.width.bytes();
         let target = self.peers.resolve(at, bytes)?;
         if !at.offset().is_multiple_of(bytes) {
@@ -327,11 +327,11 @@ impl ShmFabric {
         }
         match target {
             // SAFETY: `resolve` has just found the word, and it is aligned.
-            Target::Mapped(place) => Ok(Posted::Done(unsafe { atomic.apply(place) })),
+            Target::Mapped(place) => Ok(Accepted::Done(unsafe { atomic.apply(place) })),
             Target::Program { host, .. } if at.rank() == self.rank => {
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
                 // SAFETY: own registered memory; the registration keeps the alignment of its addresses.
-                Ok(Posted::Done(unsafe { atomic.apply(place) }))
+                Ok(Accepted::Done(unsafe { atomic.apply(place) }))
             }
             Target::Program { .. } => {
                 let local = std::ptr::null_mut();

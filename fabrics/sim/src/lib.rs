@@ -40,9 +40,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
 use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectSlots, Fabric, FabricGroup,
-    FabricLine, Limits, LinePayload, Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, SignalLine, Sink,
-    SlotWrite,
+    Accept, Accepted, Atomic, Capabilities, CommandWrite, ConnectionState, DirectSlots, Fabric, FabricGroup,
+    FabricLine, Limits, LinePayload, Poison, Refused, SLOT_PAYLOAD, SignalCell, SignalLine, Sink, SlotWrite,
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
 
@@ -64,7 +63,7 @@ impl SimFabric {
     }
 
     /// Starts an operation and reports its end to the issuer by the token.
-    fn post(&self, accept: Accept<'_>, task: Task) -> Result<Posted, Refused> {
+    fn post(&self, accept: Accept<'_>, task: Task) -> Result<Accepted, Refused> {
         let me = self.run.check_thread()?;
         self.run.enter(self.rank, CallKind::Post).admit(self.rank, &task)?;
         let token = accept(); // takes a lock of the engine; this thread still has the turn
@@ -72,7 +71,7 @@ impl SimFabric {
         state.start_operation(self.rank, Some(token), task);
         state.actors[me].retries = 0;
         state.wake_operation_waiters(me);
-        Ok(Posted::Started)
+        Ok(Accepted::Started)
     }
 
     /// Starts an operation whose end is not reported.
@@ -100,7 +99,7 @@ impl SimFabric {
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
-    ) -> Option<Result<Posted, Refused>> {
+    ) -> Option<Result<Accepted, Refused>> {
         let state = self.run.enter(self.rank, CallKind::Post);
         if let Some(cause) = state.refusal_cause(self.rank) {
             return Some(Err(cause.into()));
@@ -116,7 +115,7 @@ impl SimFabric {
         // The time passes first. The copy is made in one piece at its end, if both ranges are still registered.
         let state = self.run.enter(self.rank, CallKind::Compute(takes));
         let copied = probe(&state).and_then(|()| Ok(state.memory.copy(from, to, len)?));
-        Some(copied.map(|()| Posted::Done(0)))
+        Some(copied.map(|()| Accepted::Done(0)))
     }
 }
 
@@ -156,9 +155,9 @@ impl Fabric for SimFabric {
         to: GlobalAddress,
         from: *const u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len == 0 {
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         let from = End::Here(Local(from.cast_mut()));
         self.post(accept, Task::Move { from, to: End::There(to), len, then: None })
@@ -170,9 +169,9 @@ impl Fabric for SimFabric {
         from: GlobalAddress,
         to: *mut u8,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len == 0 {
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         self.post(accept, Task::Move { from: End::There(from), to: End::Here(Local(to)), len, then: None })
     }
@@ -183,9 +182,9 @@ impl Fabric for SimFabric {
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len == 0 {
-            return Ok(Posted::Done(0));
+            return Ok(Accepted::Done(0));
         }
         if self.can.map
             && let Some(copied) = self.copy_mapped(from, to, len)
@@ -198,7 +197,7 @@ impl Fabric for SimFabric {
         self.post(accept, Task::Move { from: End::There(from), to: End::There(to), len, then: None })
     }
 
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused> {
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Accepted, Refused> {
         self.post(accept, Task::Atomic { at, atomic: *atomic })
     }
 
@@ -210,7 +209,7 @@ impl Fabric for SimFabric {
         len: u64,
         signal: GlobalAddress,
         amount: u64,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         if len == 0 {
             return self.raise(accept, signal, amount);
         }
@@ -219,15 +218,15 @@ impl Fabric for SimFabric {
         self.post(accept, Task::Move { from, to: End::There(to), len, then })
     }
 
-    fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused> {
+    fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Accepted, Refused> {
         self.post(accept, Task::Raise { signal, amount })
     }
 
-    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused> {
+    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Accepted, Refused> {
         self.post(accept, Task::Poison { signal, poison })
     }
 
-    fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
+    fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Accepted, Refused> {
         self.post(accept, Task::Flush { peer })
     }
 

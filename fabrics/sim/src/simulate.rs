@@ -10,7 +10,7 @@ use std::time::Duration;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
-use tasuki_core::node::node_state::{NodeState, Stage};
+use tasuki_core::node::node_state::{NodeState, RankStage};
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::{affinity, process};
 
@@ -91,7 +91,7 @@ impl Member {
     pub fn join(self, log: Log) -> Result<Worker> {
         let rank_state = self.node_state.rank_state(self.rank);
         rank_state.set_pid(std::process::id());
-        rank_state.set_stage(Stage::Joined);
+        rank_state.set_stage(RankStage::Joined);
         Worker::new(self.rank, self.node_state, self.fabric, self.platform, log)
     }
 }

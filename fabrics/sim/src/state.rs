@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::fabric::Token;
-use tasuki_core::node::node_state::{NodeState, Stage};
+use tasuki_core::node::node_state::{NodeState, RankStage};
 use tasuki_core::segment::GlobalAddress;
 
 /// The state of a run.
@@ -67,7 +67,7 @@ pub(crate) struct SimRank {
     pub(crate) over: Option<Cause>,
     pub(crate) dead: bool,
     /// The stage that the node state last showed.
-    pub(crate) stage: Stage,
+    pub(crate) stage: RankStage,
     /// Number of operations that were accepted and have not ended.
     pub(crate) outstanding: usize,
     /// Number of operations that have not arrived completely.
@@ -227,7 +227,7 @@ impl SimRank {
             completions: VecDeque::new(),
             over: None,
             dead: false,
-            stage: Stage::Absent,
+            stage: RankStage::Absent,
             outstanding: 0,
             in_flight_count: 0,
             link_free_at_ns: 0,

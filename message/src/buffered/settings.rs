@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::Result;
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
 impl Context {
@@ -63,7 +63,7 @@ impl WaitEvent for Emptied {
         self.progress.has_work() || self.progress.first_buffered().iter().all(cannot_complete)
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None
     }
 }

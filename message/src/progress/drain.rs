@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_core::fabric::Refused;
 
@@ -94,7 +94,7 @@ fn is_among(first_banks: &[Arc<SlotBank>], first_bank: &Arc<SlotBank>) -> bool {
 struct UnfinishedSends {
     queue: Arc<Mutex<PendingOps>>,
     /// A peer that can still receive, and the stage from which it no longer can.
-    peer: Mutex<Option<(Rank, Stage)>>,
+    peer: Mutex<Option<(Rank, RankStage)>>,
 }
 
 impl WaitEvent for UnfinishedSends {
@@ -105,7 +105,7 @@ impl WaitEvent for UnfinishedSends {
         left.is_empty() || left.iter().any(|operation| operation.can_step())
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
 /// An object whose unfinished work may outlive its owner, but not the owner's rank.
@@ -90,7 +90,7 @@ impl WaitEvent for AnyEvent {
         self.0.iter().any(|event| event.happened())
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         self.0.first()?.impossible_after()
     }
 }

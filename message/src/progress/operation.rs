@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{RevocableBuffer, WaitEvent, Worker};
 
 /// What an operation does.
@@ -310,22 +310,22 @@ impl MessageOp {
     /// Returns true if it is a send that cannot complete at the stage its peer has reached.
     pub(crate) fn cannot_complete(&self, worker: &Worker) -> bool {
         let stage = worker.node_state().rank_state(self.bank.peer).stage();
-        if stage < Stage::Leaving || self.is_over() {
+        if stage < RankStage::Leaving || self.is_over() {
             return false;
         }
         let Some(protocol) = try_lock(&self.protocol) else { return false };
         let ProtocolState::Send(sending) = &*protocol else { return false };
         let is_stuck = || self.has_predecessor() || sending.is_stuck(&self.bank, self.index, &self.rings);
-        (stage >= Stage::Left || sending.is_unmatched()) && is_stuck()
+        (stage >= RankStage::Left || sending.is_unmatched()) && is_stuck()
     }
 
     /// Returns the stage of the peer from which on the send may be unable to complete.
-    pub(crate) fn impossible_from(&self) -> Stage {
+    pub(crate) fn impossible_from(&self) -> RankStage {
         let protocol = try_lock(&self.protocol);
         let is_unmatched = protocol.is_none_or(
             |protocol| matches!(&*protocol, ProtocolState::Send(sending) if sending.is_unmatched()),
         );
-        if is_unmatched { Stage::Leaving } else { Stage::Left }
+        if is_unmatched { RankStage::Leaving } else { RankStage::Left }
     }
 
     /// Copies an unmatched message. The caller makes sure that no thread steps it.
@@ -372,7 +372,7 @@ impl MessageOp {
 
     /// Returns true if the peer has gone and the operation will not end by itself.
     pub fn cannot_finish(&self, worker: &Worker) -> bool {
-        let gone = |(peer, stage): (Rank, Stage)| worker.node_state().rank_state(peer).stage() >= stage;
+        let gone = |(peer, stage): (Rank, RankStage)| worker.node_state().rank_state(peer).stage() >= stage;
         self.impossible_after().is_some_and(|from| from.0 != worker.rank() && gone(from)) && !self.happened()
     }
 
@@ -429,14 +429,15 @@ impl WaitEvent for MessageOp {
         self.can_step() || self.is_over()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         // The fabric reports the next event; or another thread is just finding out.
         if self.kind == OpKind::Receive
             && try_lock(&self.protocol).is_none_or(|protocol| protocol.is_under_way())
         {
             return None;
         }
-        let stage = if self.kind != OpKind::Send && self.will_come() { Stage::Left } else { Stage::Leaving };
+        let stage =
+            if self.kind != OpKind::Send && self.will_come() { RankStage::Left } else { RankStage::Leaving };
         Some((self.bank.peer, stage))
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
 /// True while the thread runs.
@@ -97,7 +97,7 @@ impl WaitEvent for WatchedOps {
         watched.len() != self.count || watched.iter().any(concerns)
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_core::engine::WaitEvent;
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 
 type Slot = (Arc<SlotBank>, SlotIndex);
 /// Slots by sender and slot number.
@@ -181,7 +181,7 @@ impl WaitEvent for SlotReleased {
         !recv_state(&self.bank, self.index).is_borrowed()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None // another receive of this rank gives it back, whatever its outcome
     }
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Started, WaitEvent, Worker};
 use tasuki_core::segment::GlobalAddress;
 
@@ -142,7 +142,7 @@ impl Unconsumed {
 
     /// Returns true if its peer has left and takes no more messages.
     fn has_left(&self, worker: &Worker) -> bool {
-        worker.node_state().rank_state(self.bank.peer).stage() >= Stage::Left
+        worker.node_state().rank_state(self.bank.peer).stage() >= RankStage::Left
             && self.bank.peer != worker.rank()
     }
 
@@ -188,8 +188,8 @@ impl WaitEvent for Unconsumed {
         self.is_taken()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        Some((self.bank.peer, Stage::Leaving)) // the peer's program receives nothing any more
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        Some((self.bank.peer, RankStage::Leaving)) // the peer's program receives nothing any more
     }
 }
 

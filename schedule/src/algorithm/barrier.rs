@@ -4,7 +4,7 @@
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
 use super::{Algorithm, CollectiveKind, Make};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::{RankPart, SignalId, StepTrigger, started};
 
 /// The dissemination barrier among all ranks.
@@ -15,7 +15,7 @@ pub(super) const DISSEMINATION: Algorithm = Algorithm {
     make: Make::Whole(|shape, part| {
         part.buffer("data", 0);
         let rounds = declare_rounds(shape.ranks, part);
-        add_rounds(&Leaders::all(shape.ranks), &rounds, started(), part);
+        add_rounds(&NodeLeaders::all(shape.ranks), &rounds, started(), part);
         rounds.into_iter().for_each(|round| part.finish(round.reaches(1)));
     }),
 };
@@ -29,14 +29,14 @@ pub(super) fn declare_rounds(ranks: usize, part: &mut RankPart) -> Vec<SignalId>
 /// Adds a barrier to the current queue: the steps after it begin when all ranks have come to their barrier. This rank
 /// comes to it once `first` is met.
 pub(super) fn barrier(ranks: usize, rounds: &[SignalId], first: StepTrigger, part: &mut RankPart) {
-    let arrived = add_rounds(&Leaders::all(ranks), rounds, first, part);
+    let arrived = add_rounds(&NodeLeaders::all(ranks), rounds, first, part);
     part.join(arrived);
 }
 
 /// Adds the rounds of one member of `among`, which begin once `first` is met. Returns the trigger that is met when all
 /// members have come.
 pub(super) fn add_rounds(
-    among: &Leaders,
+    among: &NodeLeaders,
     rounds: &[SignalId],
     first: StepTrigger,
     part: &mut RankPart,

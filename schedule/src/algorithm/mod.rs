@@ -105,7 +105,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     copy_in_copy_out::SCAN,
     copy_in_copy_out::EXSCAN,
     copy_in_copy_out::BARRIER,
-    bcast::split_copy::BCAST,
+    bcast::put_and_get::BCAST,
 ];
 
 /// Adds steps that apply all these effects, as soon as the steps before them in their queue have begun.
@@ -139,7 +139,7 @@ impl Algorithm {
 
     /// Returns true if the algorithm is for inline execution: calls, and plans that each rank runs alone.
     pub(super) fn is_inline(&self) -> bool {
-        matches!(self.name, "copy in copy out" | "all to all" | "reduce scatter allgather" | "split copy")
+        matches!(self.name, "copy in copy out" | "all to all" | "reduce scatter allgather" | "put and get")
     }
 
     /// The schedule for a shape. `segments` counts if the algorithm moves data in segments.

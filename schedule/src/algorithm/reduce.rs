@@ -5,7 +5,7 @@
 //! a copy again when the parent has combined what it wrote there two starts before.
 
 use super::{Algorithm, CollectiveKind, Make};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
 use crate::combining_order;
 use crate::shape::{DATA, Shape};
@@ -20,12 +20,17 @@ const TURNS: u32 = 2;
 
 fn tree(shape: &Shape, part: &mut RankPart) {
     part.buffer("data", shape.bytes_of(0));
-    reduce_to_root(shape, &Leaders::all(shape.ranks), started(), part);
+    reduce_to_root(shape, &NodeLeaders::all(shape.ranks), started(), part);
 }
 
 /// Adds a reduction up the tree of `among`, and from its root to the root of the shape. Members of `among` have their
 /// values once `values_ready` is met; other ranks have sent theirs by then.
-pub(super) fn reduce_to_root(shape: &Shape, among: &Leaders, values_ready: StepTrigger, part: &mut RankPart) {
+pub(super) fn reduce_to_root(
+    shape: &Shape,
+    among: &NodeLeaders,
+    values_ready: StepTrigger,
+    part: &mut RankPart,
+) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
     let first = among.rank_of(number);
@@ -69,7 +74,12 @@ pub(super) struct ReductionTree {
 
 impl ReductionTree {
     /// Declares the buffers and signals. The tree is rooted at member number `root`; numbers wrap around.
-    pub(super) fn declare(shape: &Shape, among: &Leaders, root: usize, part: &mut RankPart) -> ReductionTree {
+    pub(super) fn declare(
+        shape: &Shape,
+        among: &NodeLeaders,
+        root: usize,
+        part: &mut RankPart,
+    ) -> ReductionTree {
         let tree = if combining_order::is_demanded(shape) { Tree::GROUPS } else { Tree::BINOMIAL };
         let (count, bytes) = (among.count(), shape.bytes_of(0));
         let rank_of = |place: usize| among.rank_of((place + root) % count);

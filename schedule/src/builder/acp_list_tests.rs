@@ -4,7 +4,7 @@
 use super::*;
 use crate::rank_part::RankPart;
 use crate::step::StepTrigger;
-use crate::{Fault, Origin, Span};
+use crate::{BufferSpan, Fault, Origin};
 
 /// The published list for 7 ranks, a binary tree.
 const TREE_OF_7: [(usize, usize, Option<usize>); 6] =
@@ -25,7 +25,7 @@ fn listed(
         write(b, &places.iter().map(|&rank| data.on(rank)).collect::<Vec<_>>());
     };
     let contract = move |rank: usize| {
-        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: BYTES };
+        let span = BufferSpan { buffer: BufferId::FIRST, offset: 0, bytes: BYTES };
         let origin = Origin { ranks: vec![members[0] as u32], buffer: BufferId::FIRST, offset: 0 };
         let inputs = if rank == members[0] { vec![span] } else { Vec::new() };
         let outputs = if members.contains(&rank) { vec![(span, origin)] } else { Vec::new() };

@@ -7,7 +7,7 @@ use super::dry_run::DryRun;
 use super::fault::Fault;
 use super::unrolled::{Event, Unrolled};
 use crate::combining_order::combinations_after;
-use crate::{BufferId, BufferKind, Location, Origin, Span, StepKind};
+use crate::{BufferId, BufferKind, BufferSpan, Location, Origin, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -161,7 +161,7 @@ fn joined(front: &Value, back: &Value) -> Value {
 fn look_at(
     memory: &Memory,
     rank: usize,
-    span: &Span,
+    span: &BufferSpan,
     origin: &Origin,
     in_order: bool,
 ) -> Result<(), Box<Fault>> {

@@ -2,7 +2,8 @@
 
 use super::{Event, Fault};
 use crate::{
-    CollectiveKind, Contract, LAG_MAX, Location, Origin, RankPart, Schedule, Shape, Span, StepKind, started,
+    BufferSpan, CollectiveKind, Contract, LAG_MAX, Location, Origin, RankPart, Schedule, Shape, StepKind,
+    started,
 };
 
 const BYTES: u64 = 1000;
@@ -11,7 +12,7 @@ const BYTES: u64 = 1000;
 fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut RankPart) + Send + Sync + 'static) -> Schedule {
     let contract = |rank| {
         let buffer = crate::BufferId(0);
-        let span = Span { buffer, offset: 0, bytes: BYTES };
+        let span = BufferSpan { buffer, offset: 0, bytes: BYTES };
         let origin = Origin { ranks: vec![0], buffer, offset: 0 };
         let inputs = if rank == 0 { vec![span] } else { Vec::new() };
         Contract { inputs, outputs: vec![(span, origin)], ..Contract::default() }
@@ -205,9 +206,13 @@ fn exchange(swap: Swap) -> Schedule {
     let contract = move |rank: usize| {
         let buffer = crate::BufferId(0);
         let origin = Origin { ranks: vec![(rank as u32 + 1) % 2], buffer, offset: 0 };
-        let got = Span { buffer, offset: BYTES, bytes: BYTES };
+        let got = BufferSpan { buffer, offset: BYTES, bytes: BYTES };
         let outputs = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
-        Contract { inputs: vec![Span { buffer, offset: 0, bytes: BYTES }], outputs, ..Contract::default() }
+        Contract {
+            inputs: vec![BufferSpan { buffer, offset: 0, bytes: BYTES }],
+            outputs,
+            ..Contract::default()
+        }
     };
     Schedule::new("exchange", ranks, part, contract)
 }

@@ -3,8 +3,8 @@
 use super::CheckReport;
 use super::fault::{Fault, FaultSite};
 use crate::{
-    BufferDecl, BufferKind, Contract, Location, RankPart, START, Schedule, SignalId, Span, Step, StepEffect,
-    StepKind, StepTrigger,
+    BufferDecl, BufferKind, BufferSpan, Contract, Location, RankPart, START, Schedule, SignalId, Step,
+    StepEffect, StepKind, StepTrigger,
 };
 use std::collections::BTreeMap;
 
@@ -216,7 +216,7 @@ impl Unrolled {
         for (rank, contract) in self.contracts.iter().enumerate() {
             let inputs = contract.inputs.iter().map(|span| (span, false));
             let outputs = contract.outputs.iter().map(|(span, _)| (span, true));
-            for (&Span { buffer, offset, bytes }, is_end) in inputs.chain(outputs) {
+            for (&BufferSpan { buffer, offset, bytes }, is_end) in inputs.chain(outputs) {
                 let place = Location { rank: rank as u32, buffer, offset };
                 // Only the program's own buffers hold inputs and outputs.
                 if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.kind(&place) == BufferKind::User)

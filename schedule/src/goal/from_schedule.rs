@@ -13,7 +13,7 @@
 //! are not enough to meet the trigger, GOAL cannot express the dependency.
 
 use super::{Goal, GoalOp, OpKind};
-use crate::Error;
+use crate::ScheduleError;
 use crate::{RankPart, START, Schedule, Step, StepKind, StepTrigger};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ struct Reaching {
 }
 
 /// Creates the operations of one start, in memory.
-pub fn make(schedule: &Schedule) -> Result<Goal, Error> {
+pub fn make(schedule: &Schedule) -> Result<Goal, ScheduleError> {
     let mut goal = Goal::default();
     each_rank(schedule, WINDOW_STEPS, |_, operations| {
         goal.ranks.push(operations);
@@ -45,8 +45,8 @@ pub fn make(schedule: &Schedule) -> Result<Goal, Error> {
 pub(super) fn each_rank(
     schedule: &Schedule,
     window_steps: u64,
-    mut take: impl FnMut(usize, Vec<GoalOp>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut take: impl FnMut(usize, Vec<GoalOp>) -> Result<(), ScheduleError>,
+) -> Result<(), ScheduleError> {
     let counts = count(schedule)?;
     let mut first = 0;
     while first < counts.len() {
@@ -68,7 +68,7 @@ pub(super) fn each_rank(
 }
 
 /// Number of steps of others that reach each rank.
-fn count(schedule: &Schedule) -> Result<Vec<u64>, Error> {
+fn count(schedule: &Schedule) -> Result<Vec<u64>, ScheduleError> {
     let mut counts = vec![0_u64; schedule.ranks()];
     for rank in 0..schedule.ranks() {
         for (number, step) in schedule.part(rank).steps().iter().enumerate() {
@@ -111,8 +111,8 @@ fn reached(by: usize, step: &Step) -> impl Iterator<Item = u32> {
     (0..all.len()).filter(is_new).filter_map(move |place| all[place])
 }
 
-fn wrong(why: String) -> Error {
-    Error::NoWords(why)
+fn wrong(why: String) -> ScheduleError {
+    ScheduleError::NotExpressible(why)
 }
 
 /// An operation: its rank, and its number if it is one of the rank being exported.
@@ -168,7 +168,7 @@ struct Line {
 }
 
 impl FromSchedule {
-    fn of(part: &RankPart, reaching: &[Reaching]) -> Result<Vec<GoalOp>, Error> {
+    fn of(part: &RankPart, reaching: &[Reaching]) -> Result<Vec<GoalOp>, ScheduleError> {
         let rank = part.rank();
         let signals = part.signal_decls().iter().map(|_| RankSignal::default()).collect();
         let (sent, received) = (BTreeMap::new(), BTreeMap::new());
@@ -191,7 +191,7 @@ impl FromSchedule {
     }
 
     /// Adds the operations of a step on this rank. Returns the first and the last of them.
-    fn step(&mut self, by: usize, number: usize, step: &Step) -> Result<Own, Error> {
+    fn step(&mut self, by: usize, number: usize, step: &Step) -> Result<Own, ScheduleError> {
         let name = format!("r{by}s{number}");
         let (first, over, source) = match step.action {
             StepKind::Nothing => {
@@ -235,7 +235,7 @@ impl FromSchedule {
         (source, target): (usize, usize),
         bytes: u64,
         is_sum: bool,
-    ) -> Result<(OpId, OpId, OpId), Error> {
+    ) -> Result<(OpId, OpId, OpId), ScheduleError> {
         // The owner of the source moves the bytes. Another rank that prepares the step sends it a message.
         let order = if source == by {
             None
@@ -271,7 +271,7 @@ impl FromSchedule {
         [sent, got]: [&str; 2],
         (from, to): (usize, usize),
         bytes: u64,
-    ) -> Result<(OpId, OpId), Error> {
+    ) -> Result<(OpId, OpId), ScheduleError> {
         let (mut send, mut recv) = ((from, None), (to, None));
         let no_tag = || wrong(format!("rank {from} sends rank {to} more messages than there are tags"));
         if from == self.rank {
@@ -308,7 +308,7 @@ impl FromSchedule {
         signal: usize,
         amount: u64,
         operation: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ScheduleError> {
         let (rank, by) = (self.rank, adder.0);
         let no_signal = || {
             wrong(format!("step {number} of rank {by} raises a signal of rank {rank} that does not exist"))
@@ -321,7 +321,7 @@ impl FromSchedule {
         Ok(())
     }
 
-    fn check_sums(&self, part: &RankPart) -> Result<(), Error> {
+    fn check_sums(&self, part: &RankPart) -> Result<(), ScheduleError> {
         let pairs = part.signal_decls().iter().zip(&self.signals);
         let unequal = pairs.into_iter().find(|(counter, signal)| counter.per_start != signal.sum);
         match unequal {
@@ -334,7 +334,7 @@ impl FromSchedule {
     }
 
     /// The dependencies of each own step.
-    fn order(&mut self, part: &RankPart, own: &[Own], begin: usize) -> Result<(), Error> {
+    fn order(&mut self, part: &RankPart, own: &[Own], begin: usize) -> Result<(), ScheduleError> {
         let mut lines: BTreeMap<u16, Line> = BTreeMap::new();
         for (number, step) in part.steps().iter().enumerate() {
             let line = lines.entry(step.queue.0).or_default();
@@ -352,7 +352,7 @@ impl FromSchedule {
         Ok(())
     }
 
-    fn end(&mut self, part: &RankPart, begin: usize) -> Result<(), Error> {
+    fn end(&mut self, part: &RankPart, begin: usize) -> Result<(), ScheduleError> {
         let end = self.push("end".into(), OpKind::Calc { units: 0 });
         let mut waited = BTreeMap::new();
         let mut requires = Vec::new();
@@ -378,7 +378,7 @@ impl FromSchedule {
         trigger: &StepTrigger,
         at: Option<(usize, u16)>,
         waited: &mut BTreeMap<(usize, Adder), usize>,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Vec<usize>, ScheduleError> {
         let index = trigger.signal.index();
         let what = || match at {
             Some((number, _)) => format!("step {number} of rank {}", self.rank),

@@ -1,7 +1,7 @@
 //! Parses GOAL text. Errors name the line.
 
 use super::{Goal, GoalOp, OpKind};
-use crate::Error;
+use crate::ScheduleError;
 use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -19,8 +19,8 @@ struct GoalParser {
 }
 
 /// Parses a text. Errors name the line.
-pub fn parse(text: &str) -> Result<Goal, Error> {
-    read(text).map_err(Error::Text)
+pub fn parse(text: &str) -> Result<Goal, ScheduleError> {
+    read(text).map_err(ScheduleError::Text)
 }
 
 fn read(text: &str) -> Result<Goal, String> {

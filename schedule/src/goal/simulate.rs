@@ -9,7 +9,7 @@
 //! the text.
 
 use super::{Goal, OpKind};
-use crate::Error;
+use crate::ScheduleError;
 use crate::SimulationReport;
 use crate::network::{Links, Network, Ports, Time};
 use std::cmp::Reverse;
@@ -78,11 +78,11 @@ impl Goal {
     /// Simulates the operations on a network.
     ///
     /// Errors: operations that do not match, or a deadlock.
-    pub fn simulate(&self, network: &Network) -> Result<SimulationReport, Error> {
+    pub fn simulate(&self, network: &Network) -> Result<SimulationReport, ScheduleError> {
         let ranks = self.ranks.len() as u64;
         if ranks > network.ranks() {
             let room = network.ranks();
-            return Err(Error::InvalidSchedule(format!(
+            return Err(ScheduleError::GoalMismatch(format!(
                 "{ranks} ranks do not fit into the network, which has room for {room}: choose a larger one"
             )));
         }
@@ -101,7 +101,7 @@ impl Goal {
             let name = self.name(rank, waiting - first[rank]);
             let count = run.states.iter().filter(|state| !state.is_over).count();
             let since = run.now;
-            return Err(Error::InvalidSchedule(format!(
+            return Err(ScheduleError::GoalMismatch(format!(
                 "deadlock: nothing happens after {since}, and {count} operations are not over; the first is {name}"
             )));
         }
@@ -110,10 +110,10 @@ impl Goal {
 }
 
 impl<'g> Run<'g> {
-    fn of(goal: &Goal, network: &'g Network) -> Result<Run<'g>, Error> {
+    fn of(goal: &Goal, network: &'g Network) -> Result<Run<'g>, ScheduleError> {
         let count: usize = goal.ranks.iter().map(Vec::len).sum();
         if u32::try_from(count).is_err() {
-            return Err(Error::InvalidSchedule(format!(
+            return Err(ScheduleError::GoalMismatch(format!(
                 "the simulator cannot run as many as {count} operations"
             )));
         }
@@ -289,7 +289,7 @@ impl<'g> Run<'g> {
 
 impl Goal {
     /// The receive of each send, by their numbers among all operations.
-    fn receives(&self, states: &[State]) -> Result<Vec<u32>, Error> {
+    fn receives(&self, states: &[State]) -> Result<Vec<u32>, ScheduleError> {
         let mut sent: HashMap<(usize, usize, u32), VecDeque<(u32, u64)>> = HashMap::new();
         let mut number = 0;
         for (rank, own) in self.ranks.iter().enumerate() {
@@ -308,13 +308,13 @@ impl Goal {
                     let found = sent.get_mut(&(from, rank, tag)).and_then(VecDeque::pop_front);
                     let name = || self.name(rank, place);
                     let (send, bytes_sent) = found.ok_or_else(|| {
-                        Error::InvalidSchedule(format!(
+                        ScheduleError::GoalMismatch(format!(
                             "{} receives a message of tag {tag} that rank {from} does not send",
                             name()
                         ))
                     })?;
                     if bytes_sent != bytes {
-                        return Err(Error::InvalidSchedule(format!(
+                        return Err(ScheduleError::GoalMismatch(format!(
                             "{} receives {bytes} bytes of tag {tag}, but rank {from} sends {bytes_sent}",
                             name()
                         )));
@@ -326,7 +326,7 @@ impl Goal {
         }
         match sent.iter().find(|(_, left)| !left.is_empty()) {
             None => Ok(receives),
-            Some((&(from, to, tag), _)) => Err(Error::InvalidSchedule(format!(
+            Some((&(from, to, tag), _)) => Err(ScheduleError::GoalMismatch(format!(
                 "rank {to} does not receive all messages of tag {tag} from rank {from}"
             ))),
         }

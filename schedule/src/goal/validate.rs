@@ -1,7 +1,7 @@
 //! Validates operations: each message is sent and received once, and there is no cycle.
 
 use super::{Goal, OpKind};
-use crate::Error;
+use crate::ScheduleError;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ type Messages = HashMap<MessageKey, Message>;
 
 impl Goal {
     /// Validates the operations, and returns their size.
-    pub fn measure(&self) -> Result<GoalStats, Error> {
-        self.measured().map_err(Error::InvalidSchedule)
+    pub fn measure(&self) -> Result<GoalStats, ScheduleError> {
+        self.measured().map_err(ScheduleError::GoalMismatch)
     }
 
     fn measured(&self) -> Result<GoalStats, String> {

@@ -2,15 +2,17 @@
 
 use super::from_schedule::{WINDOW_STEPS, each_rank};
 use super::{Goal, GoalOp, OpKind};
-use crate::Error;
 use crate::Schedule;
+use crate::ScheduleError;
 use std::io::{self, Write};
 
 /// Writes one start of a schedule, rank by rank. Takes memory for the largest rank and for a window
 /// of ranks, some hundred megabytes at most. Computes the parts of all ranks several times.
-pub fn export(schedule: &Schedule, remark: &str, out: &mut impl Write) -> Result<(), Error> {
-    head(schedule.ranks(), remark, out).map_err(Error::Writing)?;
-    each_rank(schedule, WINDOW_STEPS, |rank, operations| one(rank, &operations, out).map_err(Error::Writing))
+pub fn export(schedule: &Schedule, remark: &str, out: &mut impl Write) -> Result<(), ScheduleError> {
+    head(schedule.ranks(), remark, out).map_err(ScheduleError::Writing)?;
+    each_rank(schedule, WINDOW_STEPS, |rank, operations| {
+        one(rank, &operations, out).map_err(ScheduleError::Writing)
+    })
 }
 
 /// Writes operations, with a comment.

@@ -1,7 +1,7 @@
 //! Drawing of lines, arrows and text on a page, and the colours of step kinds.
 
 use super::Kind;
-use crate::Error;
+use crate::ScheduleError;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -48,7 +48,7 @@ pub(super) enum Sign {
 pub(super) fn page(
     (width, height): (i32, i32),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
-) -> Result<String, Error> {
+) -> Result<String, ScheduleError> {
     let mut svg = String::new();
     let drawn = {
         let size = ((width * FINE).unsigned_abs(), (height * FINE).unsigned_abs());
@@ -58,7 +58,7 @@ pub(super) fn page(
             Ok(())
         })
     };
-    drawn.map_err(|error| Error::Drawing(error.to_string()))?;
+    drawn.map_err(|error| ScheduleError::Drawing(error.to_string()))?;
     // The outer size is in pixels, the inner coordinates in subdivisions.
     let fine = format!("width=\"{}\" height=\"{}\"", width * FINE, height * FINE);
     Ok(svg.replacen(&fine, &format!("width=\"{width}\" height=\"{height}\""), 1))

@@ -2,7 +2,7 @@
 
 use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
 use super::{Kind, action, size};
-use crate::Error;
+use crate::ScheduleError;
 use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ struct GraphPicture<'g> {
 }
 
 /// Draws the graph as SVG.
-pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
+pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, ScheduleError> {
     let picture = GraphPicture::new(graph);
     let count = graph.nodes.len() - 2 * graph.parts.len();
     let inside = if picture.sizes.has_words { "" } else { "; each step shows the destination rank" };

@@ -10,7 +10,7 @@ mod graph;
 mod rounds;
 mod timeline;
 
-use crate::Error;
+use crate::ScheduleError;
 use crate::{Event, Graph, Schedule, StepKind};
 
 /// The kind of picture.
@@ -28,22 +28,22 @@ pub const RANKS_MAX: usize = 64;
 pub const STEPS_MAX: usize = 1500;
 
 /// Draws a schedule as SVG. Takes as long as [`Schedule::graph`], which is short within the limits on ranks and steps.
-pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, Error> {
+pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, ScheduleError> {
     look_at_size(schedule)?;
-    let graph = schedule.graph().map_err(Error::Wrong)?;
+    let graph = schedule.graph().map_err(ScheduleError::Wrong)?;
     match view {
         View::Graph => graph::draw(&graph, title),
         View::Time => timeline::draw(&graph, title),
     }
 }
 
-fn look_at_size(schedule: &Schedule) -> Result<(), Error> {
+fn look_at_size(schedule: &Schedule) -> Result<(), ScheduleError> {
     let ranks = schedule.ranks();
     if ranks > RANKS_MAX {
-        return Err(Error::Ranks { asked: ranks, max: RANKS_MAX });
+        return Err(ScheduleError::Ranks { asked: ranks, max: RANKS_MAX });
     }
     let steps: usize = (0..ranks).map(|rank| schedule.part(rank).steps().len()).sum();
-    if steps > STEPS_MAX { Err(Error::Steps { asked: steps, max: STEPS_MAX }) } else { Ok(()) }
+    if steps > STEPS_MAX { Err(ScheduleError::Steps { asked: steps, max: STEPS_MAX }) } else { Ok(()) }
 }
 
 /// The kind of a step, which decides how it is drawn.

@@ -5,7 +5,7 @@ use super::canvas::{
 };
 use super::rounds::Rounds;
 use super::{Kind, action, size};
-use crate::Error;
+use crate::ScheduleError;
 use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ struct Timeline<'g> {
 }
 
 /// Draws the timeline as SVG.
-pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
+pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, ScheduleError> {
     let (rounds, ranks) = (Rounds::of(graph), graph.parts.len() as i32);
     let lane = (LANES_HEIGHT / ranks).clamp(LANE_MIN, LANE_MAX);
     let round = (ROUNDS_WIDTH / (rounds.end as i32).max(1)).clamp(ROUND_MIN, ROUND_MAX);

@@ -104,7 +104,7 @@ impl Selection {
     pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
         let is_equal = matches!(shape.counts, Counts::Equal(_));
         let is_tried = is_equal && shape.ranks == 2 && exposed_schedule(shape).is_some();
-        is_tried.then(|| named(shape.collective, "split copy"))
+        is_tried.then(|| named(shape.collective, "put and get"))
     }
 
     /// Returns true if the root combines the values of a plan where they lie.
@@ -139,10 +139,10 @@ pub fn calling_thread_schedule(shape: &Shape) -> Schedule {
 /// The schedule of inline calls of two members that expose their call buffers to each other. Returns `None` if too
 /// little is moved, or there is no such algorithm.
 pub fn exposed_schedule(shape: &Shape) -> Option<Schedule> {
-    let split_copy =
-        (shape.collective == CollectiveKind::Bcast).then(|| named(shape.collective, "split copy"))?;
-    ((split_copy.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
-        .then(|| split_copy.schedule(shape, 1))
+    let put_and_get =
+        (shape.collective == CollectiveKind::Bcast).then(|| named(shape.collective, "put and get"))?;
+    ((put_and_get.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
+        .then(|| put_and_get.schedule(shape, 1))
 }
 
 /// The algorithm of inline calls of a shape.

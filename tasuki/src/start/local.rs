@@ -9,7 +9,7 @@ use tasuki_core::base::{Cause, Error, panic_message};
 use tasuki_core::bootstrap::settings::ServerAddress;
 use tasuki_core::bootstrap::{Membership, Settings, rendezvous_client};
 use tasuki_core::engine::{NodePlatform, Worker};
-use tasuki_core::node::node_state::{NodeState, Stage};
+use tasuki_core::node::node_state::{NodeState, RankStage};
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::membarrier::{self, FenceScope};
 use tasuki_core::os::{affinity, memfile::MemFile, process};
@@ -130,7 +130,7 @@ pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceSc
     };
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);
     let Membership { rank, node_state, .. } = membership;
-    node_state.rank_state(rank).set_stage(Stage::Joined);
+    node_state.rank_state(rank).set_stage(RankStage::Joined);
     let platform = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
     log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", node_state.wake_mode()));

@@ -8,7 +8,7 @@ pub mod memory;
 pub mod messaging;
 pub mod operations;
 
-mod memory_areas;
+mod kinds_of_memory;
 
 pub use collective::*;
 pub use commands::*;

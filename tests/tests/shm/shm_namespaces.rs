@@ -24,7 +24,7 @@ const CASES: &[&str] = &[
 /// Broadcasts between two ranks, which copy from each other's own buffers if they can.
 const BROADCASTS: &[&str] =
     &["j_long_calls_of_two_try_other_variants", "j_long_calls_of_two_with_two_roots_get_errors"];
-const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=split-copy")];
+const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=put-and-get")];
 
 /// Starts a program as the first process of a new namespace.
 const EACH: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];

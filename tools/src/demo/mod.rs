@@ -2,12 +2,14 @@
 //! as the ranks, shows their progress, and ends with what was moved and how fast.
 //!
 //! ```text
-//! mod      the command: checks, starts the ranks, prints the outcome
-//! rank     what each of the processes does            news    messages of the ranks to the command
-//! screen   what the command shows while they run      report  the figures at the end
+//! mod                 the command: checks, starts the ranks, prints the outcome
+//! rank                what each of the processes does
+//! progress_message    messages of the ranks to the command
+//! screen              what the command shows while they run
+//! report              the figures at the end
 //! ```
 
-mod news;
+mod progress_message;
 mod rank;
 mod report;
 mod screen;

@@ -1,6 +1,6 @@
 //! One rank of the demonstration: a process that the command started.
 
-use super::news::News;
+use super::progress_message::ProgressMessage;
 use super::report::{DemoReport, RankRow};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,12 +31,12 @@ pub(crate) fn main(args: &RankArgs) -> ExitCode {
 }
 
 fn app(job: &Job, args: &RankArgs) -> tasuki::Result<()> {
-    News::Here(std::process::id()).send();
+    ProgressMessage::Joined(std::process::id()).send();
     let plate = Plate::new(args.size, args.size).map_err(Error::argument)?;
     let is_reporter = job.rank() == Rank(0);
     let solution = solve(job, plate, args.iterations, |done| {
         if is_reporter {
-            now_and_then(done, args.iterations, News::Iterated);
+            now_and_then(done, args.iterations, ProgressMessage::Iterated);
         }
     })?;
     match solution {
@@ -45,21 +45,21 @@ fn app(job: &Job, args: &RankArgs) -> tasuki::Result<()> {
     }
 }
 
-fn now_and_then(done: usize, of: usize, news: impl Fn(usize) -> News) {
+fn now_and_then(done: usize, of: usize, message: impl Fn(usize) -> ProgressMessage) {
     if done.is_multiple_of((of / REPORTS).max(1)) {
-        news(done).send();
+        message(done).send();
     }
 }
 
 /// What rank 0 does with the solution: compares it with a serial run, draws the picture, reports.
 fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
     let field = &solution.field;
-    let progress = |done| now_and_then(done, args.iterations, News::Compared);
+    let progress = |done| now_and_then(done, args.iterations, ProgressMessage::Compared);
     let difference = field.difference(&serial(field.plate(), args.iterations, progress));
     let rows: Vec<usize> = solution.parts.iter().map(|part| part.rows as usize).collect();
     let picture = Picture::draw_field(field, &rows);
     picture.save(&args.output).map_err(|error| unwritable(args, &error))?;
-    News::Done(DemoReport {
+    ProgressMessage::Done(DemoReport {
         iterations: args.iterations,
         residual: solution.residual,
         difference: difference.map(|difference| difference.max),

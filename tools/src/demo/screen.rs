@@ -1,7 +1,7 @@
 //! What the command shows while its ranks run: their process numbers, and a progress bar, or two
 //! plain lines if standard error is no terminal.
 
-use super::news::News;
+use super::progress_message::ProgressMessage;
 use super::report::DemoReport;
 use crate::run::Stream;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -42,8 +42,8 @@ impl Screen {
 
     /// Handles a line that a rank wrote.
     pub(super) fn take(&mut self, rank: usize, stream: Stream, line: &[u8]) {
-        match (stream, News::parse(line)) {
-            (Stream::Out, Some(news)) => self.apply(rank, news),
+        match (stream, ProgressMessage::parse(line)) {
+            (Stream::Out, Some(message)) => self.apply(rank, message),
             _ => self.pass(line),
         }
     }
@@ -66,12 +66,12 @@ impl Screen {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn apply(&mut self, rank: usize, news: News) {
-        match news {
-            News::Here(pid) => self.joined(rank, pid),
-            News::Iterated(done) => self.show(ITERATING, done),
-            News::Compared(done) => self.show(COMPARING, done),
-            News::Done(report) => self.report = Some(report),
+    fn apply(&mut self, rank: usize, message: ProgressMessage) {
+        match message {
+            ProgressMessage::Joined(pid) => self.joined(rank, pid),
+            ProgressMessage::Iterated(done) => self.show(ITERATING, done),
+            ProgressMessage::Compared(done) => self.show(COMPARING, done),
+            ProgressMessage::Done(report) => self.report = Some(report),
         }
     }
 

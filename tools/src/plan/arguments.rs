@@ -120,7 +120,8 @@ impl Ask {
             }
         };
         if let Some(tried) = Selection::tried_by_calls(&shape) {
-            remark += &format!("; repeated blocking calls try {} inline, too", tried.name);
+            remark +=
+                &format!("; repeated blocking calls try {} inline, too", collective_names::typed(tried.name));
         }
         let fits = |one: &&Algorithm| (one.fits)(&shape) && collective_names::typed(one.name) != name;
         let others: Vec<String> =

@@ -22,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tasuki_command::{Sink, is_standard_output};
 use tasuki_command::{misuse, not_written};
-use tasuki_schedule::{Error, goal, json, picture};
+use tasuki_schedule::{ScheduleError, goal, json, picture};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -154,11 +154,11 @@ fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
         View::Time => picture::View::Time,
     };
     let svg = picture::draw(&plan.schedule, &plan.title, view).map_err(|error| match error {
-        Error::Ranks { .. } | Error::Steps { .. } => misuse(format!(
+        ScheduleError::Ranks { .. } | ScheduleError::Steps { .. } => misuse(format!(
             "{error}: take fewer ranks or segments; `tasuki plan show` prints any, \
              `tasuki plan export --format goal` writes the graph for other programs"
         )),
-        Error::Wrong(_) => misuse(format!("{}: {error}", plan.title)),
+        ScheduleError::Wrong(_) => misuse(format!("{}: {error}", plan.title)),
         other => other.into(),
     })?;
     sink.replace(&svg)
@@ -169,13 +169,13 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
     plan.say_what_was_chosen();
     let Some(path) = output.filter(|path| !is_standard_output(path)) else {
         return write(&plan, format, &mut io::stdout().lock()).map_err(|error| match error {
-            Error::Writing(error) => not_written(error),
+            ScheduleError::Writing(error) => not_written(error),
             other => misuse(other.to_string()),
         });
     };
     let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
     let refused = |error| match error {
-        Error::Writing(error) => failed(error),
+        ScheduleError::Writing(error) => failed(error),
         other => misuse(other.to_string()),
     };
     if path.exists() && !path.is_file() {
@@ -242,14 +242,14 @@ fn check_room(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes a plan. If a small plan is refused, nothing is written.
-fn write(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+fn write(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), ScheduleError> {
     let mut out = BufWriter::with_capacity(1 << 20, out);
     let written = match format {
-        Format::Json => json::write(&plan.schedule, &mut out).map_err(Error::Writing),
+        Format::Json => json::write(&plan.schedule, &mut out).map_err(ScheduleError::Writing),
         Format::Goal => goal::export(&plan.schedule, &remark(plan), &mut out),
     };
     match written {
-        Ok(()) => out.flush().map_err(Error::Writing),
+        Ok(()) => out.flush().map_err(ScheduleError::Writing),
         Err(error) => {
             let _ = out.into_parts(); // drops the buffer without writing it
             Err(error)

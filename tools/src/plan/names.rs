@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tasuki_schedule::{
-    BufferId, Location, Name, RankPart, Schedule, SignalId, Span, Step, StepEffect, StepKind, StepTrigger,
+    BufferId, BufferSpan, Location, Name, RankPart, Schedule, SignalId, Step, StepEffect, StepKind,
+    StepTrigger,
 };
 
 /// Longest name shown, in letters.
@@ -92,7 +93,7 @@ impl Names<'_> {
         format!("{whose}{name}[{}..{end}]", place.offset)
     }
 
-    pub(super) fn span(&self, span: &Span) -> String {
+    pub(super) fn span(&self, span: &BufferSpan) -> String {
         self.place(&span.buffer.on(self.rank, span.offset), span.bytes)
     }
 

@@ -50,8 +50,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Time from SIGTERM to SIGKILL when the job is ended (SIGTERM, Ctrl-C, --timeout, death of a
-    /// rank) [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// rank); 0 kills right after SIGTERM [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_zero)]
     grace: Option<Duration>,
     /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank
     /// (one for each) or auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy
@@ -145,6 +145,13 @@ fn trace(file: PathBuf) -> anyhow::Result<String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
+    match duration_or_zero(text)? {
+        Duration::ZERO => Err("the time must be positive".into()),
+        time => Ok(time),
+    }
+}
+
+fn duration_or_zero(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let seconds = match &text[at..] {
         "" | "s" => 1.0,
@@ -154,8 +161,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         unit => return Err(format!("{unit} is not a unit of time: give ms, s, m or h")),
     };
     let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
-    let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero());
-    time.ok_or_else(|| "the time must be positive and finite".to_string())
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| "the time must be finite, and must not be negative".to_string())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -177,6 +184,7 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for wrong in ["", "0", "-1", "s", "1d", "1e400", "nan", "inf", "1 2"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+            assert_eq!(duration_or_zero(wrong).is_ok(), wrong == "0", "{wrong}");
         }
     }
 

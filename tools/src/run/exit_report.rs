@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::wire::ServerReply;
-use tasuki_core::engine::node_state::{NodeState, PublishedWait, Stage};
+use tasuki_core::engine::node_state::{NodeState, PublishedWait, RankStage};
 use tasuki_core::os::child_status::{Exit, signal_name};
 use tasuki_core::os::clock;
 
@@ -68,7 +68,7 @@ impl Job {
         self.processes[index].lost = None;
         let rank = Rank(index as u32);
         match (exit, self.stage(rank)) {
-            (Exit::Code(0), Some(Stage::Joined | Stage::Leaving)) => {
+            (Exit::Code(0), Some(RankStage::Joined | RankStage::Leaving)) => {
                 self.died(index, &format!("{exit} without leaving the job"), 1);
             }
             (Exit::Code(0), _) => match self.unfinished_threads() {
@@ -96,12 +96,12 @@ impl Job {
             return Vec::new();
         };
         (0..self.options.ranks)
-            .filter(|&rank| node_state.rank_state(Rank(rank as u32)).stage() != Stage::Left)
+            .filter(|&rank| node_state.rank_state(Rank(rank as u32)).stage() != RankStage::Left)
             .collect()
     }
 
     /// The rank's stage, if it is a process of its own.
-    fn stage(&self, rank: Rank) -> Option<Stage> {
+    fn stage(&self, rank: Rank) -> Option<RankStage> {
         let node_state = self.server.node_state().filter(|_| self.options.way == Way::Processes)?;
         Some(node_state.rank_state(rank).stage())
     }
@@ -127,7 +127,7 @@ impl Job {
     pub(super) fn connection_ended(&mut self, rank: Rank) {
         let process = &mut self.processes[rank.index()];
         if process.exit.is_none()
-            && self.server.node_state().is_some_and(|b| b.rank_state(rank).stage() != Stage::Left)
+            && self.server.node_state().is_some_and(|b| b.rank_state(rank).stage() != RankStage::Left)
         {
             process.lost = Some(Instant::now() + CONNECTION_GRACE);
         }
@@ -223,12 +223,16 @@ impl Job {
     pub(super) fn report_killed(&mut self) {
         let Some(termination) = &self.termination else { return };
         let (Some((signal, when)), Some(who)) = (termination.asked, self.unfinished()) else { return };
+        let asked = signal_name(signal.as_raw()).unwrap_or_default();
+        if self.options.grace.is_zero() {
+            self.printer.say(&format!("killed {who} right after {asked} (--grace 0)"));
+            return;
+        }
         let hint = if termination.is_hastened {
             ""
         } else {
             "\n  hint: `--grace TIME` gives ranks more time to end"
         };
-        let asked = signal_name(signal.as_raw()).unwrap_or_default();
         let time = when.elapsed().as_secs_f64();
         self.printer.say(&format!("killed {who}, which had not ended {time:.1} s after {asked}{hint}"));
     }
@@ -390,8 +394,8 @@ impl Job {
     fn rank_state(&self, rank: usize) -> RankState {
         let process = &self.processes[rank.min(self.processes.len() - 1)];
         let node_state = self.server.node_state();
-        let stage =
-            node_state.map_or(Stage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
+        let stage = node_state
+            .map_or(RankStage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
         let pid = self.pid(rank);
         let wait =
             node_state.filter(|_| process.exit.is_none()).and_then(|node_state| published(node_state, rank));
@@ -401,14 +405,14 @@ impl Job {
         let stage = match (process.exit, stage) {
             (Some(exit), _) => format!("ended ({exit})"),
             (None, _) if is_stopped(pid) => "stopped".into(),
-            (None, Stage::Absent) if self.server.is_joining(Rank(rank as u32)) => {
+            (None, RankStage::Absent) if self.server.is_joining(Rank(rank as u32)) => {
                 "waiting for the others to join".into()
             }
-            (None, Stage::Absent) => "not joined".into(),
-            (None, Stage::Joined) if waits_in.is_some() => WAITING.into(),
-            (None, Stage::Joined) => self.without_wait(rank, pid).into(),
-            (None, Stage::Leaving) => "leaving".into(),
-            (None, Stage::Left) => "left".into(),
+            (None, RankStage::Absent) => "not joined".into(),
+            (None, RankStage::Joined) if waits_in.is_some() => WAITING.into(),
+            (None, RankStage::Joined) => self.without_wait(rank, pid).into(),
+            (None, RankStage::Leaving) => "leaving".into(),
+            (None, RankStage::Left) => "left".into(),
         };
         RankState { rank, pid, stage, waits_in, waited_s, waits_for, queues: Vec::new() }
     }

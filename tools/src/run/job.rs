@@ -25,7 +25,7 @@ use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::rendezvous_server::{
     Expected, JoinEvent, RendezvousServer, ServerSource, prefix,
 };
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
@@ -401,7 +401,7 @@ impl Job {
         match (self.options.way, self.server.node_state()) {
             (Way::Processes, Some(node_state)) => {
                 let rank = Rank(index as u32);
-                self.server.is_joining(rank) || node_state.rank_state(rank).stage() != Stage::Absent
+                self.server.is_joining(rank) || node_state.rank_state(rank).stage() != RankStage::Absent
             }
             (_, node_state) => node_state.is_some(),
         }

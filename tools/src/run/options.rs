@@ -17,7 +17,7 @@ pub(crate) struct Options {
     pub(crate) bind: Option<Bind>,
     /// The job is ended after this time.
     pub(crate) timeout: Option<Duration>,
-    /// Time from SIGTERM to SIGKILL.
+    /// Time from SIGTERM to SIGKILL; may be zero.
     pub(crate) grace: Duration,
     /// Variables for the ranks, in addition to those of this process.
     pub(crate) env: Vec<(String, String)>,

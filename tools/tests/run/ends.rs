@@ -127,6 +127,21 @@ fn ranks_that_ignore_sigterm_are_killed() {
     );
 }
 
+#[test]
+fn without_grace_ranks_are_killed_right_after_the_signal() {
+    let script = "trap '' TERM INT HUP; echo ready; while :; do sleep 0.1; done";
+    let mut running = Running::start(tasuki_run(&["-n", "2", "--grace", "0", "sh", "-c", script]));
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    running.signal(Signal::TERM);
+    let ended = running.wait().expect(143);
+    assert_eq!(
+        ended.messages(),
+        ["tasuki: killed ranks 0, 1 right after SIGTERM (--grace 0)"],
+        "{}",
+        ended.err
+    );
+}
+
 /// A rank that needs some time to end after it is asked to, like one that writes a checkpoint.
 const SAVING: &str =
     "trap 'sleep 1.5; echo saved; exit 0' TERM INT; echo ready; while :; do sleep 0.01; done";

@@ -12,7 +12,7 @@ use crate::plan::{PlanState, Plans};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;
 use tasuki_message::FinalizeHook;
@@ -93,8 +93,8 @@ impl WaitEvent for ShutdownRound {
         self.stages.missing_partner(&*self.fabric).is_none()
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        Some((self.stages.missing_partner(&*self.fabric)?, Stage::Left))
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        Some((self.stages.missing_partner(&*self.fabric)?, RankStage::Left))
     }
 }
 

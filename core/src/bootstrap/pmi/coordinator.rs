@@ -4,7 +4,7 @@
 use crate::base::log::{Level, Log};
 use crate::base::{Error, Rank, Result};
 use crate::bootstrap::rendezvous_server::{JoinEvent, RendezvousServer, ServerSource};
-use crate::engine::node_state::{NodeState, Stage};
+use crate::engine::node_state::{NodeState, RankStage};
 use crate::os::disabled_features::DisabledFeatures;
 use crate::os::poll::PollSet;
 use crate::os::{clock, process};
@@ -153,9 +153,11 @@ impl CoordinatorState {
             return;
         }
         let how = match self.node_state.rank_state(rank).stage() {
-            Stage::Left => return,
-            Stage::Absent => format!("process {} ended without joining the job", watch.pid),
-            Stage::Joined | Stage::Leaving => format!("process {} ended without leaving the job", watch.pid),
+            RankStage::Left => return,
+            RankStage::Absent => format!("process {} ended without joining the job", watch.pid),
+            RankStage::Joined | RankStage::Leaving => {
+                format!("process {} ended without leaving the job", watch.pid)
+            }
         };
         self.node_state.declare_dead(rank, &how, clock::now_ns());
         self.server.broadcast_death(rank, &how);

@@ -6,7 +6,7 @@ use crate::base::{Cause, Rank, Result};
 use crate::engine::wait::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
-use crate::node::node_state::Stage;
+use crate::node::node_state::RankStage;
 use crate::queue::command::{Action, Command, Effect};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::handler_call::{Args, Call, Reply, ReplyAddress};
@@ -57,9 +57,9 @@ impl WaitEvent for ReplyEvent {
         self.reply_lines.has_arrived(self.ticket)
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         // A rank that leaves first runs the calls that it has accepted.
-        Some((self.from, Stage::Left))
+        Some((self.from, RankStage::Left))
     }
 }
 

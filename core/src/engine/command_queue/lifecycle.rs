@@ -247,7 +247,7 @@ impl Worker {
     ) -> impl Iterator<Item = (u64, Rank)> + use<'n> {
         let in_flight = resolved.queue.in_flight();
         let has_left =
-            |&peer: &Rank| self.node_state().rank_state(peer).stage() >= node_state::Stage::Leaving;
+            |&peer: &Rank| self.node_state().rank_state(peer).stage() >= node_state::RankStage::Leaving;
         let fired =
             in_flight.numbers().filter(move |&number| in_flight.stage(number) == InFlightStage::Fired);
         fired.filter_map(move |number| {

@@ -14,7 +14,7 @@
 //!
 //! A rank that runs a queue takes its lease. If the lease is held, the rank marks it, and the holder runs the queue
 //! again (`queue/lease`). The holder runs short actions itself (`run/short_action`), and a long one after it has
-//! released the lease (`run/in_flight`).
+//! released the lease (`run/long_action`).
 //!
 //! If other ranks cannot map the queues, only the owner runs them. Commands that another rank has to run are offloaded
 //! to it (`offload`), into a queue that each rank has for this (`offload/inbox`).
@@ -58,7 +58,7 @@ pub(super) struct CommandQueues {
     make_lock: Mutex<()>,
     /// Number of queues that were ever made.
     made_count: AtomicU32,
-    in_flight: WorkQueue<run::in_flight::ActionInFlight>,
+    in_flight: WorkQueue<run::long_action::LongAction>,
     /// In-flight commands that this rank has taken and has to pass on to another rank.
     to_forward: WorkQueue<trace::CommandId>,
     /// Held by the thread of the rank that does so.

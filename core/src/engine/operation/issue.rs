@@ -12,7 +12,7 @@ use crate::engine::operation::table::{KeepAlive, NewOperation};
 use crate::engine::trace::Recorder;
 use crate::engine::wait::Condition;
 use crate::engine::worker::Worker;
-use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
+use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
 use crate::os::copy;
 use crate::segment::{GlobalAddress, Kind};
 use std::cell::Cell;
@@ -200,7 +200,7 @@ impl Worker {
     #[inline]
     fn run_blocking(
         &self,
-        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        post: impl FnOnce(Accept<'_>) -> Result<Accepted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
         if !self.is_open() {
@@ -216,7 +216,7 @@ impl Worker {
     fn run_blocking_traced(
         &self,
         recorder: &Recorder,
-        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        post: impl FnOnce(Accept<'_>) -> Result<Accepted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
         let begin = self.platform().observer_now_ns();
@@ -228,7 +228,7 @@ impl Worker {
     #[inline(always)]
     fn run_blocking_untraced(
         &self,
-        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        post: impl FnOnce(Accept<'_>) -> Result<Accepted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
         let entered = Cell::new(0);
@@ -237,7 +237,7 @@ impl Worker {
             entered.get()
         });
         match posted {
-            Ok(Posted::Done(value)) => Ok(value),
+            Ok(Accepted::Done(value)) => Ok(value),
             other => self.run_blocking_slow(action(), other, entered.get()),
         }
     }
@@ -252,12 +252,12 @@ impl Worker {
     fn run_blocking_slow(
         &self,
         action: Operation,
-        posted: Result<Posted, Refused>,
+        posted: Result<Accepted, Refused>,
         entered: u64,
     ) -> Result<u64> {
         match posted {
-            Ok(Posted::Done(value)) => Ok(value),
-            Ok(Posted::Started) => self.outcome(entered, &action),
+            Ok(Accepted::Done(value)) => Ok(value),
+            Ok(Accepted::Started) => self.outcome(entered, &action),
             Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
             Err(Refused::Again | Refused::Relay) => {
                 let number = self.enqueue(action, Order::Free, None, true)?;
@@ -304,14 +304,14 @@ impl Worker {
             });
         }
         match posted {
-            Ok(Posted::Done(value)) => {
+            Ok(Accepted::Done(value)) => {
                 if let Operation::Atomic { atomic, result, .. } = action {
                     self.store_result(result, atomic.width, value)
                         .map_err(|cause| self.fault(cause, || action.to_string()))?;
                 }
                 Ok(Issued { handle: Handle(self.operations().next_number()), done: true })
             }
-            Ok(Posted::Started) => Ok(Issued { handle: Handle(entered.get()), done: false }),
+            Ok(Accepted::Started) => Ok(Issued { handle: Handle(entered.get()), done: false }),
             Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
             Err(Refused::Again | Refused::Relay) => {
                 let number = self.enqueue(action, order, keep, false)?;
@@ -322,7 +322,11 @@ impl Worker {
 
     /// Posts an operation to the fabric. It is refused with `Again` if the fabric has no room for it now.
     #[inline]
-    pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
+    pub(in crate::engine) fn post(
+        &self,
+        action: &Operation,
+        accept: Accept<'_>,
+    ) -> Result<Accepted, Refused> {
         let fabric = self.fabric();
         // SAFETY: the caller of each public function promised that its buffer stays valid, or the
         // buffer is a slice that the blocking call borrows until the operation has ended.
@@ -345,7 +349,7 @@ impl Worker {
         &self,
         step: FabricStep,
         accept: Accept<'_>,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         // SAFETY: the buffer belongs to an operation in the table, which holds it until it has ended, or to a blocking
         // call that waits for it, or it is the operation's own bounce buffer.
         unsafe {

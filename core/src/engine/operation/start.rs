@@ -6,7 +6,7 @@ use crate::engine::operation::order::Order;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
 use crate::engine::sync::revocable_buffer::BufferUse;
 use crate::engine::worker::Worker;
-use crate::fabric::{Atomic, Posted, Refused};
+use crate::fabric::{Accepted, Atomic, Refused};
 use crate::segment::{GlobalAddress, Kind};
 use std::cell::Cell;
 use std::ops::Range;
@@ -93,8 +93,8 @@ impl Worker {
             entered.get()
         });
         match posted {
-            Ok(Posted::Done(value)) => Ok(Started::Done(value)),
-            Ok(Posted::Started) => Ok(Started::InFlight(entered.get())),
+            Ok(Accepted::Done(value)) => Ok(Started::Done(value)),
+            Ok(Accepted::Started) => Ok(Started::InFlight(entered.get())),
             Err(Refused::Never(cause)) => Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
                 let new =

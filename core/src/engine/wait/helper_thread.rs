@@ -6,7 +6,7 @@ use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::platform::Pause;
 use crate::engine::wait::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
-use crate::node::node_state::Stage;
+use crate::node::node_state::RankStage;
 use crate::os::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -54,7 +54,7 @@ impl WaitEvent for OnceEvent {
         self.0.load(Ordering::Acquire)
     }
 
-    fn impossible_after(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None
     }
 }

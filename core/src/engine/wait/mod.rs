@@ -13,7 +13,7 @@ use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, certainly_reached, reached};
-use crate::node::node_state::{EndedBy, PublishedWait, Stage, UnderWay};
+use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
 use crate::os::process;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub trait WaitEvent: Send + Sync + Debug {
     fn happened(&self) -> bool;
 
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
-    fn impossible_after(&self) -> Option<(Rank, Stage)>;
+    fn impossible_after(&self) -> Option<(Rank, RankStage)>;
 
     /// Returns the only rank whose program must send or receive a message before the event can
     /// happen, if that is known.
@@ -52,7 +52,7 @@ pub enum Condition {
     /// Never met: for a pause.
     Never,
     /// All ranks have reached a stage of their lives.
-    AllReached(Stage),
+    AllReached(RankStage),
     /// Everything that this rank's fabric has accepted has arrived.
     Settled,
     /// An event of a crate above this one has happened.
@@ -277,14 +277,14 @@ impl Worker {
 
     /// Returns a cause if all ranks that could raise the signal have left. Checks the condition once more after that.
     fn peers_left(&self, condition: &Condition) -> Option<Cause> {
-        let is_past = |rank: Rank, stage: Stage| self.node_state().rank_state(rank).stage() >= stage;
+        let is_past = |rank: Rank, stage: RankStage| self.node_state().rank_state(rank).stage() >= stage;
         if let Condition::Event(event) = condition {
             let (peer, stage) = event.impossible_after()?;
             let is_impossible = peer != self.rank() && is_past(peer, stage) && !self.met(condition);
             return is_impossible.then_some(Cause::PeerLeft { peer });
         }
         let Condition::Signal(_, _, from) = condition else { return None };
-        let is_gone = |rank: Rank| is_past(rank, Stage::Leaving);
+        let is_gone = |rank: Rank| is_past(rank, RankStage::Leaving);
         let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         let peer = match *from {
             Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,

@@ -5,7 +5,7 @@ use crate::engine::operation::kind::{FabricStep, Operation};
 use crate::engine::operation::set::OperationSet;
 use crate::engine::operation::table::StepResult;
 use crate::engine::worker::{Effort, Worker};
-use crate::fabric::{Posted, Refused, check_same_rank};
+use crate::fabric::{Accepted, Refused, check_same_rank};
 
 /// Completions expected in one poll of the fabric.
 const BATCH: usize = 64;
@@ -99,8 +99,8 @@ impl Worker {
             }
             refused.count -= 1;
             match taken {
-                Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
-                Ok(Posted::Started) | Err(Refused::Again) => {}
+                Ok(Accepted::Done(value)) => self.step_ended(number, Ok(value)),
+                Ok(Accepted::Started) | Err(Refused::Again) => {}
                 Err(Refused::Relay) => self.operations().relay(number),
                 Err(Refused::Never(cause)) => self.step_ended(number, Err(*cause)),
             }
@@ -130,7 +130,7 @@ impl Worker {
         &self,
         step: FabricStep,
         accept: crate::fabric::Accept<'_>,
-    ) -> Result<Posted, Refused> {
+    ) -> Result<Accepted, Refused> {
         let fabric = self.fabric();
         match step {
             FabricStep::Copy { from, to, len } => fabric.copy(accept, from, to, len),
@@ -144,7 +144,7 @@ impl Worker {
                     check_same_rank(ends[0], signal)?;
                     fabric.line(signal)?; // fails if there is no such signal
                 }
-                Ok(Posted::Done(0))
+                Ok(Accepted::Done(0))
             }
             FabricStep::Put { .. } | FabricStep::Get { .. } | FabricStep::PutSignal { .. } => {
                 self.post_local_step(step, accept)

@@ -8,7 +8,7 @@ use crate::state::SimState;
 use std::sync::Arc;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::Condition;
-use tasuki_core::node::node_state::Stage;
+use tasuki_core::node::node_state::RankStage;
 
 /// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,23 +191,23 @@ impl SimState {
     }
 
     #[cold]
-    fn reach(&mut self, rank: Rank, stage: Stage) {
+    fn reach(&mut self, rank: Rank, stage: RankStage) {
         self.trace.record(self.now, RunEvent::Leave, [u64::from(rank.0), stage as u64, 0]);
         self.stages += 1;
         let before = std::mem::replace(&mut self.rank_mut(rank).stage, stage);
-        if stage >= Stage::Leaving && before < Stage::Leaving {
+        if stage >= RankStage::Leaving && before < RankStage::Leaving {
             self.leaving_count += 1;
         }
-        if stage == Stage::Left {
+        if stage == RankStage::Left {
             self.memory.leave(rank);
         }
         let (leaving_count, all) = (self.leaving_count, self.ranks.len());
         for actor in 0..self.actors.len() {
             let concerned = match &self.actors[actor].condition {
-                Some(Condition::Signal(_, _, Some(from))) => *from == rank && stage >= Stage::Leaving,
+                Some(Condition::Signal(_, _, Some(from))) => *from == rank && stage >= RankStage::Leaving,
                 Some(Condition::Signal(_, _, None)) => leaving_count + 1 >= all,
                 Some(Condition::AllReached(wanted)) => self.ranks.iter().all(|one| one.stage >= *wanted),
-                Some(Condition::Event(_)) => stage >= Stage::Leaving,
+                Some(Condition::Event(_)) => stage >= RankStage::Leaving,
                 _ => false,
             };
             if concerned && !self.actors[actor].is_on_standby {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{After, Platform};
-use tasuki_core::fabric::{AtomicKind, Fabric, Posted, Refused, Token};
+use tasuki_core::fabric::{Accepted, AtomicKind, Fabric, Refused, Token};
 use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
@@ -194,7 +194,7 @@ fn buffers_of_a_killed_rank_are_not_written_after_it_has_unwound() {
             let place = buffer.as_ptr().cast_mut().cast::<u8>();
             // SAFETY: the buffer outlives the run, and is made of atomics.
             let posted = unsafe { member.fabric.get(&|| 1, bootstrap_memory(1, 0), place, 2_000) };
-            assert_eq!(posted, Ok(Posted::Started));
+            assert_eq!(posted, Ok(Accepted::Started));
             member.platform.compute(1_000_000);
         });
         assert!(report.unwrap().outcomes[0] == Outcome::Killed);
@@ -372,8 +372,8 @@ fn accepted_operations_end_once_also_after_fail_all() {
             for (number, buffer) in buffers.iter_mut().enumerate() {
                 let posted = post(fabric, number as u64, buffer);
                 match posted {
-                    Ok(Posted::Started) => accepted.push(number as u64),
-                    Ok(Posted::Done(_)) => panic!("no operation completes within its call here"),
+                    Ok(Accepted::Started) => accepted.push(number as u64),
+                    Ok(Accepted::Done(_)) => panic!("no operation completes within its call here"),
                     Err(refused) => assert_eq!(refused, Refused::Again),
                 }
                 if number as u64 % 7 == seed % 7 {
@@ -398,7 +398,7 @@ fn accepted_operations_end_once_also_after_fail_all() {
 }
 
 /// Posts an operation whose kind follows from its token.
-pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
+pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Accepted, Refused> {
     let (accept, len, peer) = (move || token, buffer.len() as u64, bootstrap_memory(1, 0));
     // SAFETY: the buffers live until all operations have ended, and are read only after that.
     unsafe {

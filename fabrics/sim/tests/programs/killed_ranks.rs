@@ -5,7 +5,7 @@ use crate::harness::{bootstrap_memory, cause, run, wait};
 use std::sync::Mutex;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Platform;
-use tasuki_core::fabric::{Fabric, Posted, Refused, Token};
+use tasuki_core::fabric::{Accepted, Fabric, Refused, Token};
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
 /// Operations of a rank that will be killed; polls for their ends when it is dropped.
@@ -43,7 +43,7 @@ fn accepted_operations_of_a_killed_rank_end_while_it_unwinds() {
                 return;
             }
             for number in 0..30 {
-                if post(fabric, number, &mut posting.buffers[number as usize]) == Ok(Posted::Started) {
+                if post(fabric, number, &mut posting.buffers[number as usize]) == Ok(Accepted::Started) {
                     posting.accepted.push(number);
                 }
             }

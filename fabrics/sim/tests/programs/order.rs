@@ -6,7 +6,7 @@
 use crate::harness::{barrier, bootstrap_memory, load, pattern, run, run_well, signal, wait};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{After, Handle, Worker};
-use tasuki_core::fabric::{LinePayload, Posted, Refused, SignalLine, Token};
+use tasuki_core::fabric::{Accepted, LinePayload, Refused, SignalLine, Token};
 use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::Sim;
 
@@ -107,8 +107,8 @@ fn broken_promise_early_ends_deliver_a_stale_value() {
 const TOKEN: Token = Token::MAX;
 
 /// Posts an operation to the fabric directly, waits for its end and returns the outcome.
-fn post_and_wait(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
-    assert_eq!(post(), Ok(Posted::Started));
+fn post_and_wait(worker: &Worker, post: impl Fn() -> Result<Accepted, Refused>) -> Result<u64, Cause> {
+    assert_eq!(post(), Ok(Accepted::Started));
     let mut end = None;
     while end.is_none() {
         worker.fabric().poll(&mut |token, outcome| {

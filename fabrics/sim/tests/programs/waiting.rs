@@ -8,7 +8,7 @@ use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{After, Condition, Handle, Worker};
 use tasuki_core::fabric::AtomicKind;
-use tasuki_core::node::node_state::Stage;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
 /// Dissemination barrier: log2 rounds of signals.
@@ -130,7 +130,7 @@ fn a_wait_for_a_stage_ends_when_all_ranks_have_reached_it() {
         let report = simulate(&Sim::seed(seed).ranks(5), |member| {
             tasuki_core::engine::Platform::compute(&*member.platform, u64::from(member.rank.0) * 5_000);
             let worker = member.join(Log::new("test", Level::Warn)).unwrap();
-            worker.wait(&Condition::AllReached(Stage::Joined), None, &|| "meet".into()).unwrap();
+            worker.wait(&Condition::AllReached(RankStage::Joined), None, &|| "meet".into()).unwrap();
             let now = worker.platform().now_ns();
             worker.leave().unwrap();
             now

@@ -8,7 +8,7 @@
 use super::super::doublings;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::combining_order::is_any_grouping;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, Location, RankPart, SignalId, StepTrigger, started};
@@ -18,7 +18,7 @@ pub(in super::super) const DOUBLING: Algorithm = algorithm("recursive doubling",
 fn doubling(shape: &Shape, part: &mut RankPart) {
     let bytes = shape.bytes_of(0);
     part.buffer("data", bytes);
-    let doubling = Doubling::declare(Leaders::all(shape.ranks), bytes, part);
+    let doubling = Doubling::declare(NodeLeaders::all(shape.ranks), bytes, part);
     match doubling.fold.role(part.rank()) {
         Role::Folded(to) => doubling.fold.send_values(to, started(), part),
         Role::Active(number, folded) => {
@@ -46,7 +46,7 @@ pub(in super::super) struct Doubling {
 
 impl Doubling {
     /// Declares the buffers and signals.
-    pub(in super::super) fn declare(among: Leaders, bytes: u64, part: &mut RankPart) -> Doubling {
+    pub(in super::super) fn declare(among: NodeLeaders, bytes: u64, part: &mut RankPart) -> Doubling {
         let me = among.number_of(part.rank()).map(|_| part.rank());
         let fold = Fold::declare(among, bytes, TURNS, part);
         let rounds = doublings(fold.active_ranks);

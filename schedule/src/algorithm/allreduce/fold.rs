@@ -1,13 +1,13 @@
 //! Folding: reduces any number of ranks to a power of two. Of the first few pairs, the lower rank sends its values to
 //! the higher one, which takes part in the rounds for both and sends the result back.
 
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::shape::DATA;
 use crate::{BufferId, Location, RankPart, SignalId, StepTrigger};
 
 /// One rank's part of the folding.
 pub(in super::super) struct Fold {
-    among: Leaders,
+    among: NodeLeaders,
     bytes: u64,
     /// Number of ranks that take part in the rounds.
     pub(in super::super) active_ranks: usize,
@@ -31,7 +31,7 @@ pub(in super::super) enum Role {
 
 impl Fold {
     /// Declares the buffers and signals for `bytes` bytes. The receive buffer has `turns` copies.
-    pub(super) fn declare(among: Leaders, bytes: u64, turns: u32, part: &mut RankPart) -> Fold {
+    pub(super) fn declare(among: NodeLeaders, bytes: u64, turns: u32, part: &mut RankPart) -> Fold {
         let count = among.count();
         let active_ranks = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
         let pairs = count - active_ranks;

@@ -9,7 +9,7 @@
 use super::super::doublings;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::combining_order::is_any_grouping;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
@@ -50,7 +50,7 @@ impl Declarations {
 fn rabenseifner(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let fold = Fold::declare(Leaders::all(shape.ranks), bytes, TURNS, part);
+    let fold = Fold::declare(NodeLeaders::all(shape.ranks), bytes, TURNS, part);
     let rounds = doublings(fold.active_ranks);
     match fold.role(me) {
         Role::Folded(to) => {

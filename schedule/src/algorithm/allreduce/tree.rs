@@ -4,7 +4,7 @@
 //! When rank 0 has combined all values, they have been read. So the result may overwrite them without further signals.
 
 use super::{Algorithm, algorithm};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
 use crate::algorithm::reduce::ReductionTree;
 use crate::shape::{DATA, Shape};
@@ -15,7 +15,7 @@ pub(in super::super) const TREE: Algorithm = algorithm("tree", |_| true, tree);
 fn tree(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let up = ReductionTree::declare(shape, &Leaders::all(shape.ranks), 0, part);
+    let up = ReductionTree::declare(shape, &NodeLeaders::all(shape.ranks), 0, part);
     let children = Tree::BINOMIAL.children(me, shape.ranks);
     let below = children.len() as u64;
     let result = part.signal("result", u64::from(me > 0));

@@ -61,7 +61,7 @@ fn textbook(collective: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opt
         (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
         (Reduce, "flat") => (2, others * n),
         (Reduce, "direct") => (1, others * n),
-        (Bcast, "split copy") => (1, n),
+        (Bcast, "put and get") => (1, n),
         (Allreduce, "flat") => (3, others * n),
         (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
         (Allgather, "ring") => (p - 1, others * n),

@@ -7,7 +7,7 @@
 
 use super::super::{doublings, signal_all};
 use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
@@ -52,7 +52,7 @@ fn allgather(shape: &Shape, part: &mut RankPart) {
 /// The rows of leaders.
 struct NodeBlocks<'s> {
     shape: &'s Shape,
-    nodes: Leaders,
+    nodes: NodeLeaders,
 }
 
 impl NodeBlocks<'_> {

@@ -8,7 +8,7 @@
 use super::super::signal_all;
 use super::{Algorithm, CollectiveKind, algorithm, declare_node_tree, leaders};
 use crate::algorithm::allreduce::{Doubling, Role};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
@@ -40,7 +40,7 @@ fn allreduce(shape: &Shape, part: &mut RankPart) {
 /// Adds a leader's exchange between nodes; then it signals its node. A leader that takes part in the rounds has the
 /// result in its data.
 fn between(
-    (nodes, doubling): (&Leaders, &Doubling),
+    (nodes, doubling): (&NodeLeaders, &Doubling),
     (back, result_ready): (BufferId, SignalId),
     values_ready: StepTrigger,
     part: &mut RankPart,

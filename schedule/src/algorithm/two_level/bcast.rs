@@ -7,7 +7,7 @@
 
 use super::super::{doublings, signal_all};
 use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
@@ -33,14 +33,14 @@ fn bcast(shape: &Shape, part: &mut RankPart) {
         let leader = nodes.leader_of(me);
         part.copy(tree.available.reaches(1), tree.place.on(leader, 0), DATA.on(me, 0), bytes)
             .then(tree.copied_out.on(me, 1))
-            .then(tree.copied[nodes.slot_of(me)].on(leader, 1));
+            .then(tree.copied[nodes.index_on_node(me)].on(leader, 1));
     }
     part.finish(tree.copied_out.reaches(1));
 }
 
 /// One rank's part of the broadcast.
 struct BroadcastTree {
-    nodes: Leaders,
+    nodes: NodeLeaders,
     root: usize,
     bytes: u64,
     /// The children of a leader, each with its index: the child with the largest subtree comes first.
@@ -58,7 +58,7 @@ struct BroadcastTree {
 }
 
 impl BroadcastTree {
-    fn declare(shape: &Shape, nodes: Leaders, part: &mut RankPart) -> BroadcastTree {
+    fn declare(shape: &Shape, nodes: NodeLeaders, part: &mut RankPart) -> BroadcastTree {
         let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
         let is_leader = nodes.leader_of(me) == me;
         let followers = if is_leader { nodes.followers(me).count() } else { 0 };
@@ -74,7 +74,7 @@ impl BroadcastTree {
         let available = part.signal("available", u64::from(!is_leader));
         let copied_out = part.signal("copied_out", u64::from(me != root));
         let sent = part.signal("sent", children.len() as u64);
-        let (own, on_node) = (nodes.slot_of(me), nodes.ranks_of(nodes.node_of(me)).len());
+        let (own, on_node) = (nodes.index_on_node(me), nodes.ranks_of(nodes.node_of(me)).len());
         let of = |slot: usize| u64::from(is_leader && slot != own && slot < on_node);
         let copied = (0..shape.placement.per_node).map(|slot| part.signal("copied", of(slot))).collect();
         let of = |number: usize| u64::from(children.iter().any(|child| child.1 == number));
@@ -121,7 +121,7 @@ impl BroadcastTree {
         let followers = self.nodes.followers(me);
         if followers.clone().next().is_some() {
             for rank in followers {
-                part.join(self.copied[self.nodes.slot_of(rank)].reaches(1).lagging(TURNS));
+                part.join(self.copied[self.nodes.index_on_node(rank)].reaches(1).lagging(TURNS));
             }
             part.copy(started(), DATA.on(me, 0), self.place.on(me, 0), self.bytes).then(self.there.on(me, 1));
             self.signal_node(self.there.reaches(1), part);
@@ -139,7 +139,7 @@ impl BroadcastTree {
         let parent = self.nodes.rank_of((parent + first) % count);
         part.in_queue(1);
         for rank in self.nodes.followers(me) {
-            part.join(self.copied[self.nodes.slot_of(rank)].reaches(1));
+            part.join(self.copied[self.nodes.index_on_node(rank)].reaches(1));
         }
         if !self.children.is_empty() {
             part.join(self.sent.reaches(self.children.len() as u64));

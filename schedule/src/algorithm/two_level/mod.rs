@@ -30,7 +30,7 @@ pub(super) use work_formulas::of as work_of;
 
 use super::{Algorithm, CollectiveKind, Make};
 use crate::RankPart;
-use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::reduce::ReductionTree;
 use crate::combining_order;
 use crate::shape::Shape;
@@ -49,12 +49,12 @@ fn fits(shape: &Shape) -> bool {
 }
 
 /// Declares the buffers and signals of the reduction within a node: a binomial tree rooted at its leader.
-fn declare_node_tree(shape: &Shape, nodes: &Leaders, part: &mut RankPart) -> ReductionTree {
+fn declare_node_tree(shape: &Shape, nodes: &NodeLeaders, part: &mut RankPart) -> ReductionTree {
     let node = nodes.on_node(nodes.node_of(part.rank()));
     ReductionTree::declare(shape, &node, node.node_of(nodes.leader_of(part.rank())), part)
 }
 
 /// The leaders, one of which is `root`.
-fn leaders(shape: &Shape, root: usize) -> Leaders {
-    Leaders::of_nodes(shape.ranks, shape.placement.per_node, root)
+fn leaders(shape: &Shape, root: usize) -> NodeLeaders {
+    NodeLeaders::of_nodes(shape.ranks, shape.placement.per_node, root)
 }

@@ -194,7 +194,7 @@ fn inline(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     let places = if is_pair { 1.0 } else { 4.0 };
     match algorithm.collective {
         Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
-        Bcast if algorithm.name == "split copy" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
+        Bcast if algorithm.name == "put and get" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
         Bcast => work(once, (signals + 2.5, 4.5 * p), (2.0 * n, p * n)).with_scratch(places * n),
         Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).with_scratch(places * p * n),
         Gather => work(once, (signals + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).with_scratch(places * n),

@@ -1,6 +1,6 @@
 //! G18 for one-sided operations: eight threads of each rank make calls at the same time.
 
-use crate::cases::memory_areas::{Areas, KINDS};
+use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{effort, exchange_all, last, next};
 use crate::expected_error::check_error;
 use crate::pattern;

@@ -1,6 +1,6 @@
 //! A8: transfers whose length does not fit into 32 bits.
 
-use crate::cases::memory_areas::{KINDS, Kind};
+use crate::cases::kinds_of_memory::{KINDS, Kind};
 use crate::exchange::exchange_all;
 use std::fs;
 use tasuki::{After, Array, GlobalPtr, Job, Rank, Registered, Result};

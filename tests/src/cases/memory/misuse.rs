@@ -1,7 +1,7 @@
 //! Wrong arguments: each gives an error that names the rank, the call and the remedy, and says
 //! whose fault it is. Nothing is changed, and the job continues.
 
-use crate::cases::memory_areas::{Areas, KINDS};
+use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{ended, misused, refused};
 use tasuki::{After, Array, AtomicOp, Blame, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};

@@ -1,6 +1,6 @@
 //! C: all ranks change the same word at the same time.
 
-use crate::cases::memory_areas::{Areas, KINDS, Kind};
+use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::wait_until::Idle;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! C: the change that each atomic makes and the value it returns, for every type, in every kind of
 //! memory.
 
-use crate::cases::memory_areas::{Areas, KINDS};
+use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{bytes_at, last};
 use crate::expected_error::{ended, misused};
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! B: copies between any two ranks and any two kinds of memory: sizes, overlap, and guard bytes
 //! that a copy must not change.
 
-use crate::cases::memory_areas::{Areas, KINDS};
+use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{effort, last};
 use crate::expected_error::{ended, misused};
 use crate::pattern::{self, GUARD};

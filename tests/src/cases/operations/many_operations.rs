@@ -1,7 +1,7 @@
 //! B9: a rank issues far more operations than may be unfinished at a time.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
-use crate::cases::memory_areas::{Areas, Kind};
+use crate::cases::kinds_of_memory::{Areas, Kind};
 use crate::exchange::effort;
 use crate::wait_until::stay_away;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! B, C10: operations that wait for other operations, and operations that must not wait for others.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
-use crate::cases::memory_areas::{Areas, KINDS, Kind};
+use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::pattern;
 use crate::wait_until::stay_away;

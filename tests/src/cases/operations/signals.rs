@@ -1,6 +1,6 @@
 //! D: signals, and bytes that are put before a signal is raised.
 
-use crate::cases::memory_areas::{Areas, KINDS, Kind};
+use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};
 use crate::expected_error::refused;
 use crate::pattern;

@@ -2,7 +2,7 @@
 //! under way.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
-use crate::cases::memory_areas::{Areas, KINDS};
+use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::effort;
 use crate::leak::forget;
 use crate::pattern;

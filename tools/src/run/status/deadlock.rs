@@ -22,7 +22,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tasuki_core::base::Rank;
-use tasuki_core::engine::node_state::{EndedBy, NodeState, PublishedWait, Stage, UnderWay};
+use tasuki_core::engine::node_state::{EndedBy, NodeState, PublishedWait, RankStage, UnderWay};
 
 /// A cycle of ranks each of which waits for the next, or one rank that waits for a rank that has
 /// left.
@@ -67,7 +67,7 @@ impl WaitSample {
             wait.map_or((0, 0), |PublishedWait { since_ns, thread, .. }| (since_ns, thread));
         let (wakes, is_asleep) =
             (rank_state.park().futex().load(Ordering::Acquire), rank_state.park().is_asleep());
-        let has_left = rank_state.stage() == Stage::Left;
+        let has_left = rank_state.stage() == RankStage::Left;
         WaitSample { by, under_way, since_ns, thread, wakes, is_asleep, has_left }
     }
 }

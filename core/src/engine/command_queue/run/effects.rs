@@ -6,7 +6,7 @@ use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::operation::kind::Operation;
 use crate::engine::worker::Worker;
-use crate::fabric::{BOUND, NOBODY, Poison, Posted, Refused, SignalControl};
+use crate::fabric::{Accepted, BOUND, NOBODY, Poison, Refused, SignalControl};
 use crate::queue::command::{Command, Effect};
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{is_signal, signal_offset};
@@ -77,14 +77,14 @@ impl Worker {
             Some(poison) => self.fabric().poison(&accept, signal, poison.forwarded()),
         };
         match posted {
-            Ok(Posted::Started) => {}
-            Ok(Posted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
-            Ok(Posted::Done(_)) if self.is_left_to(signal.rank()) => {
+            Ok(Accepted::Started) => {}
+            Ok(Accepted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
+            Ok(Accepted::Done(_)) if self.is_left_to(signal.rank()) => {
                 if !self.commands().direct {
                     self.notify_helper(signal.rank()); // no other thread can run the queue
                 }
             }
-            Ok(Posted::Done(mark)) => self.add_armed_queues(ready, signal.rank(), mark),
+            Ok(Accepted::Done(mark)) => self.add_armed_queues(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
                 self.enter_unattended(effect_operation(signal, amount, failure))

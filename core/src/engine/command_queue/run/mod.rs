@@ -2,7 +2,7 @@
 //! their order.
 
 mod effects;
-pub(super) mod in_flight;
+pub(super) mod long_action;
 pub(super) mod poll;
 mod prefetch;
 pub(super) mod ready_list;
@@ -19,7 +19,7 @@ use crate::fabric::{BOUND, Poison, SEVERAL};
 use crate::queue::command::{Command, Trigger};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::in_flight::InFlightStage;
-use crate::queue::layout::Waiting;
+use crate::queue::layout::WaitingCounts;
 use crate::queue::ring::LINE_WORDS;
 use std::sync::atomic::{Ordering, fence};
 
@@ -542,7 +542,7 @@ impl Worker {
         if resolved.owner != self.rank() {
             for_owner += std::mem::take(&mut for_room); // no rank reports room: the queue's rank tries again
         }
-        resolved.queue.set_waiting(Waiting { for_owner, for_others, for_room });
+        resolved.queue.set_waiting_counts(WaitingCounts { for_owner, for_others, for_room });
         progressed
     }
 

@@ -5,13 +5,13 @@ use std::fmt;
 
 /// An error of importing, exporting or drawing a schedule.
 #[derive(Debug)]
-pub enum Error {
+pub enum ScheduleError {
     /// The text cannot be parsed: the place and the reason.
     Text(String),
     /// The operations of a GOAL text do not match each other.
-    InvalidSchedule(String),
+    GoalMismatch(String),
     /// GOAL cannot express the schedule.
-    NoWords(String),
+    NotExpressible(String),
     /// The text could not be written.
     Writing(std::io::Error),
     /// The schedule has too many ranks for a picture.
@@ -34,21 +34,23 @@ pub enum Error {
     Drawing(String),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Text(why) | Error::InvalidSchedule(why) | Error::NoWords(why) => f.write_str(why),
-            Error::Writing(error) => write!(f, "the text cannot be written: {error}"),
-            Error::Ranks { asked, max } => {
+            ScheduleError::Text(why)
+            | ScheduleError::GoalMismatch(why)
+            | ScheduleError::NotExpressible(why) => f.write_str(why),
+            ScheduleError::Writing(error) => write!(f, "the text cannot be written: {error}"),
+            ScheduleError::Ranks { asked, max } => {
                 write!(f, "the schedule has {asked} ranks, but a picture shows at most {max}")
             }
-            Error::Steps { asked, max } => {
+            ScheduleError::Steps { asked, max } => {
                 write!(f, "the schedule has {asked} steps, but a picture shows at most {max}")
             }
-            Error::Wrong(fault) => write!(f, "the schedule is wrong: {fault}"),
-            Error::Drawing(why) => write!(f, "the picture cannot be drawn: {why}"),
+            ScheduleError::Wrong(fault) => write!(f, "the schedule is wrong: {fault}"),
+            ScheduleError::Drawing(why) => write!(f, "the picture cannot be drawn: {why}"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ScheduleError {}

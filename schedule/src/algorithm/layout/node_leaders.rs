@@ -1,10 +1,11 @@
-//! The members of an algorithm: all ranks, one rank of each node, or the ranks of a node.
+//! The leaders of nodes: the ranks that take part in an algorithm among all ranks, one rank of each node, or the ranks of
+//! a node.
 
 use std::ops::Range;
 
 /// Consecutive ranks on nodes, each of which has a leader. If a node has one rank, all ranks are leaders.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leaders {
+pub(crate) struct NodeLeaders {
     first: usize,
     ranks: usize,
     per_node: usize,
@@ -12,22 +13,22 @@ pub(crate) struct Leaders {
     count_max: usize,
 }
 
-impl Leaders {
+impl NodeLeaders {
     /// All of `ranks` ranks.
-    pub(crate) fn all(ranks: usize) -> Leaders {
-        Leaders { first: 0, ranks, per_node: 1, root: 0, count_max: ranks }
+    pub(crate) fn all(ranks: usize) -> NodeLeaders {
+        NodeLeaders { first: 0, ranks, per_node: 1, root: 0, count_max: ranks }
     }
 
     /// One leader for each node: the root on its node, the first rank on other nodes.
-    pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> Leaders {
-        Leaders { first: 0, ranks, per_node, root, count_max: ranks.div_ceil(per_node) }
+    pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> NodeLeaders {
+        NodeLeaders { first: 0, ranks, per_node, root, count_max: ranks.div_ceil(per_node) }
     }
 
     /// All ranks of a node.
-    pub(crate) fn on_node(&self, node: usize) -> Leaders {
+    pub(crate) fn on_node(&self, node: usize) -> NodeLeaders {
         let ranks = self.ranks_of(node);
         let (first, count_max) = (ranks.start, self.per_node);
-        Leaders { first, ranks: ranks.len(), per_node: 1, root: first, count_max }
+        NodeLeaders { first, ranks: ranks.len(), per_node: 1, root: first, count_max }
     }
 
     /// Number of leaders, which is the number of nodes.
@@ -73,7 +74,7 @@ impl Leaders {
     }
 
     /// The index of a rank on its node.
-    pub(crate) fn slot_of(&self, rank: usize) -> usize {
+    pub(crate) fn index_on_node(&self, rank: usize) -> usize {
         rank % self.per_node
     }
 }
@@ -86,7 +87,7 @@ mod tests {
     fn each_node_has_one_leader_and_the_root_is_a_leader() {
         for (ranks, per_node) in [(1, 1), (5, 2), (8, 4), (9, 4), (33, 8)] {
             for root in 0..ranks {
-                let nodes = Leaders::of_nodes(ranks, per_node, root);
+                let nodes = NodeLeaders::of_nodes(ranks, per_node, root);
                 assert_eq!(nodes.number_of(root), Some(root / per_node));
                 let leaders: Vec<usize> =
                     (0..ranks).filter(|&rank| nodes.number_of(rank).is_some()).collect();

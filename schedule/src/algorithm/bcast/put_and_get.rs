@@ -10,7 +10,7 @@ use crate::{RankPart, started};
 
 /// The root writes the second half to the other rank's data; that rank reads the first half from the root's data.
 pub(crate) const BCAST: Algorithm = Algorithm {
-    name: "split copy",
+    name: "put and get",
     collective: CollectiveKind::Bcast,
     fits: |shape| shape.ranks == 2,
     make: Make::Whole(bcast),

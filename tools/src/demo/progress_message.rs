@@ -7,9 +7,9 @@ use std::io::Write;
 
 /// One message.
 #[derive(Serialize, Deserialize)]
-pub(super) enum News {
+pub(super) enum ProgressMessage {
     /// A rank has joined; this is its process number.
-    Here(u32),
+    Joined(u32),
     /// This many iterations are done.
     Iterated(usize),
     /// This many iterations of the serial run are done.
@@ -18,7 +18,7 @@ pub(super) enum News {
     Done(DemoReport),
 }
 
-impl News {
+impl ProgressMessage {
     /// Writes the message. An error is ignored: if nobody reads, the command is gone and its keeper
     /// ends this process.
     pub(super) fn send(&self) {
@@ -29,7 +29,7 @@ impl News {
     }
 
     /// Reads a line. Returns `None` if it is not such a message.
-    pub(super) fn parse(line: &[u8]) -> Option<News> {
+    pub(super) fn parse(line: &[u8]) -> Option<ProgressMessage> {
         serde_json::from_slice(line).ok()
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// An in-flight command that this rank runs.
 #[derive(Debug)]
-pub(in crate::engine::command_queue) struct ActionInFlight {
+pub(in crate::engine::command_queue) struct LongAction {
     place: CommandId,
     progress: ActionProgress,
     /// The operation of the current step. `None`: the fabric had no room for it.
@@ -145,7 +145,7 @@ impl Worker {
         command: &Command,
     ) {
         let progress = ActionProgress::new(command.action);
-        let one = ActionInFlight { place: resolved.place(command_number), progress, operation: None };
+        let one = LongAction { place: resolved.place(command_number), progress, operation: None };
         if let Some(one) = self.advance(resolved, one, command, 0) {
             self.commands().in_flight.push(one);
         }
@@ -155,10 +155,10 @@ impl Worker {
     fn advance(
         &self,
         resolved: &ResolvedQueue<'_>,
-        mut one: ActionInFlight,
+        mut one: LongAction,
         command: &Command,
         fetched: u64,
-    ) -> Option<ActionInFlight> {
+    ) -> Option<LongAction> {
         let mut fetched = fetched;
         loop {
             let failure = match one.progress.start_step(self, fetched) {
@@ -218,7 +218,7 @@ impl Worker {
     }
 
     /// Continues a command whose step has ended or can be tried again.
-    fn step_finished(&self, one: ActionInFlight, outcome: Result<u64, Cause>) {
+    fn step_finished(&self, one: LongAction, outcome: Result<u64, Cause>) {
         let Some(resolved) = self.find_by_id(one.place.queue) else { return };
         let Some(command) = resolved.queue.in_flight().command(one.place.number) else { return };
         let left = match outcome {

@@ -53,6 +53,18 @@ fn long_blocks_go_straight_to_their_places() {
     }
 }
 
+/// More members than are combined from the left.
+#[test]
+fn the_combining_order_of_several_groups() {
+    for name in ["j_plans_keep_the_combining_order", "j_calls_keep_the_combining_order"] {
+        for ranks in [33, 40] {
+            let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
+            let case = table::find(name).expect("the case is in the table");
+            local(ranks, case.body).unwrap_or_else(|error| panic!("{name} on {ranks} threads: {error}"));
+        }
+    }
+}
+
 /// From nine members on, allreduce of few values goes by recursive doubling, and reductions go up a tree.
 #[test]
 fn nan_among_more_members() {

@@ -1,7 +1,9 @@
 //! Pairwise: each rank combines its share of the values of all ranks, and writes the result to all others.
 //!
-//! Source: Thakur, Rabenseifner, Gropp (2005), the reduce-scatter by pairwise exchange. It combines in any order, and each
-//! byte is sent twice, as in a ring, but each rank exchanges something with each other one.
+//! Each byte is sent twice, as in a ring, but in two steps, in which each rank sends something to each other one. Values
+//! can be combined in any order.
+//!
+//! Source: Thakur, Rabenseifner, Gropp (2005), the reduce-scatter by pairwise exchange.
 
 use super::{Algorithm, algorithm};
 use crate::RankPart;

@@ -15,6 +15,7 @@ pub mod algorithm;
 mod builder;
 mod check;
 pub mod collective_names;
+pub mod combining_order;
 mod contract;
 #[cfg(feature = "files")]
 pub mod goal;

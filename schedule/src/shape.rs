@@ -123,7 +123,8 @@ pub struct Shape {
     pub counts: Counts,
     /// Size of a value in bytes. Data are cut only between values.
     pub value_bytes: u64,
-    /// True if values must be combined in the order of ranks.
+    /// True if values must be combined in the combining order ([`crate::combining_order`]); false if any order gives
+    /// the same result, or the program accepts any.
     pub in_order: bool,
     /// The placement of the ranks.
     pub placement: Placement,

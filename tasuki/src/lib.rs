@@ -145,6 +145,7 @@ pub use message::request::{RecvRequest, SendRequest};
 pub use message::scope::Scope;
 pub use payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
 pub use queue::{Posted, Queue, QueueStats, RemoteQueue};
+pub use reduction::any_order::AnyOrder;
 pub use reduction::bitwise::{And, Bool, Or, Xor};
 pub use reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp, Sum};

@@ -247,6 +247,8 @@ macro_rules! each_case {
             Real "J" 1..=4 inline_plans::j_plans_beyond_memory_are_refused;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_the_right_values;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
+            Everywhere "J" 2..=9 combining_order::j_plans_keep_the_combining_order;
+            Everywhere "J" 2..=9 combining_order::j_calls_keep_the_combining_order;
             Everywhere "J" 2..=5 plan_lifetime::j_waits_fail_when_a_member_leaves_before_starts;
             Everywhere "J" 1..=5 plan_lifetime::j_dropped_chunked_plans_complete_their_starts;
             Everywhere "J" 3..=5 plan_lifetime::j_waits_fail_when_a_member_leaves_after_other_starts;

@@ -53,6 +53,25 @@ fn long_blocks_go_straight_to_their_places() {
     }
 }
 
+/// Runs a case with more members than the runners of all cases have, also more than are combined from the left.
+fn with_many_members(name: &str) {
+    for ranks in [9, 33, 40] {
+        let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
+        let case = table::find(name).expect("the case is in the table");
+        local(ranks, case.body).unwrap_or_else(|error| panic!("{name} on {ranks} threads: {error}"));
+    }
+}
+
+#[test]
+fn plans_of_many_members_keep_the_combining_order() {
+    with_many_members("j_plans_keep_the_combining_order");
+}
+
+#[test]
+fn calls_of_many_members_keep_the_combining_order() {
+    with_many_members("j_calls_keep_the_combining_order");
+}
+
 /// From nine members on, allreduce of few values goes by recursive doubling, and reductions go up a tree.
 #[test]
 fn nan_among_more_members() {

@@ -22,7 +22,7 @@ pub const TUNE_FILE: &str = "TASUKI_TUNE_FILE";
 pub const DIRECT_BYTES_MIN: &str = "TASUKI_DIRECT_BYTES_MIN";
 /// From the tuning file: the cost parameters of this machine.
 pub const COST_PARAMETERS: &str = "TASUKI_COST_PARAMETERS";
-/// Algorithms that collectives must use, whatever the cost model says.
+/// Algorithms that collectives must use where they fit, whatever the cost model says.
 pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";

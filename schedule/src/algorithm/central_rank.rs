@@ -9,6 +9,8 @@
 //! it. Each pair of ranks has a signal for that: in a sum, a rank that is ahead would count for another.
 
 use super::{Algorithm, CollectiveKind, Make, signal_all};
+use crate::algorithm::layout::incoming_values::combine_incoming;
+use crate::combining_order::{self, Combination, combinations};
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, SignalId, started};
 
@@ -18,11 +20,14 @@ pub(super) const BARRIER: Algorithm = algorithm("central", CollectiveKind::Barri
 pub(super) const STAGED: Algorithm = algorithm("staged", CollectiveKind::Bcast, staged);
 /// The root writes its bytes to a receive buffer of each rank.
 pub(super) const EAGER: Algorithm = algorithm("eager", CollectiveKind::Bcast, eager);
-/// Each rank writes its values to the root, which combines them, beginning with its neighbours'.
+/// Each rank writes its values to the root, which combines them.
 pub(super) const REDUCE: Algorithm = algorithm("flat", CollectiveKind::Reduce, reduce);
 /// The root reads and combines the values of each rank in place, and signals when it is done: no rank may change its
 /// values before.
-pub(super) const REDUCE_DIRECT: Algorithm = algorithm("direct", CollectiveKind::Reduce, reduce_direct);
+pub(super) const REDUCE_DIRECT: Algorithm = Algorithm {
+    fits: combining_order::is_from_the_left,
+    ..algorithm("direct", CollectiveKind::Reduce, reduce_direct)
+};
 /// Each rank writes its values to rank 0, which writes the result to all.
 pub(super) const ALLREDUCE: Algorithm = algorithm("flat", CollectiveKind::Allreduce, allreduce);
 /// Each rank writes its block to rank 0, which writes all blocks to all.
@@ -114,15 +119,8 @@ fn eager(shape: &Shape, part: &mut RankPart) {
     }
 }
 
-/// All ranks but `centre`, outwards from it, each with true if it comes before `centre`.
-fn outwards(ranks: usize, centre: usize) -> impl Iterator<Item = (usize, bool)> {
-    let before = (0..centre).rev().map(|from| (from, true));
-    before.chain((centre + 1..ranks).map(|from| (from, false)))
-}
-
-/// Combines the incoming values with the data of rank `centre`, in the order of ranks: those of the ranks before it
-/// from the nearest on, as left operands; then those of the ranks after it. Each step raises `free` at the rank whose
-/// values it combined; the last step raises `combined`.
+/// Combines the incoming values with the data of rank `centre`. Each step raises `free` at the rank whose receive buffer
+/// it was the last to read; the last step raises `combined`.
 fn combine(
     shape: &Shape,
     centre: usize,
@@ -132,16 +130,19 @@ fn combine(
     part: &mut RankPart,
 ) {
     let bytes = shape.bytes_of(0);
-    for (number, (from, in_front)) in outwards(shape.ranks, centre).enumerate() {
-        let incoming = incoming.on(centre, from as u64 * bytes);
-        let step = part.reduce(arrived[from].reaches(1), incoming, DATA.on(centre, 0), bytes, in_front);
+    let place = |rank: usize| match rank == centre {
+        true => DATA.on(centre, 0),
+        false => incoming.on(centre, rank as u64 * bytes),
+    };
+    let arrived = |rank: usize| arrived[rank].reaches(1);
+    combine_incoming((shape.ranks, bytes), place, arrived, part, |step, from, is_last| {
         if let Some(free) = free {
             step.then(free.on(from, 1));
         }
-        if number + 2 == shape.ranks {
+        if is_last {
             step.then(combined.on(centre, 1));
         }
-    }
+    });
 }
 
 fn reduce(shape: &Shape, part: &mut RankPart) {
@@ -169,19 +170,37 @@ fn reduce(shape: &Shape, part: &mut RankPart) {
 fn reduce_direct(shape: &Shape, part: &mut RankPart) {
     let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
     let (is_root, count) = (me == root, shape.ranks as u64 - 1);
+    let is_demanded = combining_order::is_demanded(shape);
+    // The root changes no values of others, so what comes before its own values is combined in a scratch buffer.
+    let has_copy = is_root && is_demanded && root > 1;
     part.buffer("data", bytes);
+    let first = part.scratch("first", if has_copy { bytes } else { 0 }, 1);
     // One signal for all ranks suffices: a rank that comes again has been signalled, so all ranks had come.
     let entered = part.signal("entered", if is_root { count } else { 0 });
     let copied_out = part.signal("copied_out", u64::from(!is_root));
+    let copied_in = part.signal("copied_in", u64::from(has_copy));
     let combined = part.signal("combined", u64::from(is_root && count > 0));
     if !is_root {
         part.join(started()).then(entered.on(root, 1));
         part.finish(copied_out.reaches(1));
         return;
     }
-    for (number, (from, in_front)) in outwards(shape.ranks, root).enumerate() {
-        let step = part.reduce(entered.reaches(count), DATA.on(from, 0), DATA.on(root, 0), bytes, in_front);
-        step.then(copied_out.on(from, 1));
+    let entered = entered.reaches(count);
+    if has_copy {
+        part.copy(entered, DATA.on(0, 0), first.on(me, 0), bytes)
+            .then(copied_out.on(0, 1))
+            .then(copied_in.on(me, 1));
+        part.join(copied_in.reaches(1));
+    }
+    let outwards = (0..root).rev().chain(root + 1..shape.ranks);
+    let outwards = outwards.map(|from| Combination { from, to: root, in_front: from < root });
+    let order = if is_demanded { combinations(shape.ranks, root) } else { outwards.collect() };
+    let place = |rank: usize| if has_copy && rank == 0 { first.on(me, 0) } else { DATA.on(rank, 0) };
+    for (number, Combination { from, to, in_front }) in order.into_iter().enumerate() {
+        let step = part.reduce(entered, place(from), place(to), bytes, in_front);
+        if !has_copy || from > 0 {
+            step.then(copied_out.on(from, 1));
+        }
         if number + 2 == shape.ranks {
             step.then(combined.on(root, 1));
         }

@@ -16,10 +16,11 @@
 //! buffers: before a rank writes, it has read what the other one wrote there last, or its data of two starts ago have
 //! been acknowledged.
 //!
-//! Every rank combines values in the order of ranks, so all results are equal to the bit.
+//! Every rank combines values from the left, so all results are equal to the bit.
 
 use crate::algorithm::layout::swap_buffers::SwapBuffers;
 use crate::algorithm::{Algorithm, CollectiveKind, Make, signal_all};
+use crate::combining_order::is_from_the_left;
 use crate::shape::{DATA, RESULT, Shape};
 use crate::{BufferId, Location, RankPart, SignalId, Step, StepTrigger, started};
 
@@ -55,7 +56,7 @@ const fn algorithm(
     collective: CollectiveKind,
     make: fn(&Shape, u64, &mut RankPart),
 ) -> Algorithm {
-    Algorithm { name, collective, fits: |_| true, make: Make::Cut(make) }
+    Algorithm { name, collective, fits: is_from_the_left, make: Make::Cut(make) }
 }
 
 /// Which ranks read from which.

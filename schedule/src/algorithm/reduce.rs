@@ -7,10 +7,11 @@
 use super::{Algorithm, CollectiveKind, Make};
 use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::layout::tree::Tree;
+use crate::combining_order;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
-/// Up a binomial tree. If the order matters, to rank 0 and from there to the root.
+/// Up a binomial tree. If the order matters, up the tree of the combining order to rank 0, and from there to the root.
 pub(super) const TREE: Algorithm =
     Algorithm { name: "tree", collective: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
 
@@ -33,7 +34,7 @@ pub(super) fn reduce_to_root(
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
     let first = among.rank_of(number);
-    let up = ReductionTree::declare(among, number, bytes, part);
+    let up = ReductionTree::declare(shape, among, number, part);
     let is_direct = first == shape.root;
     let may_overwrite = part.signal("may_overwrite", u64::from(me == first && !is_direct));
     let result_sent = part.signal("result_sent", u64::from(me == first && !is_direct));
@@ -58,12 +59,12 @@ pub(super) fn reduce_to_root(
     }
 }
 
-/// One rank's part of a reduction up a binomial tree.
+/// One rank's part of a reduction up a tree.
 pub(super) struct ReductionTree {
     /// The parent, and the index of this rank among its children, the nearest first.
     parent: Option<(usize, usize)>,
-    /// The children, the nearest first, so that values are combined in the order of ranks.
-    pub(super) children: Vec<usize>,
+    /// The children, the nearest first: the order in which their values are combined.
+    children: Vec<usize>,
     incoming: BufferId,
     free: SignalId,
     summed: SignalId,
@@ -74,27 +75,28 @@ pub(super) struct ReductionTree {
 impl ReductionTree {
     /// Declares the buffers and signals. The tree is rooted at member number `root`; numbers wrap around.
     pub(super) fn declare(
+        shape: &Shape,
         among: &NodeLeaders,
         root: usize,
-        bytes: u64,
         part: &mut RankPart,
     ) -> ReductionTree {
-        let count = among.count();
+        let tree = if combining_order::is_demanded(shape) { Tree::GROUPS } else { Tree::BINOMIAL };
+        let (count, bytes) = (among.count(), shape.bytes_of(0));
         let rank_of = |place: usize| among.rank_of((place + root) % count);
         let place = among.number_of(part.rank()).map(|number| (number + count - root) % count);
         let parent = place.and_then(|place| {
-            let parent = Tree::Binomial.parent(place)?;
-            Some((rank_of(parent), place.trailing_zeros() as usize))
+            let parent = tree.parent(place)?;
+            Some((rank_of(parent), tree.child_index(place)))
         });
-        let children = place.map(|place| Tree::Binomial.children(place, count)).unwrap_or_default();
+        let children = place.map(|place| tree.children(place, count)).unwrap_or_default();
         let children: Vec<usize> = children.into_iter().rev().map(rank_of).collect();
         let incoming = part.scratch("incoming", bytes * children.len() as u64, TURNS);
         let above = u64::from(parent.is_some());
         let free = part.signal("free", above);
         let summed = part.signal("summed", u64::from(!children.is_empty()));
         let sent = part.signal("sent", above);
-        let arrived = (0..among.levels()).map(|at| part.signal("arrived", u64::from(at < children.len())));
-        let arrived = arrived.collect();
+        let arrived = 0..tree.children_max(among.count_max());
+        let arrived = arrived.map(|at| part.signal("arrived", u64::from(at < children.len()))).collect();
         ReductionTree { parent, children, incoming, free, summed, sent, arrived }
     }
 

@@ -1,15 +1,17 @@
 //! Reduce-scatter algorithms: each rank gets its block of the combined values, in place.
 
 use super::{Algorithm, CollectiveKind, Make};
+use crate::algorithm::layout::incoming_values::combine_incoming;
+use crate::combining_order;
 use crate::shape::{DATA, Shape};
-use crate::{RankPart, started};
+use crate::{RankPart, StepTrigger, started};
 
-/// Each rank sends each block to its owner, which combines the blocks in the order of ranks.
+/// Each rank sends each block to its owner, which combines the blocks.
 pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise);
-/// Ring: a block is combined from rank to rank, and ends at its owner. The operation must commute.
+/// Ring: a block is combined from rank to rank, and ends at its owner. Each block is combined in another order.
 ///
 /// Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009).
-pub(super) const RING: Algorithm = algorithm("ring", |shape| !shape.in_order, ring);
+pub(super) const RING: Algorithm = algorithm("ring", |shape| !combining_order::is_demanded(shape), ring);
 
 const fn algorithm(
     name: &'static str,
@@ -23,9 +25,17 @@ const fn algorithm(
 const TURNS: u32 = 2;
 
 fn pairwise(shape: &Shape, part: &mut RankPart) {
-    let (ranks, me) = (shape.ranks, part.rank());
-    let (count, own) = (ranks as u64 - 1, shape.bytes_of(me));
-    part.buffer("data", shape.buffer_bytes(me)[0]);
+    part.buffer("data", shape.buffer_bytes(part.rank())[0]);
+    let blocks: Vec<(u64, u64)> =
+        (0..shape.ranks).map(|rank| (shape.offset_of(rank), shape.bytes_of(rank))).collect();
+    pairwise_steps(&blocks, part);
+}
+
+/// Adds the steps of a pairwise reduce-scatter. `blocks` holds offset and size of the block of each rank. Returns the
+/// trigger that is met when the own block is combined.
+pub(super) fn pairwise_steps(blocks: &[(u64, u64)], part: &mut RankPart) -> StepTrigger {
+    let (ranks, me) = (blocks.len(), part.rank());
+    let (count, (own_at, own)) = (ranks as u64 - 1, blocks[me]);
     // The receive buffer holds the block of the rank before this one first, then that of the rank before that one, and
     // so on.
     let incoming = part.scratch("incoming", own * count, TURNS);
@@ -34,26 +44,28 @@ fn pairwise(shape: &Shape, part: &mut RankPart) {
     let arrived: Vec<_> = (1..ranks).map(|_| part.signal("arrived", 1)).collect();
     for step in 1..ranks {
         let to = (me + step) % ranks;
-        let (at, bytes) = (shape.offset_of(to), shape.bytes_of(to));
+        let (at, bytes) = blocks[to];
         part.copy(started(), DATA.on(me, at), incoming.on(to, (step as u64 - 1) * bytes), bytes)
             .then(arrived[step - 1].on(to, 1))
             .then(sent.on(me, 1));
     }
-    // Outwards from the own block: blocks of the ranks before as left operands, then those of the ranks after.
-    let sources = (0..me).rev().map(|from| (from, true)).chain((me + 1..ranks).map(|from| (from, false)));
-    let into = DATA.on(me, shape.offset_of(me));
-    for (at, (from, in_front)) in sources.enumerate() {
-        let step = (me + ranks - from) % ranks;
-        let place = incoming.on(me, (step as u64 - 1) * own);
-        let reduction = part.reduce(arrived[step - 1].reaches(1), place, into, own, in_front);
-        if at + 2 == ranks {
-            reduction.then(combined.on(me, 1));
+    let step = |from: usize| (me + ranks - from) % ranks;
+    let place = |from: usize| match step(from) {
+        0 => DATA.on(me, own_at),
+        step => incoming.on(me, (step as u64 - 1) * own),
+    };
+    let arrived = |from: usize| arrived[step(from) - 1].reaches(1);
+    combine_incoming((ranks, own), place, arrived, part, |step, _, is_last| {
+        if is_last {
+            step.then(combined.on(me, 1));
         }
+    });
+    if count == 0 {
+        return started();
     }
-    if count > 0 {
-        part.finish(sent.reaches(count));
-        part.finish(combined.reaches(1));
-    }
+    part.finish(sent.reaches(count));
+    part.finish(combined.reaches(1));
+    combined.reaches(1)
 }
 
 fn ring(shape: &Shape, part: &mut RankPart) {

@@ -6,20 +6,24 @@
 use super::dry_run::DryRun;
 use super::fault::Fault;
 use super::unrolled::{Event, Unrolled};
+use crate::combining_order::combinations_after;
 use crate::{BufferId, BufferKind, BufferSpan, Location, Origin, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A contribution: an input byte of a rank, from a buffer.
+/// A contribution: an input byte of a rank, from a buffer, and the operators that follow it if the combination is written
+/// with each operator behind its operands. So a value keeps how it was combined, not only in which order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Provenance {
     rank: u32,
     buffer: BufferId,
     /// Offset of the source byte, minus the offset where the byte is now.
     shift: i64,
+    /// Number of combinations whose right operand ends with this contribution.
+    combinations: u32,
 }
 
-/// The value of bytes: contributions, combined in their order.
+/// The value of bytes: contributions in the order in which they are combined.
 type Value = Rc<Vec<Provenance>>;
 
 /// The bytes of a buffer: maps the first byte of each range to its length and value. Bytes that are missing were never
@@ -105,7 +109,7 @@ fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize) {
         }
     }
     for span in &world.contracts[rank].inputs {
-        let given = Provenance { rank: rank as u32, buffer: span.buffer, shift: 0 };
+        let given = Provenance { rank: rank as u32, buffer: span.buffer, shift: 0, combinations: 0 };
         let memory = memories.entry((rank as u32, span.buffer)).or_default();
         memory.write(span.offset, span.bytes, Some(Rc::new(vec![given])));
     }
@@ -146,7 +150,11 @@ fn shifted(value: &Value, by: i64) -> Value {
 }
 
 fn joined(front: &Value, back: &Value) -> Value {
-    Rc::new(front.iter().chain(back.iter()).cloned().collect())
+    let mut both: Vec<Provenance> = front.iter().chain(back.iter()).cloned().collect();
+    if let Some(last) = both.last_mut() {
+        last.combinations += 1;
+    }
+    Rc::new(both)
 }
 
 /// Compares the outputs of a rank with its contract.
@@ -158,10 +166,13 @@ fn look_at(
     in_order: bool,
 ) -> Result<(), Box<Fault>> {
     let shift = origin.offset as i64 - span.offset as i64;
-    let should = |rank: u32| Provenance { rank, buffer: origin.buffer, shift };
-    let mut wanted: Vec<Provenance> = origin.ranks.iter().map(|&rank| should(rank)).collect();
+    let should = |(number, &rank): (usize, &u32)| {
+        let combinations = combinations_after(number, origin.ranks.len());
+        Provenance { rank, buffer: origin.buffer, shift, combinations }
+    };
+    let mut wanted: Vec<Provenance> = origin.ranks.iter().enumerate().map(should).collect();
     if !in_order {
-        wanted.sort();
+        forget_order(&mut wanted);
     }
     for (at, _, value) in memory.read(span.offset, span.bytes) {
         let is_right = value.as_ref().is_some_and(|value| {
@@ -169,30 +180,48 @@ fn look_at(
                 return **value == wanted;
             }
             let mut is = (**value).clone();
-            is.sort();
+            forget_order(&mut is);
             is == wanted
         });
         if !is_right {
-            let is = value.map_or_else(|| "a byte that no rank wrote".into(), |value| show(&value, at));
-            return Err(Box::new(Fault::WrongBytes {
-                place: span.buffer.on(rank, at),
-                start: 0,
-                is,
-                should_be: show(&wanted, at),
-            }));
+            let should_be = show(&wanted, at);
+            let mut is = value.map_or_else(|| "a byte that no rank wrote".into(), |value| show(&value, at));
+            if is == should_be {
+                is += ", combined otherwise further on";
+            }
+            let place = span.buffer.on(rank, at);
+            return Err(Box::new(Fault::WrongBytes { place, start: 0, is, should_be }));
         }
     }
     Ok(())
 }
 
-/// Describes some contributions in words.
+/// Makes values equal that consist of the same contributions.
+fn forget_order(value: &mut [Provenance]) {
+    value.iter_mut().for_each(|given| given.combinations = 0);
+    value.sort();
+}
+
+/// Describes some contributions in words. Brackets show what is combined before it becomes a right operand.
 fn show(value: &[Provenance], at: u64) -> String {
     const SHOWN: usize = 8;
-    let one = |given: &Provenance| {
-        let offset = at as i64 + given.shift;
-        format!("byte {offset} of buffer {} of rank {}", given.buffer.index(), given.rank)
+    let mut brackets = vec![[0_usize; 2]; value.len()];
+    let mut operands = Vec::new();
+    for (number, given) in value.iter().enumerate() {
+        operands.push(number);
+        for _ in 0..given.combinations {
+            if let Some(first) = operands.pop().filter(|&first| first < number) {
+                brackets[first][0] += 1;
+                brackets[number][1] += 1;
+            }
+        }
+    }
+    let one = |(given, [opened, closed]): (&Provenance, &[usize; 2])| {
+        let (offset, buffer) = (at as i64 + given.shift, given.buffer.index());
+        let (opened, closed) = ("(".repeat(*opened), ")".repeat(*closed));
+        format!("{opened}byte {offset} of buffer {buffer} of rank {}{closed}", given.rank)
     };
-    let mut text = value.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(" + ");
+    let mut text = value.iter().zip(&brackets).take(SHOWN).map(one).collect::<Vec<_>>().join(" + ");
     if value.len() > SHOWN {
         text += &format!(" + {} more", value.len() - SHOWN);
     }

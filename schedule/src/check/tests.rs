@@ -1,7 +1,10 @@
 //! Small correct schedules, and variants with one fault each.
 
 use super::{Event, Fault};
-use crate::{BufferSpan, Contract, LAG_MAX, Location, Origin, RankPart, Schedule, StepKind, started};
+use crate::{
+    BufferSpan, CollectiveKind, Contract, LAG_MAX, Location, Origin, RankPart, Schedule, Shape, StepKind,
+    started,
+};
 
 const BYTES: u64 = 1000;
 
@@ -405,4 +408,24 @@ fn a_step_with_overlapping_operands_races_with_itself() {
         let fault = fault_of(&shift(by));
         assert!(matches!(fault, Fault::Race { one, other, .. } if one == other), "by {by}: {fault}");
     }
+}
+
+/// A fault shows in brackets what was combined before it became a right operand.
+#[test]
+fn a_fault_shows_how_values_were_combined() {
+    let of_pairs = |in_order| {
+        let shape = Shape { in_order, ..Shape::new(CollectiveKind::Reduce, 4, 0, 8) };
+        shape.build("pairs", |b| {
+            let data = b.buffer("data", b.bytes());
+            let pairs = [0, 2].map(|at| b.reduce(data.on(at + 1), data.on(at), false).id());
+            b.reduce(data.on(2), data.on(0), false).after(pairs);
+        })
+    };
+    of_pairs(false).check().unwrap_or_else(|fault| panic!("{fault}"));
+    let fault = fault_of(&of_pairs(true)).to_string();
+    let byte = |rank| format!("byte 0 of buffer 0 of rank {rank}");
+    let [first, second, third, last] = [0, 1, 2, 3].map(byte);
+    let is = format!("holds {first} + {second} + ({third} + {last}), and");
+    let should_be = format!("should hold {first} + {second} + {third} + {last}");
+    assert!(fault.contains(&is) && fault.ends_with(&should_be), "{fault}");
 }

@@ -4,12 +4,14 @@
 use super::Selection;
 use crate::Schedule;
 use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::combining_order::{GROUP, is_from_the_left};
 use crate::shape::{CollectiveKind, Counts, Shape};
 
 /// The largest value, in bytes, of a reduction that members run inline; the executor has no room for more.
 pub const VALUE_BYTES_MAX: u64 = 4096;
-/// The most members for algorithms in which each member exchanges with all others.
-pub const MEMBERS_MAX: usize = 32;
+/// The most members for algorithms in which each member exchanges with all others. They combine from the left, which is
+/// the combining order of so many members.
+pub const MEMBERS_MAX: usize = GROUP;
 /// Up to this number of bytes, one of two members sends the data in a message instead of a staging buffer.
 pub const MESSAGE_BYTES_MAX: u64 = 48;
 /// Size in bytes of a chunk, where data can be cut.
@@ -112,7 +114,10 @@ impl Selection {
             _ if self.per_processor > 1 => IN_PLACE_BYTES_MIN,
             _ => return false, // many ranks combine faster than one
         };
-        self.has_no_helper && shape.collective == CollectiveKind::Reduce && shape.bytes_of(0) >= least
+        self.has_no_helper
+            && shape.collective == CollectiveKind::Reduce
+            && is_from_the_left(shape)
+            && shape.bytes_of(0) >= least
     }
 }
 

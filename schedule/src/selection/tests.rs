@@ -195,3 +195,29 @@ fn a_forced_algorithm_is_selected_where_it_fits() {
         }
     }
 }
+
+/// What the cost model selects in the combining order, with a processor for each rank and helpers: collective, ranks,
+/// bytes.
+const IN_ORDER: &[(CollectiveKind, usize, u64, &str)] = &[
+    (Reduce, 8, 8, "flat"),
+    (Reduce, 8, 1 << 20, "direct"),
+    (Reduce, 1024, 8, "tree"),
+    (Reduce, 1024, 1 << 20, "tree"),
+    (Allreduce, 8, 8, "flat"),
+    (Allreduce, 8, 1 << 20, "pairwise"),
+    (Allreduce, 32, 1 << 20, "pairwise"),
+    (Allreduce, 33, 1 << 20, "tree"),
+    (Allreduce, 1024, 8, "tree"),
+    (ReduceScatter, 1024, 8, "pairwise"),
+    (Scan, 8, 1 << 20, "tree"),
+    (Exscan, 1024, 8, "tree"),
+];
+
+#[test]
+fn in_the_combining_order_algorithms_that_keep_it_are_selected() {
+    for &(collective, ranks, bytes, name) in IN_ORDER {
+        let shape = Shape { in_order: true, ..Shape::new(collective, ranks, 0, bytes) };
+        let chosen = Selection::default().choose(&shape);
+        assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", collective.name());
+    }
+}

@@ -47,36 +47,46 @@ impl fmt::Display for Finding {
 }
 
 /// The symbolic value of a byte: an input byte, or a combination of input bytes. Two fingerprints
-/// stand for the expression: `set` ignores the order of the combined bytes, `row` includes it.
-/// Combining is associative.
+/// stand for the expression: `set` ignores how the bytes were combined; `tree` includes the order and
+/// the brackets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Symbol {
     set: u64,
-    row: u64,
-    /// [`BASE`] to the power of the number of combined bytes.
-    weight: u64,
+    tree: u64,
+    /// Number of combined bytes; 0 for bytes that nobody gave.
+    count: u64,
 }
 
-const BASE: u64 = 0x2545_f491_4f6c_dd1d;
+/// Number of values that are combined from the left, by the definition of the combining order.
+const GROUP: usize = 32;
 
 impl Symbol {
     fn given(rank: usize, buffer: usize, offset: u64, start: u64) -> Symbol {
         let name = mixed(mixed(mixed(mixed(rank as u64 + 1) ^ (buffer as u64 + 1)) ^ offset) ^ start);
-        Symbol { set: name, row: name, weight: BASE }
+        Symbol { set: name, tree: name, count: 1 }
     }
 
     fn before(self, other: Symbol) -> Symbol {
         Symbol {
             set: self.set.wrapping_add(other.set),
-            row: self.row.wrapping_mul(other.weight).wrapping_add(other.row),
-            weight: self.weight.wrapping_mul(other.weight),
+            tree: mixed(mixed(self.tree).wrapping_add(other.tree)),
+            count: if self.count == 0 || other.count == 0 { 0 } else { self.count + other.count },
         }
     }
 
-    /// Returns true if both values are equal. The order of combined bytes counts only if
+    /// Combines values in the combining order. Returns `None` if there are none.
+    fn combined(mut values: Vec<Symbol>) -> Option<Symbol> {
+        while values.len() > 1 {
+            let of_group = |group: &[Symbol]| group.iter().copied().reduce(Symbol::before);
+            values = values.chunks(GROUP).filter_map(of_group).collect();
+        }
+        values.pop()
+    }
+
+    /// Returns true if both values are equal. How their bytes were combined counts only if
     /// `in_order`.
     fn is(self, other: Symbol, in_order: bool) -> bool {
-        self.weight == other.weight && if in_order { self.row == other.row } else { self.set == other.set }
+        self.count == other.count && if in_order { self.tree == other.tree } else { self.set == other.set }
     }
 }
 
@@ -172,7 +182,7 @@ impl<'p> Interpreter<'p> {
                 for _ in 0..buffer.turns.unwrap_or(1).max(1) {
                     let mut fresh = || {
                         garbage += 1;
-                        Symbol { set: mixed(garbage), row: mixed(garbage), weight: 0 }
+                        Symbol { set: mixed(garbage), tree: mixed(garbage), count: 0 }
                     };
                     memories.push((0..buffer.bytes).map(|_| fresh()).collect());
                 }
@@ -366,7 +376,7 @@ impl<'p> Interpreter<'p> {
             if room.turns.is_none() && room.swapped.is_none() {
                 for byte in &mut self.memories[self.memory_of[rank][buffer]] {
                     self.garbage += 1;
-                    *byte = Symbol { set: mixed(self.garbage), row: mixed(self.garbage), weight: 0 };
+                    *byte = Symbol { set: mixed(self.garbage), tree: mixed(self.garbage), count: 0 };
                 }
             }
         }
@@ -391,7 +401,7 @@ impl<'p> Interpreter<'p> {
             let memory = &self.memories[self.memory_of[rank][gets.buffer]];
             for at in 0..gets.bytes {
                 let given = |&of: &usize| Symbol::given(of, gets.from.buffer, gets.from.offset + at, start);
-                let wanted = gets.from.ranks.iter().map(given).reduce(Symbol::before);
+                let wanted = Symbol::combined(gets.from.ranks.iter().map(given).collect());
                 let offset = gets.offset + at;
                 if !wanted.is_some_and(|wanted| memory[offset as usize].is(wanted, contract.in_order)) {
                     return Err(Finding::Wrong { rank, start, buffer: gets.buffer, offset });

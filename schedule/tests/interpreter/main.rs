@@ -14,7 +14,7 @@ use json_plan::Plan;
 use mutants::{MUTATIONS, START, is_flow_control};
 use random::Random;
 use std::collections::BTreeMap;
-use tasuki_schedule::{CollectiveKind, Shape};
+use tasuki_schedule::{Builder, CollectiveKind, Shape};
 
 /// Runs a plan up to `runs` times, until an error is found. Returns it with the number of starts
 /// and the seed.
@@ -187,6 +187,42 @@ fn a_place_is_used_again_when_it_was_taken() {
                     format!("step 0 of rank 1 in start 0 and step 0 of rank 0 in start {turns} use byte 0");
                 assert!(fault.contains(&starts), "{turns} turns, lag {lag:?}: {fault}");
             }
+        }
+    }
+}
+
+/// Rank 0 combines the values of all ranks from the left.
+fn from_the_left(b: &mut Builder) {
+    let data = b.buffer("data", b.bytes());
+    let mut last = None;
+    for rank in 1..b.ranks().len() {
+        last = Some(b.reduce(data.on(rank), data.on(0), false).after(last).id());
+    }
+}
+
+/// Reductions that combine all values in the order of ranks. If their result depends on the brackets, too, only those
+/// that set them as the combining order does are right.
+#[test]
+fn values_in_the_right_order_with_other_brackets_are_refused() {
+    let tree = CollectiveKind::Reduce.algorithms().find(|one| one.name == "tree").expect("it exists");
+    let shape = |ranks, in_order| Shape { in_order, ..Shape::new(CollectiveKind::Reduce, ranks, 0, 8) };
+    let binomial = |ranks| tree.schedule(&shape(ranks, false), 1);
+    let left = |ranks| shape(ranks, false).build("from the left", from_the_left);
+    let cases = [
+        ("v0 v1 v2 up a binomial tree", binomial(3), true),
+        ("(v0 v1) (v2 v3)", binomial(4), false),
+        ("up the tree of the combining order", tree.schedule(&shape(34, true), 1), true),
+        ("a group and one more from the left", left(33), true),
+        ("a group and two more from the left", left(34), false),
+    ];
+    for (name, schedule, is_right) in cases {
+        let mut plan = Plan::read(&text(&schedule));
+        for in_order in [false, true] {
+            plan.parts.iter_mut().for_each(|part| part.contract.in_order = in_order);
+            let found = find(&plan, 12, 1);
+            assert_eq!(found.is_none(), is_right || !in_order, "{name}, in order: {in_order}: {found:?}");
+            let verdict = proven(&plan);
+            assert_eq!(verdict.is_ok(), is_right || !in_order, "{name}, in order: {in_order}: {verdict:?}");
         }
     }
 }

@@ -261,7 +261,7 @@ impl Communicator {
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
     /// the members' values: they write them again before each start.
     ///
-    /// The operation need not commute: values are combined in the order of the members. If the operation is one of
+    /// Values are combined in the combining order ([`ReduceOp`](crate::ReduceOp)). If the operation is one of
     /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
     /// combine. A closure is called only by this rank's threads.
     pub fn reduce_init<T: Pod>(
@@ -274,7 +274,7 @@ impl Communicator {
     }
 
     /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
-    /// own, equal in every bit.
+    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::AnyOrder) gives that up for speed.
     ///
     /// ```
     /// use tasuki::Sum;

@@ -9,8 +9,15 @@ use tasuki_collective::ValueCombiner;
 use tasuki_core::os::simd::vectorized;
 use tasuki_core::queue::reduction::{Combine, ElementType, Operator, Reduction};
 
-/// An operation that combines the values of two members. It need not commute: the left value is always that of the
-/// lower member, or the result of lower members. Any function of two values is an operation: `|a, b| a.max(b)`.
+/// An operation that combines the values of two members. Any function of two values is an operation: `|a, b| a.max(b)`.
+///
+/// It need be neither commutative nor associative in its bits, as a sum of floating-point numbers is not: for one
+/// operation, one group of members and one number of values, every call, begun call and plan gives the same bits, at
+/// every repetition, with or without a helper. The *combining order* is this: the values of the members, in the order
+/// of the members, are cut into groups of 32. The values of a group are combined from the left:
+/// `((v0 . v1) . v2) . ...`. The results of the groups are combined by the same rule, until one is left. So the values
+/// of up to 32 members are simply combined from the left. A scan gives member `i` this combination of the values of
+/// members 0 to `i`. Plans of [`AnyOrder`](crate::AnyOrder) may use a quicker order.
 pub trait ReduceOp<T> {
     /// Replaces each value of `left` by its combination with its partner in `right`.
     fn combine(&self, left: &mut [T], right: &[T]);
@@ -22,7 +29,7 @@ pub trait ReduceOp<T> {
         None
     }
 
-    /// Returns true if the values must be combined in order.
+    /// Returns true if the values must be combined in the combining order: the bits of the result depend on it.
     #[doc(hidden)]
     fn in_order(&self) -> bool {
         true
@@ -88,10 +95,11 @@ impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for ReduceOpOnBytes<T, O> {
     }
 }
 
-/// The sum. Integers wrap: of 8 bits, 127 + 1 is -128.
+/// The sum. Integers wrap: of 8 bits, 127 + 1 is -128. Floating-point numbers are added in the combining order
+/// ([`ReduceOp`]), so that every way to make the sum gives the same bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
-/// The product. Integers wrap.
+/// The product. Integers wrap. Floating-point numbers are multiplied in the combining order ([`ReduceOp`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Product;
 /// The smallest value.
@@ -193,8 +201,10 @@ macro_rules! built_in {
 pub(crate) use built_in;
 
 built_in! {
-    Sum false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
-    Product false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
+    Sum false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
+    Sum true: f32 f64 Complex<f32> Complex<f64>;
+    Product false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
+    Product true: f32 f64 Complex<f32> Complex<f64>;
     Min false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
     Max false: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
     MinAbs true: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;

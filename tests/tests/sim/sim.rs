@@ -73,6 +73,8 @@ fn seeds(name: &str) -> u64 {
         "j_neighbours_exchange_in_graphs",
         "j_neighbours_exchange_on_grids",
         "j_planned_blocks_of_different_lengths",
+        "j_plans_keep_the_combining_order",
+        "j_calls_keep_the_combining_order",
         "j_values_are_combined_in_order",
         "long_copies_are_whole",
         "many_requests_at_one_owner",

@@ -46,7 +46,8 @@ pub(crate) struct CollectiveArgs {
     /// each rank, as in 8,0,16; for alltoall one number for each pair of ranks, row by row
     #[arg(long, value_name = "LIST|FILE", conflicts_with = "bytes")]
     counts: Option<String>,
-    /// Combine values in rank order (the operator is not commutative)
+    /// Combine values in the combining order, as plans of floating-point sums do [default: any
+    /// order, as for sums of integers]
     #[arg(long)]
     in_order: bool,
     /// Number of consecutive ranks on each node [default: 1]

@@ -282,7 +282,7 @@ mod tests {
         let scan = choose(CollectiveKind::Scan, 1_000_000, None, GIB).unwrap_err();
         assert!(scan.contains("of memory, and 1 GiB are available"), "{scan}");
         assert!(
-            scan.contains("give fewer ranks: ") && scan.contains(" ranks fit with --algorithm doubling"),
+            scan.contains("give fewer ranks: ") && scan.contains(" ranks fit with --algorithm tree"),
             "{scan}"
         );
         assert!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), GIB / 2).is_err());

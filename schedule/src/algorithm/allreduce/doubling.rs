@@ -9,10 +9,11 @@ use super::super::doublings;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
 use crate::algorithm::layout::node_leaders::NodeLeaders;
+use crate::combining_order::is_any_grouping;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, Location, RankPart, SignalId, StepTrigger, started};
 
-pub(in super::super) const DOUBLING: Algorithm = algorithm("recursive doubling", |_| true, doubling);
+pub(in super::super) const DOUBLING: Algorithm = algorithm("recursive doubling", is_any_grouping, doubling);
 
 fn doubling(shape: &Shape, part: &mut RankPart) {
     let bytes = shape.bytes_of(0);

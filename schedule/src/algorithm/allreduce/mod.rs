@@ -2,12 +2,14 @@
 
 mod doubling;
 mod fold;
+mod pairwise;
 mod rabenseifner;
 mod ring;
 mod tree;
 
 pub(super) use doubling::{DOUBLING, Doubling};
 pub(super) use fold::Role;
+pub(super) use pairwise::PAIRWISE;
 pub(super) use rabenseifner::RABENSEIFNER;
 pub(super) use ring::RING;
 pub(super) use tree::TREE;

@@ -2,7 +2,7 @@
 //!
 //! In round i, a rank sends half of its remaining part to the rank 2^i away, and combines the other half. In the end it
 //! holds one part of the result; the rounds in reverse distribute it to all ranks. Partners hold values of adjacent
-//! ranks, so values are combined in the order of ranks.
+//! ranks.
 //!
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004); Thakur, Rabenseifner, Gropp (2005).
 
@@ -10,11 +10,12 @@ use super::super::doublings;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
 use crate::algorithm::layout::node_leaders::NodeLeaders;
+use crate::combining_order::is_any_grouping;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 use std::ops::Range;
 
-pub(in super::super) const RABENSEIFNER: Algorithm = algorithm("rabenseifner", |_| true, rabenseifner);
+pub(in super::super) const RABENSEIFNER: Algorithm = algorithm("rabenseifner", is_any_grouping, rabenseifner);
 
 /// The buffers and signals of a rank that takes part in the rounds.
 struct Declarations {

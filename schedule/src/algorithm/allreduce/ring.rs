@@ -5,10 +5,12 @@
 //! Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009).
 
 use super::{Algorithm, TURNS, algorithm};
+use crate::combining_order;
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, started};
 
-pub(in super::super) const RING: Algorithm = algorithm("ring", |shape| !shape.in_order, ring);
+pub(in super::super) const RING: Algorithm =
+    algorithm("ring", |shape| !combining_order::is_demanded(shape), ring);
 
 fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.bytes_of(0));

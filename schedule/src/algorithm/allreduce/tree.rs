@@ -1,7 +1,7 @@
-//! Values go up a binomial tree to rank 0, and the result goes down the same tree.
+//! Values go up a binomial tree to rank 0, or up the tree of the combining order if the order matters. The result goes
+//! down a binomial tree.
 //!
-//! When a parent has combined a rank's values, they have been read. So the result may overwrite them without further
-//! signals.
+//! When rank 0 has combined all values, they have been read. So the result may overwrite them without further signals.
 
 use super::{Algorithm, algorithm};
 use crate::algorithm::layout::node_leaders::NodeLeaders;
@@ -15,8 +15,8 @@ pub(in super::super) const TREE: Algorithm = algorithm("tree", |_| true, tree);
 fn tree(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let up = ReductionTree::declare(&NodeLeaders::all(shape.ranks), 0, bytes, part);
-    let children = Tree::Binomial.children(me, shape.ranks);
+    let up = ReductionTree::declare(shape, &NodeLeaders::all(shape.ranks), 0, part);
+    let children = Tree::BINOMIAL.children(me, shape.ranks);
     let below = children.len() as u64;
     let result = part.signal("result", u64::from(me > 0));
     let sent = part.signal("available", below);

@@ -13,7 +13,7 @@ pub(crate) const BINARY: Algorithm =
     algorithm("binary", Make::Whole(|shape, part| down(shape, 1, part, Tree::Binary)));
 /// Binomial tree, whole message.
 pub(crate) const BINOMIAL: Algorithm =
-    algorithm("binomial", Make::Whole(|shape, part| down(shape, 1, part, Tree::Binomial)));
+    algorithm("binomial", Make::Whole(|shape, part| down(shape, 1, part, Tree::BINOMIAL)));
 /// Chain, in segments.
 pub(crate) const CHAIN: Algorithm =
     algorithm("chain", Make::Cut(|shape, segments, part| down(shape, segments, part, Tree::Chain)));

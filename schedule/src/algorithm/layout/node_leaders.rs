@@ -1,7 +1,6 @@
 //! The leaders of nodes: the ranks that take part in an algorithm among all ranks, one rank of each node, or the ranks of
 //! a node.
 
-use crate::algorithm::doublings;
 use std::ops::Range;
 
 /// Consecutive ranks on nodes, each of which has a leader. If a node has one rank, all ranks are leaders.
@@ -11,26 +10,25 @@ pub(crate) struct NodeLeaders {
     ranks: usize,
     per_node: usize,
     root: usize,
-    levels: usize,
+    count_max: usize,
 }
 
 impl NodeLeaders {
     /// All of `ranks` ranks.
     pub(crate) fn all(ranks: usize) -> NodeLeaders {
-        NodeLeaders { first: 0, ranks, per_node: 1, root: 0, levels: doublings(ranks) }
+        NodeLeaders { first: 0, ranks, per_node: 1, root: 0, count_max: ranks }
     }
 
     /// One leader for each node: the root on its node, the first rank on other nodes.
     pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> NodeLeaders {
-        let levels = doublings(ranks.div_ceil(per_node));
-        NodeLeaders { first: 0, ranks, per_node, root, levels }
+        NodeLeaders { first: 0, ranks, per_node, root, count_max: ranks.div_ceil(per_node) }
     }
 
     /// All ranks of a node.
     pub(crate) fn on_node(&self, node: usize) -> NodeLeaders {
         let ranks = self.ranks_of(node);
-        let (first, levels) = (ranks.start, doublings(self.per_node));
-        NodeLeaders { first, ranks: ranks.len(), per_node: 1, root: first, levels }
+        let (first, count_max) = (ranks.start, self.per_node);
+        NodeLeaders { first, ranks: ranks.len(), per_node: 1, root: first, count_max }
     }
 
     /// Number of leaders, which is the number of nodes.
@@ -38,9 +36,9 @@ impl NodeLeaders {
         self.ranks.div_ceil(self.per_node)
     }
 
-    /// The logarithm of that number to base 2, rounded up. For the ranks of a node: of the largest node.
-    pub(crate) fn levels(&self) -> usize {
-        self.levels
+    /// That number; for the ranks of a node, the number of ranks on the largest node.
+    pub(crate) fn count_max(&self) -> usize {
+        self.count_max
     }
 
     /// The node of a rank, which is the number of its leader.

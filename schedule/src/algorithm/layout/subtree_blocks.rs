@@ -24,12 +24,12 @@ impl SubtreeBlocks<'_> {
 
     /// The parent of a rank.
     pub(crate) fn parent(&self, rank: usize) -> Option<usize> {
-        Tree::Binomial.parent(self.place(rank)).map(|place| self.rank(place))
+        Tree::BINOMIAL.parent(self.place(rank)).map(|place| self.rank(place))
     }
 
     /// The children of a rank, the one with the largest subtree first.
     pub(crate) fn children(&self, rank: usize) -> Vec<usize> {
-        let children = Tree::Binomial.children(self.place(rank), self.shape.ranks);
+        let children = Tree::BINOMIAL.children(self.place(rank), self.shape.ranks);
         children.into_iter().map(|place| self.rank(place)).collect()
     }
 

@@ -3,6 +3,7 @@
 //! cube, so larger numbers of ranks have fewer cases.
 
 use crate::algorithm::*;
+use crate::combining_order::is_demanded;
 use crate::neighbour_graph::NeighbourGraph;
 use crate::shape::{Counts, Placement};
 use std::collections::BTreeSet;
@@ -127,7 +128,8 @@ fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
         };
         let shapes = sizes.iter().flat_map(|&bytes| equal(collective, ranks, &roots, bytes));
         for shape in shapes.chain(uneven(collective, ranks)) {
-            assert!(prove(algorithm, &Shape { placement, ..shape }, 1), "{per_node} on a node of {ranks}");
+            let is_proven = prove(algorithm, &Shape { placement, ..shape.clone() }, 1);
+            assert_eq!(is_proven, !is_demanded(&shape), "{per_node} on a node of {ranks}");
         }
     }
 }
@@ -147,8 +149,8 @@ fn two_level_algorithms_are_proven_for_nodes_of_any_size() {
 fn algorithms_are_proven_for_some_dozens_of_ranks() {
     let mut proven = 0;
     for algorithm in ALGORITHMS.iter().filter(|one| one.collective != CollectiveKind::Neighbours) {
-        for (ranks, segments) in [(47, 1), (64, 2)] {
-            let shape = Shape::new(algorithm.collective, ranks, ranks / 3, 4097);
+        for (ranks, segments, in_order) in [(47, 1, false), (64, 2, false), (34, 2, true), (70, 1, true)] {
+            let shape = Shape { in_order, ..Shape::new(algorithm.collective, ranks, ranks / 3, 4097) };
             let fits = (algorithm.fits)(&shape);
             if fits && algorithm.schedule(&shape, segments).check_bytes(LARGE_BYTES) < LARGE_BYTES {
                 proven += usize::from(prove(algorithm, &shape, segments));
@@ -180,6 +182,8 @@ const SLOW_GROWTH: &[(CollectiveKind, &str, usize)] = &[
     (CollectiveKind::Scatter, "binomial", 512),
     (CollectiveKind::Scan, "doubling", 128),
     (CollectiveKind::Exscan, "doubling", 128),
+    (CollectiveKind::Scan, "tree", 512),
+    (CollectiveKind::Exscan, "tree", 512),
 ];
 
 /// Proves these for `fewer` ranks less than their largest number.
@@ -188,8 +192,21 @@ fn prove_large(fewer: usize, bytes: u64, segments: u64) {
         let is_it = |one: &&Algorithm| one.collective == collective && one.name == name;
         let algorithm = ALGORITHMS.iter().find(is_it).unwrap_or_else(|| panic!("{collective:?} by {name}"));
         let ranks = most - fewer;
-        let is_proven = prove(algorithm, &Shape::new(collective, ranks, ranks / 3, bytes), segments);
+        let shape = Shape::new(collective, ranks, ranks / 3, bytes);
+        let is_proven = prove(algorithm, &shape, segments);
         assert!(is_proven || !ranks.is_power_of_two(), "{name} takes {ranks} ranks");
+        if collective.combines() {
+            prove(algorithm, &Shape { in_order: true, ..shape }, segments);
+        }
+    }
+}
+
+/// Three levels of groups.
+#[test]
+fn the_combining_order_is_kept_by_more_than_a_thousand_ranks() {
+    for algorithm in ALGORITHMS.iter().filter(|one| one.name == "tree") {
+        let shape = Shape { in_order: true, ..Shape::new(algorithm.collective, 1058, 33, 8) };
+        assert!(prove(algorithm, &shape, 1));
     }
 }
 

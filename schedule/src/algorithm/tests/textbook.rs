@@ -73,6 +73,7 @@ fn textbook(collective: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opt
         (Allreduce, "recursive doubling") => (2 * l + 1 + fold.0, l as u64 * n + fold.1),
         (Allreduce, "ring") => (3 * (p - 1), 2 * n / p as u64 * others),
         (Allreduce, "rabenseifner") => (3 * l + fold.0, 2 * n / (1 << l) * ((1 << l) - 1) + fold.1),
+        (Allreduce, "pairwise") => (3, 2 * n / p as u64 * others),
         (Gather, "flat") => (1, others * n),
         (Gather, "binomial") => (l, others * n),
         (Scatter, "flat") => (1, others * n),
@@ -84,6 +85,7 @@ fn textbook(collective: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opt
         }
         (ReduceScatter, "pairwise") => (2, others * n),
         (ReduceScatter, "ring") => (2 * (p - 1), others * n),
+        (Scan | Exscan, "tree") => (if p > 2 { p + 1 } else { 2 }, others * n),
         (Scan, "doubling") => (scan_steps(p) + 1, c as u64 * n),
         (Exscan, "doubling") => (scan_steps(p - 1) + 2, (1 + doublings(p - 1) as u64) * n),
         _ => return None,

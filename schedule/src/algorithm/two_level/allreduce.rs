@@ -19,7 +19,7 @@ fn allreduce(shape: &Shape, part: &mut RankPart) {
     let nodes = leaders(shape, 0);
     let leader = nodes.leader_of(me);
     part.buffer("data", bytes);
-    let up = declare_node_tree(&nodes, bytes, part);
+    let up = declare_node_tree(shape, &nodes, part);
     let doubling = Doubling::declare(nodes, bytes, part);
     let is_out = matches!(doubling.fold.role(leader), Role::Folded(_));
     let back = part.scratch("back", if is_out && me == leader { bytes } else { 0 }, 1);

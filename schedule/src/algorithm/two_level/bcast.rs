@@ -67,7 +67,7 @@ impl BroadcastTree {
         let place = part.scratch("incoming", if has_place { bytes } else { 0 }, TURNS);
         let (count, first) = (nodes.count(), nodes.node_of(root));
         let at = (nodes.node_of(me) + count - first) % count;
-        let children = if is_leader { Tree::Binomial.children(at, count) } else { Vec::new() };
+        let children = if is_leader { Tree::BINOMIAL.children(at, count) } else { Vec::new() };
         let number = |child: usize| (nodes.rank_of((child + first) % count), child.trailing_zeros() as usize);
         let children: Vec<(usize, usize)> = children.into_iter().map(number).collect();
         let there = part.signal("there", u64::from(has_place));
@@ -135,7 +135,7 @@ impl BroadcastTree {
         let me = part.rank();
         let (count, first) = (self.nodes.count(), self.nodes.node_of(self.root));
         let at = (self.nodes.node_of(me) + count - first) % count;
-        let Some(parent) = Tree::Binomial.parent(at) else { return };
+        let Some(parent) = Tree::BINOMIAL.parent(at) else { return };
         let parent = self.nodes.rank_of((parent + first) % count);
         part.in_queue(1);
         for rank in self.nodes.followers(me) {

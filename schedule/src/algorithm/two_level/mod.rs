@@ -5,8 +5,7 @@
 //! only one rank of each node does. Inside a node, each rank copies its data from its leader's memory, so all ranks
 //! copy in parallel; values are combined up a tree.
 //!
-//! The leader is the root on the root's node, and the first rank on other nodes. The ranks of a node are consecutive:
-//! combining first by node and then over nodes keeps the order of ranks.
+//! The leader is the root on the root's node, and the first rank on other nodes.
 //!
 //! Sources: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting hierarchy in parallel computer networks
 //! to optimize collective operation performance" (2000); Traff, "Efficient allgather for regular SMP-clusters" (2006).
@@ -33,6 +32,7 @@ use super::{Algorithm, CollectiveKind, Make};
 use crate::RankPart;
 use crate::algorithm::layout::node_leaders::NodeLeaders;
 use crate::algorithm::reduce::ReductionTree;
+use crate::combining_order;
 use crate::shape::Shape;
 
 const fn algorithm(collective: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
@@ -42,15 +42,16 @@ const fn algorithm(collective: CollectiveKind, make: fn(&Shape, &mut RankPart)) 
 /// Number of copies of a buffer, used by successive starts in turn.
 const TURNS: u32 = 2;
 
-/// Returns true if several ranks share each of several nodes.
+/// Returns true if several ranks share each of several nodes. Values are combined first on each node, which is not the
+/// combining order.
 fn fits(shape: &Shape) -> bool {
-    shape.placement.shares_nodes(shape.ranks)
+    shape.placement.shares_nodes(shape.ranks) && !combining_order::is_demanded(shape)
 }
 
 /// Declares the buffers and signals of the reduction within a node: a binomial tree rooted at its leader.
-fn declare_node_tree(nodes: &NodeLeaders, bytes: u64, part: &mut RankPart) -> ReductionTree {
+fn declare_node_tree(shape: &Shape, nodes: &NodeLeaders, part: &mut RankPart) -> ReductionTree {
     let node = nodes.on_node(nodes.node_of(part.rank()));
-    ReductionTree::declare(&node, node.node_of(nodes.leader_of(part.rank())), bytes, part)
+    ReductionTree::declare(shape, &node, node.node_of(nodes.leader_of(part.rank())), part)
 }
 
 /// The leaders, one of which is `root`.

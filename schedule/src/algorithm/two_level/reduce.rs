@@ -1,5 +1,4 @@
-//! The values of each node go up a binomial tree to its leader, and those of leaders up a binomial tree of leaders. If
-//! the order matters, the leaders are the first ranks of all nodes, and the result goes from the first one to the root.
+//! The values of each node go up a binomial tree to its leader, and those of leaders up a binomial tree of leaders.
 
 use super::{Algorithm, CollectiveKind, algorithm, declare_node_tree, leaders};
 use crate::algorithm::reduce::reduce_to_root;
@@ -10,9 +9,9 @@ pub(in super::super) const REDUCE: Algorithm = algorithm(CollectiveKind::Reduce,
 
 fn reduce(shape: &Shape, part: &mut RankPart) {
     let bytes = shape.bytes_of(0);
-    let nodes = leaders(shape, if shape.in_order { 0 } else { shape.root });
+    let nodes = leaders(shape, shape.root);
     part.buffer("data", bytes);
-    let up = declare_node_tree(&nodes, bytes, part);
+    let up = declare_node_tree(shape, &nodes, part);
     let combined = up.add_steps(started(), bytes, part);
     reduce_to_root(shape, &nodes, combined.unwrap_or(up.sent.reaches(1)), part);
 }

@@ -8,7 +8,10 @@
 //!
 //! `p` ranks, `k` on each of `nodes` nodes; `n` bytes as in `work_formulas/mod.rs`.
 
+use crate::algorithm::layout::tree::Tree;
+use crate::algorithm::scan::tree::prefix_levels_max;
 use crate::algorithm::{Algorithm, CollectiveKind, Work, doublings};
+use crate::combining_order;
 use crate::shape::Shape;
 
 /// Adds the inter-node part to some work.
@@ -17,8 +20,9 @@ pub(crate) fn with(work: Work, bytes: f64, algorithm: &Algorithm, shape: &Shape)
     if !shape.placement.shares_nodes(ranks) {
         return work;
     }
-    let levels = Levels::of(ranks, per_node);
-    work.between(work.hops * levels.share(algorithm.name), bytes * levels.carried(algorithm))
+    let mut levels = Levels::of(ranks, per_node);
+    levels.is_ordered = combining_order::is_demanded(shape);
+    work.between(work.hops * levels.share(algorithm), bytes * levels.carried(algorithm))
 }
 
 /// Rounds with doubling distances.
@@ -35,6 +39,11 @@ struct Levels {
     crossed: f64,
     /// Groups of a node's ranks within which all exchanges at doubling distances stay.
     parts: f64,
+    /// True if values go up the tree of the combining order.
+    is_ordered: bool,
+    /// The levels of that tree, and the children of rank 0 on other nodes.
+    depth: f64,
+    outside: f64,
 }
 
 impl Levels {
@@ -50,12 +59,18 @@ impl Levels {
             far: c.saturating_sub(inside) as f64,
             crossed: inside.saturating_sub((ranks - (1 << ranks.ilog2())).trailing_zeros() as usize) as f64,
             parts: (per_node >> inside) as f64,
+            is_ordered: false,
+            depth: prefix_levels_max(ranks) as f64,
+            outside: Tree::GROUPS.children(0, ranks).iter().filter(|&&child| child >= per_node).count()
+                as f64,
         }
     }
 
     /// The share of the hand-overs on the critical path that leads to another node.
-    fn share(&self, name: &str) -> f64 {
-        match name {
+    fn share(&self, algorithm: &Algorithm) -> f64 {
+        let is_scan = matches!(algorithm.collective, CollectiveKind::Scan | CollectiveKind::Exscan);
+        match algorithm.name {
+            "tree" if self.is_ordered || is_scan => 1.0,
             "ring" | "chain" => self.nodes / self.p,
             "scatter+allgather" => {
                 let (tree, ring) = (2.0 * self.c, self.p - 1.0);
@@ -71,7 +86,7 @@ impl Levels {
     /// The bytes that the busiest node sends or receives, in units of the message or block size.
     fn carried(&self, algorithm: &Algorithm) -> f64 {
         use CollectiveKind::{Allgather, Allreduce, Alltoall, Bcast, ReduceScatter};
-        let Levels { p, k, nodes, around, far, crossed, parts, .. } = *self;
+        let Levels { p, k, nodes, around, far, crossed, parts, is_ordered, depth, outside, .. } = *self;
         let others = p - k;
         match (algorithm.collective, algorithm.name) {
             (CollectiveKind::Barrier, _) => 0.0,
@@ -81,6 +96,8 @@ impl Levels {
             (Allreduce, "ring") => 2.0,
             (Allreduce, "rabenseifner") => 2.0 * parts * (1.0 - 1.0 / nodes) + crossed,
             (Allreduce, "recursive doubling") => k * far,
+            (Allreduce, "pairwise") => 2.0 * k * others / p,
+            (Allreduce, "tree") if is_ordered => outside + far,
             (Allreduce, "tree") => 2.0 * far,
             (Allreduce, _) => 2.0 * others,
             (Allgather | ReduceScatter, "ring") => p - 1.0,
@@ -88,7 +105,9 @@ impl Levels {
             (Allgather | ReduceScatter, _) => k * others,
             (Alltoall, "bruck") => k * p / 2.0 * around,
             (Alltoall, _) => k * others,
+            (CollectiveKind::Scan | CollectiveKind::Exscan, "tree") => outside * (depth + 1.0) / 2.0,
             (CollectiveKind::Scan | CollectiveKind::Exscan, _) => k * around,
+            (CollectiveKind::Reduce, "tree") if is_ordered => outside,
             (_, "tree") | (Bcast, "binomial") => far,
             _ => others,
         }

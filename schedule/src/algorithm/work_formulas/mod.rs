@@ -11,7 +11,9 @@
 
 mod inter_node;
 
-use crate::algorithm::{Algorithm, CollectiveKind, doublings, two_level};
+use crate::algorithm::layout::tree::Tree;
+use crate::algorithm::{Algorithm, CollectiveKind, doublings, scan, two_level};
+use crate::combining_order::{self, GROUP};
 use crate::shape::{Counts, Shape};
 
 /// An amount of work.
@@ -61,6 +63,35 @@ struct Sizes {
     ones: f64,
     /// Ranks in the largest subtree below the root of a binomial tree.
     subtree: f64,
+    /// The tree up which values go, binomial or that of the combining order.
+    up: UpTree,
+    /// 1 if values must be combined in the combining order and the result arises at rank 0, not the root; and if they
+    /// must and the root has two ranks before it. 0 otherwise.
+    moved: f64,
+    aside: f64,
+}
+
+/// The tree up which values of a reduction go.
+#[derive(Clone, Copy)]
+struct UpTree {
+    depth: f64,
+    children: f64,
+    rounds: f64,
+}
+
+impl UpTree {
+    fn of(shape: &Shape) -> UpTree {
+        if combining_order::is_demanded(shape) {
+            return UpTree::in_groups(shape.ranks);
+        }
+        let (depth, children) = (f64::from(shape.ranks.ilog2()), doublings(shape.ranks) as f64);
+        UpTree { depth, children, rounds: (children + 1.0) / 2.0 }
+    }
+
+    fn in_groups(ranks: usize) -> UpTree {
+        let (depth, children) = (scan::tree::prefix_levels_max(ranks), Tree::GROUPS.children_max(ranks));
+        UpTree { depth: depth as f64, children: children as f64, rounds: depth as f64 }
+    }
 }
 
 impl Sizes {
@@ -78,7 +109,12 @@ impl Sizes {
             Counts::Matrix(all) => all.iter().sum::<u64>() as f64 / (ranks * ranks) as f64,
             Counts::Graph(_) => shape.buffer_bytes(0)[0] as f64,
         };
+        let is_demanded = combining_order::is_demanded(shape);
+        let one_if = |is_so: bool| if is_demanded && is_so { 1.0 } else { 0.0 };
         Sizes {
+            up: UpTree::of(shape),
+            moved: one_if(shape.root > 0),
+            aside: one_if(shape.root > 1),
             p: ranks as f64,
             o: ranks as f64 - 1.0,
             n,
@@ -145,8 +181,7 @@ fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
         Allgather => allgather(algorithm.name, sizes),
         Alltoall => alltoall(algorithm.name, sizes),
         ReduceScatter => reduce_scatter(algorithm.name, sizes),
-        Scan | Exscan if algorithm.name == "doubling" => Some(scan(algorithm.collective, sizes)),
-        Scan | Exscan => None,
+        Scan | Exscan => scan(algorithm.collective, algorithm.name, sizes),
         Neighbours => Some(work((2.0, 2.0), (8.0, 8.0 * sizes.p), (sizes.n, sizes.p * sizes.n))),
     }
 }
@@ -231,22 +266,28 @@ fn bcast(name: &str, Sizes { p, o, n, l, c, ones, .. }: Sizes) -> Option<Work> {
     })
 }
 
-fn reduce(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
+fn reduce(name: &str, Sizes { p, o, n, up, moved, aside, .. }: Sizes) -> Option<Work> {
     Some(match name {
         "flat" => work((1.0, 1.0), (o, 2.0 * o), (n, o * n))
             .combining(o * n, o * n)
             .with_scratch(4.0 * p * n)
             .with_signal_per_rank(),
-        "direct" => work((2.0, 2.0), (o, 2.0 * o), (0.0, 0.0)).combining(o * n, o * n),
-        "tree" => work((l, (c + 1.0) / 2.0), (c + 1.0, 3.0 * o), (l * n, o * n))
-            .combining(c * n, o * n)
-            .with_scratch(2.0 * c * n),
+        "direct" => work((2.0, 2.0), (o + 2.0 * aside, 2.0 * o + 2.0 * aside), (aside * n, aside * n))
+            .combining(o * n, o * n)
+            .with_scratch(aside * n),
+        "tree" => {
+            let waits = (up.depth + moved, up.rounds + moved);
+            let steps = (up.children + 1.0 + 2.0 * moved, 3.0 * (o + moved));
+            work(waits, steps, ((up.depth + moved) * n, (o + moved) * n))
+                .combining(up.children * n, o * n)
+                .with_scratch(2.0 * up.children * n)
+        }
         _ => return None,
     })
 }
 
 fn allreduce(name: &str, sizes: Sizes) -> Option<Work> {
-    let Sizes { p, o, n, l, c, whole, folded, .. } = sizes;
+    let Sizes { p, o, n, l, c, whole, folded, up, .. } = sizes;
     // Folding adds the exchanges before and after the rounds.
     let fold = if folded > 0.0 { 1.0 } else { 0.0 };
     Some(match name {
@@ -254,9 +295,16 @@ fn allreduce(name: &str, sizes: Sizes) -> Option<Work> {
             .combining(o * n, o * n)
             .with_scratch(p * n)
             .with_signal_per_rank(),
-        "tree" => work((2.0 * l, c + 0.5), (2.0 * c, 4.0 * o), ((l + c) * n, 2.0 * o * n))
-            .combining(c * n, o * n)
-            .with_scratch(2.0 * c * n),
+        "tree" => {
+            let waits = (up.depth + l, up.rounds + c / 2.0);
+            work(waits, (up.children + c, 4.0 * o), ((up.depth + c) * n, 2.0 * o * n))
+                .combining(up.children * n, o * n)
+                .with_scratch(2.0 * up.children * n)
+        }
+        "pairwise" => work((2.0, 1.5 * c), (3.0 * o, 3.0 * p * o), (2.0 * n / p * o, 2.0 * o * n))
+            .combining(n / p * o, o * n)
+            .with_scratch(2.0 * n / p * o)
+            .with_signal_per_rank(),
         "recursive doubling" => {
             let (steps, all) = (2.0 * l + 2.0 + 2.0 * fold, whole * (2.0 * l + 2.0) + 3.0 * folded);
             let copied = ((l + 1.0 + 2.0 * fold) * n, (whole * (l + 1.0) + 2.0 * folded) * n);
@@ -337,7 +385,36 @@ fn reduce_scatter(name: &str, Sizes { p, o, n, c, .. }: Sizes) -> Option<Work> {
     })
 }
 
-fn scan(collective: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
+fn scan(collective: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
+    match name {
+        "doubling" => Some(scan_by_doubling(collective, sizes)),
+        "tree" => Some(scan_by_tree(collective, sizes)),
+        _ => None,
+    }
+}
+
+fn scan_by_tree(collective: CollectiveKind, Sizes { p, o, n, .. }: Sizes) -> Work {
+    let ranks = p as usize;
+    let UpTree { depth, children, .. } = UpTree::in_groups(ranks);
+    // Totals that are sent up, and prefixes that are sent down: one for each digit that is not zero.
+    let totals = o - scan::tree::prefix_levels(ranks - 1).len() as f64;
+    let units = std::iter::successors(Some(1_usize), |unit| unit.checked_mul(GROUP));
+    let zeros = |unit: usize| ranks / (unit * GROUP) * unit + (ranks % (unit * GROUP)).min(unit);
+    let prefixes =
+        units.take_while(|&unit| unit < ranks).map(|unit| ranks - zeros(unit)).sum::<usize>() as f64;
+    let all = totals + prefixes;
+    // The lowest prefix of an exclusive scan is copied, not combined.
+    let copied = if collective == CollectiveKind::Exscan { o } else { 0.0 };
+    work(
+        (2.0 * depth, 2.0 * depth),
+        (2.0 * children + 3.0, 2.0 * all + o + 3.0),
+        ((children + depth) * n, (all + copied) * n),
+    )
+    .combining((children + depth) * n, (all - copied) * n)
+    .with_scratch(2.0 * children.max(depth) * n)
+}
+
+fn scan_by_doubling(collective: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
     // Number of values received by `ranks` ranks in all rounds.
     let come = |ranks: f64| {
         let rounds = f64::from((ranks as u64).next_power_of_two().trailing_zeros());
@@ -412,8 +489,10 @@ mod tests {
         for (ranks, per_node) in [(8, 2), (16, 4), (24, 4), (27, 3), (33, 8), (48, 12), (64, 16)] {
             let placement = Placement { per_node, ..Placement::SPREAD };
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
-            for algorithm in ALGORITHMS.iter().filter(|one| !one.is_inline()) {
-                let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 0, bytes) };
+            let all = ALGORITHMS.iter().filter(|one| !one.is_inline());
+            for (algorithm, in_order) in all.flat_map(|one| [(one, false), (one, true)]) {
+                let shape =
+                    Shape { placement, in_order, ..Shape::new(algorithm.collective, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };
@@ -434,15 +513,19 @@ mod tests {
     fn closed_forms_match_the_schedules() {
         let placed =
             [1, 2, 3, 4, 8].into_iter().flat_map(|per_node| (2..=33).map(move |ranks| (ranks, per_node)));
-        for (ranks, per_node) in placed {
+        for (ranks, per_node) in placed.chain([(40, 1), (66, 1), (100, 1)]) {
             let placement = Placement { per_node, ..Placement::SPREAD };
             // Bytes that all algorithms cut into equal parts.
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
-            for algorithm in ALGORITHMS {
+            for (algorithm, in_order) in ALGORITHMS.iter().flat_map(|one| [(one, false), (one, true)]) {
                 if per_node > 1 && algorithm.name != "two-level" {
                     continue; // it ignores the placement
                 }
-                let shape = Shape { placement, ..Shape::new(algorithm.collective, ranks, 0, bytes) };
+                let has_far_root =
+                    in_order && algorithm.name != "copy in copy out" && algorithm.collective.combines();
+                let root = if has_far_root { ranks - 1 } else { 0 };
+                let shape =
+                    Shape { placement, in_order, ..Shape::new(algorithm.collective, ranks, root, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };

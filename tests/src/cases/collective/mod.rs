@@ -3,6 +3,7 @@
 pub mod cached_schedules;
 pub mod chunked_plans;
 pub mod collectives;
+pub mod combining_order;
 pub mod dropped_communicators;
 pub mod extremes;
 pub mod failed_communicators;

@@ -1,4 +1,4 @@
-//! Scans: each rank gets the combined values of all ranks up to it (inclusive), or before it (exclusive).
+//! Scans by doubling.
 //!
 //! In round i, a rank sends its partial result, which covers up to 2^i ranks ending at itself, to the rank 2^i after
 //! it. The receiver combines it as the left operand with its own partial result, into the receive buffer. So data are
@@ -6,22 +6,23 @@
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
-use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
+use crate::algorithm::{Algorithm, CollectiveKind, Make, doublings, signal_all};
+use crate::combining_order::is_any_grouping;
 use crate::shape::{DATA, Shape};
 use crate::{Location, RankPart, StepTrigger, started};
 
 /// Inclusive scan.
-pub(super) const INCLUSIVE: Algorithm = Algorithm {
+pub(in super::super) const INCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
     collective: CollectiveKind::Scan,
-    fits: |_| true,
+    fits: is_any_grouping,
     make: Make::Whole(inclusive),
 };
 /// Exclusive scan: an inclusive scan over the values of the rank before.
-pub(super) const EXCLUSIVE: Algorithm = Algorithm {
+pub(in super::super) const EXCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
     collective: CollectiveKind::Exscan,
-    fits: |_| true,
+    fits: is_any_grouping,
     make: Make::Whole(exclusive),
 };
 

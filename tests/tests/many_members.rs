@@ -72,7 +72,7 @@ fn calls_of_many_members_keep_the_combining_order() {
     with_many_members("j_calls_keep_the_combining_order");
 }
 
-/// From nine members on, allreduce of few values goes by recursive doubling, and reductions go up a tree.
+/// From nine members on, an allreduce of few values goes up a tree and down again.
 #[test]
 fn nan_among_more_members() {
     for name in ["g12_nan_and_zeros_in_every_call", "g12_nan_and_ties_in_every_call"] {

@@ -1,14 +1,10 @@
-//! The order in which values are combined.
+//! Combines values in the [combining order](tasuki_schedule::combining_order): from the left within groups of [`GROUP`]
+//! members, then the results of the groups by the same rule.
 //!
-//! The values of the members, in the order of members, are cut into groups of [`GROUP`] consecutive members. Within a
-//! group they are combined from the left: ((v0 + v1) + v2) + ... The results of the groups are combined by the same
-//! rule, until one is left. So among up to [`GROUP`] members it is a fold from the left.
-//!
-//! All reductions keep this order, so all forms of a call give the same bits, and operations that do not commute are
-//! correct. A scan at member i combines the values of members 0 to i in this order.
+//! All reductions by messages keep this order, so they give the same bits as compiled steps, and operations that do not
+//! commute are correct. A scan at member i combines the values of members 0 to i in this order.
 
-/// Number of values, or of results of groups, that are combined one after the other.
-pub(crate) const GROUP: usize = 32;
+pub(crate) use tasuki_schedule::combining_order::GROUP;
 
 /// Combines values that are given in the order of members.
 #[derive(Debug)]

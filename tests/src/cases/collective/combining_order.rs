@@ -68,7 +68,7 @@ impl<O, V, F> Reference<O, V, F> {
 }
 
 /// Makes all plans of a reduction, and starts each a few times.
-fn plans<T: Pod + Debug + Send>(
+fn plans<T: Pod + Debug + Send + Sync>(
     job: &Job,
     count: usize,
     reference: &Reference<impl PlanReduceOp<T> + Copy, impl Fn(usize, usize) -> T, impl Fn(T, T) -> T>,
@@ -109,7 +109,7 @@ fn plans<T: Pod + Debug + Send>(
 }
 
 /// Makes all calls and begun calls of a reduction once.
-fn calls<T: Pod + Debug + Send>(
+fn calls<T: Pod + Debug + Send + Sync>(
     world: &Communicator,
     count: usize,
     reference: &Reference<impl PlanReduceOp<T> + Copy, impl Fn(usize, usize) -> T, impl Fn(T, T) -> T>,

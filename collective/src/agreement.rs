@@ -13,20 +13,18 @@
 //! Communicators that are split from this one afterwards inherit the result. Cost: one exchange of 40 bytes per
 //! member.
 
-use crate::Communicator;
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
-use tasuki_core::base::{Cause, Result};
-use tasuki_core::os::affinity;
-use tasuki_schedule::{CollectiveKind, CostParameters, Selection, Shape};
+use tasuki_core::base::Result;
+use tasuki_schedule::{CollectiveKind, CostParameters, Selection};
 
 /// The data from which this member alone would choose algorithms, and the data from which all members choose. The
 /// latter are unset before the exchange.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agreed {
-    own: Arc<Selection>,
-    all: OnceLock<Selection>,
+    pub(crate) own: Arc<Selection>,
+    pub(crate) all: OnceLock<Selection>,
 }
 
 impl Agreed {
@@ -43,7 +41,7 @@ impl Agreed {
 /// What each member sends to all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct MemberSelection {
+pub(crate) struct MemberSelection {
     /// Hash of its cost parameters.
     costs: u64,
     /// Hash of the algorithms that its `TASUKI_COLLECTIVES` forces.
@@ -56,7 +54,7 @@ struct MemberSelection {
 }
 
 impl MemberSelection {
-    fn of(selection: &Selection, allowed: &[usize]) -> MemberSelection {
+    pub(crate) fn of(selection: &Selection, allowed: &[usize]) -> MemberSelection {
         let Selection { costs, ref forced, per_processor, has_no_helper } = *selection;
         let bound = if let [only] = allowed { *only as u64 + 1 } else { 0 };
         let (costs, forced, per_processor) = (number(&costs), number(forced), per_processor as u64);
@@ -72,7 +70,7 @@ fn number(what: &impl Hash) -> u64 {
 
 /// Returns the data from which all members choose, given the words of all members. Error: a member whose forced
 /// algorithms differ from those of the member before it; the first such member.
-fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Selection, usize> {
+pub(crate) fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Selection, usize> {
     let alike =
         |what: fn(&MemberSelection) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
     if let Some(before) = alike(|word| word.forced) {
@@ -92,32 +90,6 @@ fn most_bound(words: &[MemberSelection]) -> u64 {
     bound.sort_unstable();
     let most = bound.chunk_by(|one, next| one == next).map(<[u64]>::len).max().unwrap_or(0);
     if bound.first() == Some(&0) { u64::MAX } else { most.max(2) as u64 }
-}
-
-impl Communicator {
-    /// Returns the data from which all members choose. The first call exchanges them and is collective. Errors name the
-    /// call that prepares a plan of `shape`: members force different algorithms; a member died or left.
-    pub(crate) fn select(&self, shape: &Shape) -> Result<&Selection> {
-        let agreed = &self.agreed;
-        if let Some(all) = agreed.all.get() {
-            return Ok(all);
-        }
-        let call = || self.call_on(&format!("{}_init()", shape.collective.name()));
-        let all = self.begin(None, &call)?.run_agreed(|| {
-            let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
-            let own = Selection { has_no_helper, ..(*agreed.own).clone() };
-            let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
-            let words = words.map_err(|error| self.step_failed(error, &call))?;
-            Ok(selection_of_all(&agreed.own, &words).map_err(|other| {
-                let text = format!(
-                    "members {} and {other} have different TASUKI_COLLECTIVES: set it alike on all",
-                    other - 1
-                );
-                self.worker().fault(Cause::Argument(text), call)
-            }))
-        })?;
-        Ok(agreed.all.get_or_init(|| all))
-    }
 }
 
 #[cfg(test)]

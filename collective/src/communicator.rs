@@ -3,18 +3,23 @@
 
 use super::agreement::Agreed;
 use super::current_call::{CallWord, CurrentCall, call_on};
-use crate::blocking::channel::{CollectiveChannel, ONE_LINE_MAX, SLOTS};
-use crate::cached::schedule_cache::{CallKind, ScheduleCache};
+use crate::blocking::channel::{CollectiveChannel, SLOTS};
+use crate::cached::entry::ScheduleCache;
+use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
 use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
-use crate::failure::monitor::{FailureMonitor, MonitoredMember, RankMonitors, SIGNALS};
+use crate::failure::member::{MonitoredMember, SIGNALS};
+use crate::failure::monitor::{FailureMonitor, RankMonitors};
 use crate::failure::signature::CallSignature;
-use crate::fuzzy_barrier::Fuzzy;
+use crate::fuzzy_barrier::state::Fuzzy;
 use crate::group::Group;
+use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::gather::allgather;
 use crate::message_algorithms::run_now;
-use crate::nonblocking::{self, ActiveCalls, Nonblocking};
+use crate::nonblocking::calls::Nonblocking;
+use crate::nonblocking::channel as nonblocking;
+use crate::nonblocking::task::ActiveCalls;
 use crate::plan::registry::PlanRegistry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -3,7 +3,7 @@
 //! One word of the communicator holds the call that is under way. A wait inside a step of the call knows only the
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::CallKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;

@@ -9,10 +9,9 @@
 //! communicators that were split from it. A communicator that has failed is never freed: messages of its failed calls
 //! may still be under way.
 
-use crate::communicator::Communicator;
 use crate::deferred_free::{Deferred, DeferredFree};
 use crate::dissemination::Dissemination;
-use crate::failure::monitor::SIGNALS;
+use crate::failure::member::SIGNALS;
 use crate::plan::registry::PlanRegistry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +27,7 @@ pub(crate) struct Children(Arc<Mutex<DeferredFree<Child>>>);
 
 /// A member's part of a split: the memory of its new communicator, or nothing if it got none.
 #[derive(Debug)]
-struct Child(Option<CommunicatorMemory>);
+pub(crate) struct Child(Option<CommunicatorMemory>);
 
 /// What a communicator uses.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ impl Drop for DropMark {
 }
 
 impl Children {
-    fn lock(&self) -> MutexGuard<'_, DeferredFree<Child>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, DeferredFree<Child>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,27 +125,4 @@ fn free_signals(worker: &Worker, first: u32, count: u32) -> Result<()> {
     }
     worker.registry().free_untouched_signals(first, count);
     Ok(())
-}
-
-impl Communicator {
-    /// Returns the word that tells other members which communicators this member no longer needs.
-    pub(crate) fn children_word(&self) -> Result<u64> {
-        self.messages().progress().drop_finalized_hooks(self.worker())?; // those of fuzzy barriers
-        Ok(self.children().lock().word())
-    }
-
-    /// Frees all communicators that were split from this one and that no member needs any more. A step of a collective
-    /// call.
-    pub(crate) fn free_children(&self) -> Result<()> {
-        let windows = |children: &Children| children.lock().windows();
-        let mut windows_without = 0; // since the last one was freed
-        while !self.children().lock().is_empty() && windows_without < windows(self.children()) {
-            let word = self.children_word()?;
-            let words = self.allgather_steps(&[word])?;
-            let is_any_over = words.iter().fold(u64::MAX, |all, word| all & word) != 0;
-            windows_without = if is_any_over { 0 } else { windows_without + 1 };
-            self.children().settle(words.into_iter())?;
-        }
-        Ok(())
-    }
 }

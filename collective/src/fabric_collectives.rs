@@ -10,9 +10,9 @@
 //!
 //! Members that do not come are detected by [`call_notices`](crate::failure::call_notices).
 
-use crate::blocking::channel::ONE_LINE_MAX;
-use crate::communicator::Communicator;
-use crate::failure::call_notices::{CallNotices, LeaveNotice};
+use crate::failure::call_notices::CallNotices;
+use crate::group::Group;
+use crate::message_algorithms::ONE_LINE_MAX;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,19 +23,19 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
 /// Most bytes of a member's buffer.
-const PLACE_MAX: u64 = 64 << 10;
+pub(crate) const PLACE_MAX: u64 = 64 << 10;
 /// Signals that the network raises on a member: for barriers, and for broadcasts.
 const SIGNALS: u32 = 2;
 
 /// The addresses that each member sends to all others, in one short message.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct FabricAddresses {
+pub(crate) struct FabricAddresses {
     place: u64,
     /// The number of the first of its signals.
     signals: u32,
     /// 0 if this member has no room.
-    found_room: u32,
+    pub(crate) found_room: u32,
 }
 
 const _: () = assert!(size_of::<FabricAddresses>() <= ONE_LINE_MAX);
@@ -51,9 +51,9 @@ struct BcastHeader {
 
 /// Signals and memory of this member, which are freed when it is dropped.
 #[derive(Debug)]
-struct FabricMemory {
+pub(crate) struct FabricMemory {
     worker: Arc<Worker>,
-    word: FabricAddresses,
+    pub(crate) word: FabricAddresses,
     bytes: u64,
 }
 
@@ -73,13 +73,13 @@ pub(crate) struct FabricCollectives {
 
 /// A call under way that the network performs.
 pub(crate) struct FabricCall<'c> {
-    fabric_collectives: &'c FabricCollectives,
-    communicator: &'c Communicator,
-    call: &'c dyn Fn() -> String,
+    pub(crate) fabric_collectives: &'c FabricCollectives,
+    pub(crate) group: &'c Group,
+    pub(crate) call: &'c dyn Fn() -> String,
 }
 
 impl FabricMemory {
-    fn new(worker: &Arc<Worker>, bytes: u64) -> Result<FabricMemory> {
+    pub(crate) fn new(worker: &Arc<Worker>, bytes: u64) -> Result<FabricMemory> {
         let registry = worker.registry();
         let word = FabricAddresses { place: 0, signals: registry.private_signals(SIGNALS)?, found_room: 1 };
         let mut part = FabricMemory { worker: worker.clone(), word, bytes };
@@ -128,18 +128,17 @@ impl FabricAddresses {
 }
 
 impl FabricCollectives {
-    fn new(
-        communicator: &Communicator,
+    pub(crate) fn new(
+        group: &Group,
         part: FabricMemory,
         words: &[FabricAddresses],
         call_notices: &Arc<CallNotices>,
     ) -> Result<FabricCollectives, Cause> {
         let worker = part.worker.clone();
         let fabric = worker.fabric();
-        let (me, key) = (communicator.rank().index(), communicator.messages().number());
-        let ranks: Box<[Rank]> = (0..words.len() as u32)
-            .filter_map(|member| communicator.messages().rank_of(Rank(member)))
-            .collect();
+        let (me, key) = (group.place().index(), group.messages().number());
+        let ranks: Box<[Rank]> =
+            (0..words.len() as u32).filter_map(|member| group.messages().rank_of(Rank(member))).collect();
         let group_members: Vec<FabricGroupMember> =
             words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
         let signals = [0, 1].map(|at| part.word.signals + at);
@@ -174,7 +173,7 @@ impl FabricCall<'_> {
     pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
         let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
         let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
-        let done = match self.communicator.rank() == root {
+        let done = match self.group.place() == root {
             true => self.multicast(head, bytes),
             false => self.receive(head, bytes),
         };
@@ -232,7 +231,7 @@ impl FabricCall<'_> {
 
     /// Receives the broadcast of the root.
     fn receive(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
-        let root = self.communicator.messages().rank_of(Rank(wanted.root));
+        let root = self.group.messages().rank_of(Rank(wanted.root));
         let (cell, initial) = self.fabric_collectives.bcast_signal;
         let threshold = initial + self.fabric_collectives.received.fetch_add(1, Ordering::Relaxed) + 1;
         self.worker().wait_signal(cell, threshold, root, None, self.call)?;
@@ -271,60 +270,4 @@ fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
          order",
         head.number, head.root, wanted.number, wanted.root
     ))
-}
-
-impl Communicator {
-    /// Returns the collectives of the network for a call that has begun, if all members have them. Collective the
-    /// first time.
-    #[inline]
-    pub(crate) fn fabric_collectives<'c>(
-        &'c self,
-        call: &'c dyn Fn() -> String,
-    ) -> Result<Option<FabricCall<'c>>> {
-        if self.worker().reaches_words() || self.size() == 1 {
-            Ok(None)
-        } else {
-            self.find_fabric_collectives(call)
-        }
-    }
-
-    fn find_fabric_collectives<'c>(&'c self, call: &'c dyn Fn() -> String) -> Result<Option<FabricCall<'c>>> {
-        let fabric_collectives = match self.fabric_collectives.get() {
-            Some(fabric_collectives) => fabric_collectives.as_ref(),
-            None => {
-                let made = self.agree_on_fabric_collectives(call)?;
-                self.fabric_collectives.get_or_init(|| made).as_ref()
-            }
-        };
-        Ok(fabric_collectives.map(|fabric_collectives| FabricCall {
-            fabric_collectives,
-            communicator: self,
-            call,
-        }))
-    }
-
-    /// Opens a group of all members. Either all members have it, or none.
-    #[cold]
-    fn agree_on_fabric_collectives(&self, call: &dyn Fn() -> String) -> Result<Option<FabricCollectives>> {
-        let can = self.worker().fabric().capabilities();
-        let Some(call_notices) = self.monitor().call_notices().filter(|_| can.barrier) else {
-            return Ok(None);
-        };
-        let failed = |error| self.step_failed(error, call);
-        let part = FabricMemory::new(self.messages().worker(), can.multicast_bytes_max.min(PLACE_MAX)).ok();
-        let word = part.as_ref().map_or(FabricAddresses::zeroed(), |part| part.word);
-        let words = self.allgather_steps(&[word]).map_err(failed)?;
-        let has_room = words.iter().all(|word| word.found_room != 0);
-        let part = part.filter(|_| has_room);
-        let fabric_collectives =
-            part.and_then(|part| FabricCollectives::new(self, part, &words, call_notices).ok());
-        let all = self.allgather_steps(&[u64::from(fabric_collectives.is_some())]).map_err(failed)?;
-        let Some(fabric_collectives) = fabric_collectives.filter(|_| !all.contains(&0)) else {
-            return Ok(None);
-        };
-        let leave_notice =
-            LeaveNotice { call_notices: call_notices.clone(), is_freed: self.plans().is_freed.clone() };
-        self.messages().add_finalize_hook(Arc::new(leave_notice))?;
-        Ok(Some(fabric_collectives))
-    }
 }

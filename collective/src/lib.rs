@@ -7,6 +7,7 @@ mod agreement;
 mod blocking;
 mod bootstrap_barrier;
 mod cached;
+mod call_kind;
 mod communicator;
 mod current_call;
 mod deferred_free;
@@ -20,6 +21,7 @@ mod message_algorithms;
 mod neighbourhood;
 mod nonblocking;
 mod plan;
+mod quiesce;
 
 pub use blocking::reductions::{CombinerRef, ValueCombiner};
 pub use blocking::vector::allocate;

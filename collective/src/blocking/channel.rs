@@ -7,7 +7,7 @@
 //! length. So two members that disagree about the length of a step get an error instead of waiting for each other.
 
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
-use crate::message_algorithms::{Peers, different_calls, disagree};
+use crate::message_algorithms::{HEADER, ONE_LINE_MAX, Peers, different_calls, disagree};
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,6 @@ use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};
 const LONG: u32 = PREPOSTED_SLOTS as u32;
 /// Number of slots of the context.
 pub(crate) const SLOTS: u32 = LONG + 1;
-/// Bytes of a header.
-pub(crate) const HEADER: usize = size_of::<u64>();
-/// Most bytes of a step that fit in one line with their header.
-pub(crate) const ONE_LINE_MAX: usize = SHORT_MAX - HEADER;
 /// Set in a header that announces a longer message; its length follows.
 const ANNOUNCES: u64 = 1 << 63;
 

@@ -6,6 +6,7 @@
 //! reductions  reduce, allreduce, reduce_scatter, scan, exscan         channel   the messages of these calls
 //! ```
 
+pub(crate) mod by_fabric;
 pub(crate) mod channel;
 pub(crate) mod movement;
 pub(crate) mod reductions;

@@ -1,6 +1,6 @@
 //! Calls that move values without combining them.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
 use crate::message_algorithms::alltoall::alltoall;
 use crate::message_algorithms::barrier::barrier;

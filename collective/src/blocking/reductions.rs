@@ -1,6 +1,6 @@
 //! Calls that combine the values of the members.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
 use crate::message_algorithms::{reduce, scan};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};

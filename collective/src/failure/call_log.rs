@@ -11,7 +11,7 @@
 //! Each word is written by its member and read by others at any time, independently of other words. The words order
 //! no other memory accesses.
 
-use crate::failure::monitor::CALLS;
+use crate::failure::member::CALLS;
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::Cause;

@@ -17,7 +17,7 @@
 //! passes on. They are the signals that hold the words of the call log where members read those. The cost is one line
 //! written in a long wait, and nothing in other waits.
 
-use crate::failure::monitor::{CALLS, MonitoredMember};
+use crate::failure::member::{CALLS, MonitoredMember};
 use crate::failure::notice_line::NoticeLine;
 use crate::failure::signature::{CallSignature, mismatch};
 use bytemuck::{Pod, Zeroable};
@@ -296,7 +296,7 @@ impl CallNotices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cached::schedule_cache::CallKind;
+    use crate::call_kind::CallKind;
     use tasuki_schedule::shape::CollectiveKind;
 
     fn call(collective: CollectiveKind, bytes: usize) -> u64 {

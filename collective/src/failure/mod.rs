@@ -25,6 +25,7 @@
 
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
+pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod notice_line;
 pub(crate) mod signature;

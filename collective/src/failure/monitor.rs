@@ -3,6 +3,7 @@
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
+use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -15,12 +16,6 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{LINE_PAYLOAD, signal_offset};
 use tasuki_schedule::selection::MEMBERS_MAX;
 
-/// The signals of a member, from its first one on: the words of the call log, its record, and its notice.
-pub(crate) const SIGNALS: u32 = CALLS + 2;
-/// Number of calls in the log that others can read.
-pub(crate) const CALLS: u32 = 4;
-const RECORD: u32 = CALLS;
-const NOTICE: u32 = CALLS + 1;
 /// The counter of a record that was written.
 const WRITTEN: u64 = 1;
 
@@ -135,19 +130,6 @@ struct FailureRecord {
 }
 
 const _: () = assert!(size_of::<FailureRecord>() <= LINE_PAYLOAD);
-
-/// A member of the communicator: its rank and the first of its signals.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MonitoredMember {
-    pub(crate) rank: Rank,
-    pub(crate) first: u32,
-}
-
-impl MonitoredMember {
-    pub(crate) fn signal(&self, number: u32) -> GlobalAddress {
-        GlobalAddress::new(self.rank, signal_offset(self.first + number))
-    }
-}
 
 /// Nonblocking calls, which end when the communicator fails.
 pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {

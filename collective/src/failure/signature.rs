@@ -1,8 +1,7 @@
 //! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::{CallKind, ELEMENTS, USER_DEFINED, element_code};
 use crate::current_call::{VECTOR_CALLS, VectorCall};
-use std::any::TypeId;
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::queue::reduction::Reduction;
@@ -26,8 +25,6 @@ const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
 const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
 /// The operation code of a call that is not an operation: one that prepares something.
 const NO_OPERATION: u64 = 31;
-/// The reduction code of an operation of the program.
-const USER_DEFINED: u8 = 15;
 
 impl CallSignature {
     /// The signature of a call that is not an operation.
@@ -77,38 +74,6 @@ impl CallSignature {
 #[inline]
 fn hash_of(bytes: u64) -> u64 {
     bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REDUCTION_AT + 1)
-}
-
-/// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.
-#[inline]
-pub(crate) fn element_code<T: 'static>() -> u8 {
-    let of = TypeId::of::<T>();
-    let codes: [TypeId; 14] = [
-        TypeId::of::<i8>(),
-        TypeId::of::<i16>(),
-        TypeId::of::<i32>(),
-        TypeId::of::<i64>(),
-        TypeId::of::<i128>(),
-        TypeId::of::<isize>(),
-        TypeId::of::<u8>(),
-        TypeId::of::<u16>(),
-        TypeId::of::<u32>(),
-        TypeId::of::<u64>(),
-        TypeId::of::<u128>(),
-        TypeId::of::<usize>(),
-        TypeId::of::<f32>(),
-        TypeId::of::<f64>(),
-    ];
-    codes.iter().position(|&code| code == of).map_or(0, |at| at as u8 + 1)
-}
-
-const ELEMENTS: [&str; 14] =
-    ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64"];
-
-/// Returns a code for a reduction, and 0 for none.
-#[inline]
-pub(crate) fn reduction_code(known: Option<Reduction>) -> u8 {
-    known.and_then(|known| known.builtin()).map_or(USER_DEFINED, |(_, how)| how as u8 + 1)
 }
 
 impl fmt::Display for CallSignature {

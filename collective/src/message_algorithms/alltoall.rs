@@ -2,7 +2,7 @@
 //! receives from the member k places before it, so that no member receives from two at once.
 
 use super::Peers;
-use crate::blocking::channel::ONE_LINE_MAX;
+use crate::message_algorithms::ONE_LINE_MAX;
 use tasuki_core::base::Result;
 
 /// Sends block `k` of `values` to member `k`, and receives the block of member `k` as block `k` of `all`.

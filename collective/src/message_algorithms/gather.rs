@@ -7,7 +7,7 @@
 use super::alltoall::exchange_with_each;
 use super::knomial_tree::KnomialTree;
 use super::{Peers, RADIX, partners};
-use crate::blocking::channel::ONE_LINE_MAX;
+use crate::message_algorithms::ONE_LINE_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::Result;
 

@@ -31,11 +31,16 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
+use tasuki_message::SHORT_MAX;
 
 /// One more than the number of members that a member sends to in one round. An additional message costs less than an
 /// additional round.
 pub(crate) const RADIX: usize = 8;
 
+/// Bytes of a header.
+pub(crate) const HEADER: usize = size_of::<u64>();
+/// Most bytes of a step that fit in one line with their header.
+pub(crate) const ONE_LINE_MAX: usize = SHORT_MAX - HEADER;
 /// The members of a call, as one of them sees them. Members are named by their places.
 pub(crate) trait Peers: Sync {
     /// Returns this member's place.

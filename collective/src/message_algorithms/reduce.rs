@@ -13,7 +13,7 @@ use super::bcast::bcast;
 use super::knomial_tree::KnomialTree;
 use super::ordered_fold::{GROUP, OrderedFold};
 use super::{Peers, RADIX};
-use crate::blocking::channel::ONE_LINE_MAX;
+use crate::message_algorithms::ONE_LINE_MAX;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 use std::ops::Range;

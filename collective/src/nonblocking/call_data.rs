@@ -1,18 +1,43 @@
 //! The data of a nonblocking call that has one of the [kinds](CollectiveKind) of collectives: its buffers, and how it
 //! runs by messages or by compiled steps.
 
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::CallKind;
 use crate::message_algorithms::gather::{allgather, gather, scatter};
 use crate::message_algorithms::{Peers, alltoall, barrier, bcast, reduce, scan};
-use crate::nonblocking::BoxedCombiner;
 use crate::nonblocking::channel::CallChannel;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use std::any::Any;
 use std::cell::RefCell;
+use std::fmt;
 use std::pin::Pin;
 use tasuki_core::base::Result;
 use tasuki_core::engine::executor::{CallBuffers, CombineWith};
+use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::shape::CollectiveKind;
+
+type CombineFn<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
+
+/// An operation that combines the right values into the left ones. Any thread of the rank that waits may call it.
+pub struct BoxedCombiner<T> {
+    combine: CombineFn<T>,
+    pub(super) known: Option<Reduction>,
+}
+
+impl<T> BoxedCombiner<T> {
+    /// Makes the operation. `known` is the built-in reduction that it is, if it is one.
+    pub fn new(
+        combine: impl FnMut(&mut [T], &[T]) + Send + 'static,
+        known: Option<Reduction>,
+    ) -> BoxedCombiner<T> {
+        BoxedCombiner { combine: Box::new(combine), known }
+    }
+}
+
+impl<T> fmt::Debug for BoxedCombiner<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoxedCombiner({:?})", self.known)
+    }
+}
 
 /// The buffers of a call, and the operation that combines values.
 pub(super) struct CallData<T> {

@@ -1,8 +1,8 @@
 //! Carries the messages of a nonblocking collective call. Each call has its own slot. Two members send each other the
 //! messages of the call on that slot, one at a time in each direction.
 
-use crate::blocking::channel::HEADER;
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
+use crate::message_algorithms::HEADER;
 use crate::message_algorithms::{Peers, different_calls, disagree};
 use crate::nonblocking::task::{Awaited, lock};
 use std::future::poll_fn;
@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{RevocableBuffer, Worker};
 use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, SHORT_MAX};
+
+/// Most calls of a communicator that can be under way: the slots of one bank.
+pub(crate) const SLOTS: u32 = 64;
 
 /// Sends and receives the messages of one member in one call.
 pub(super) struct CallChannel {

@@ -10,6 +10,7 @@
 //! then been sent and received, so the messages of the next call come after them.
 
 pub(crate) mod call_data;
+pub(crate) mod calls;
 pub(crate) mod channel;
 pub(crate) mod scheduled;
 pub(crate) mod started;
@@ -18,175 +19,21 @@ pub(crate) mod vector;
 
 use super::communicator::Communicator;
 use super::current_call::CallWord;
-use crate::cached::kind_cache::KindCache;
-use crate::cached::schedule_cache::CallKind;
+use crate::call_kind::CallKind;
 use crate::failure::signature::CallSignature;
-use crate::plan::registry::PlanRegistry;
-use crate::plan::{PlanKind, PreparedPlan};
+use crate::plan::setup::negotiate::{PlanKind, PreparedPlan};
 use bytemuck::Pod;
+pub use call_data::BoxedCombiner;
 use call_data::{AnyCallData, CallData};
-use channel::CallChannel;
-use scheduled::{MakeTask, ScheduledCall, ScheduledCalls};
+use calls::{BegunCall, Calls, Nonblocking, TaskMaker};
+use channel::{CallChannel, SLOTS};
+use scheduled::{MakeTask, ScheduledCalls};
 pub use started::StartedCollective;
-use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
-pub(crate) use task::ActiveCalls;
-use task::{FailingCall, Task, lock};
-use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::queue::reduction::Reduction;
-use tasuki_message::{CallNames, Context};
+use std::sync::{Arc, Mutex, MutexGuard};
+use task::{Task, lock};
+use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_schedule::selection::calling_thread_schedule;
 use tasuki_schedule::shape::CollectiveKind;
-
-/// Most calls of a communicator that can be under way: the slots of one bank.
-pub(crate) const SLOTS: u32 = 64;
-
-type CombineFn<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
-
-/// An operation that combines the right values into the left ones. Any thread of the rank that waits may call it.
-pub struct BoxedCombiner<T> {
-    combine: CombineFn<T>,
-    known: Option<Reduction>,
-}
-
-impl<T> BoxedCombiner<T> {
-    /// Makes the operation. `known` is the built-in reduction that it is, if it is one.
-    pub fn new(
-        combine: impl FnMut(&mut [T], &[T]) + Send + 'static,
-        known: Option<Reduction>,
-    ) -> BoxedCombiner<T> {
-        BoxedCombiner { combine: Box::new(combine), known }
-    }
-}
-
-impl<T> fmt::Debug for BoxedCombiner<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BoxedCombiner({:?})", self.known)
-    }
-}
-
-/// The nonblocking calls of this member on a communicator.
-#[derive(Debug)]
-pub(crate) struct Nonblocking {
-    context: Arc<Context>,
-    active_calls: Arc<ActiveCalls>,
-    calls: Arc<CallTable>,
-}
-
-#[derive(Debug, Default)]
-struct Calls {
-    /// Number of calls so far.
-    number: u64,
-    /// The last call on each slot that uses messages.
-    last: Vec<Option<BegunCall>>,
-    /// The kinds of calls that run compiled steps.
-    scheduled: KindCache<Arc<ScheduledCalls>>,
-}
-
-/// A call that was begun and may use messages.
-#[derive(Clone, Debug)]
-enum BegunCall {
-    Task(Arc<Task>, Arc<str>),
-    Scheduled(Arc<ScheduledCalls>, ScheduledCall),
-}
-
-impl BegunCall {
-    fn is_over(&self) -> bool {
-        match self {
-            BegunCall::Task(task, _) => task.is_over(),
-            BegunCall::Scheduled(calls, (number, _)) => calls.is_over(*number),
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            BegunCall::Task(_, name) => name.to_string(),
-            BegunCall::Scheduled(calls, (_, word)) => calls.name(*word),
-        }
-    }
-}
-
-impl Calls {
-    /// Returns the slot of the next call, and its number. None: the last call on the slot is not over.
-    fn next(&self) -> Option<(u32, u64)> {
-        let slot = (self.number % u64::from(SLOTS)) as u32;
-        let last = self.last.get(slot as usize).and_then(Option::as_ref);
-        last.is_none_or(BegunCall::is_over).then_some((slot, self.number))
-    }
-
-    fn enter(&mut self, call: Option<BegunCall>) {
-        self.last.resize(SLOTS as usize, None);
-        self.last[(self.number % u64::from(SLOTS)) as usize] = call;
-        self.number += 1;
-    }
-}
-
-/// The calls under way, from which a wait in a step of one reads its name.
-#[derive(Debug, Default)]
-struct CallTable(Mutex<Calls>);
-
-impl CallNames for CallTable {
-    fn call_on(&self, slot: u32) -> Option<String> {
-        let calls = lock(&self.0);
-        calls.last.get(slot as usize)?.as_ref().map(BegunCall::name)
-    }
-}
-
-impl Nonblocking {
-    /// Makes the state. `context` makes the context of the messages, which reads the names of calls from its argument.
-    pub(crate) fn new(
-        active_calls: Arc<ActiveCalls>,
-        context: impl FnOnce(Weak<dyn CallNames>) -> Context,
-    ) -> Nonblocking {
-        let calls: Arc<CallTable> = Arc::default();
-        let names: Weak<CallTable> = Arc::downgrade(&calls);
-        Nonblocking { context: Arc::new(context(names)), active_calls, calls }
-    }
-
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-}
-
-/// Makes the tasks of a communicator's calls.
-#[derive(Clone)]
-struct TaskMaker {
-    context: Arc<Context>,
-    active_calls: Arc<ActiveCalls>,
-    plans: Arc<PlanRegistry>,
-}
-
-impl TaskMaker {
-    /// Makes a task that runs `steps` with the messages of a slot, and passes the outcome to `done`.
-    fn make<R: Send + 'static, F: Future<Output = Result<R>> + Send + 'static>(
-        &self,
-        (slot, number): (u32, u64),
-        (word, signature): (CallWord, CallSignature),
-        name: Arc<str>,
-        steps: impl FnOnce(Arc<CallChannel>) -> F,
-        done: impl FnOnce(Result<R>) + Send + 'static,
-    ) -> Arc<Task> {
-        let awaited = Arc::default();
-        let place = self.plans.group.place().index();
-        let header = (signature, number);
-        let channel = Arc::new(CallChannel::new(&self.context, slot, header, Arc::clone(&awaited), place));
-        let steps = steps(channel.clone());
-        let failing = FailingCall::new(self.plans.clone(), word);
-        let steps = async move {
-            let outcome = match steps.await {
-                Ok(result) => channel.flush().await.map(|()| result),
-                Err(error) => Err(error),
-            };
-            let outcome = outcome.map_err(|error| error.note(format!("in {name}")));
-            failing.end(&outcome);
-            done(outcome);
-        };
-        let task = Task::new(&self.context, &self.active_calls, awaited, steps);
-        let as_dyn: Arc<dyn crate::failure::monitor::EndsWithCommunicator> = task.clone();
-        self.plans.monitor.add_call(&as_dyn);
-        task
-    }
-}
 
 impl Communicator {
     fn task_maker(&self) -> TaskMaker {
@@ -204,7 +51,7 @@ impl Communicator {
         check.map_err(|cause| self.worker().fault(cause, name))
     }
 
-    fn too_many(&self, name: &dyn Fn() -> String) -> tasuki_core::base::Error {
+    fn too_many(&self, name: &dyn Fn() -> String) -> Error {
         let what = "nonblocking collective calls of this communicator";
         self.worker().fault(Cause::Full { what, capacity: SLOTS as usize }, name)
     }
@@ -228,7 +75,7 @@ impl Communicator {
 
     fn start_in<R, F>(
         &self,
-        mut calls: std::sync::MutexGuard<'_, Calls>,
+        mut calls: MutexGuard<'_, Calls>,
         words: (CallWord, CallSignature),
         name: Arc<str>,
         steps: impl FnOnce(Arc<CallChannel>) -> F,

@@ -10,8 +10,8 @@
 
 use crate::current_call::CallWord;
 use crate::failure::monitor::EndsWithCommunicator;
-use crate::nonblocking::SLOTS;
 use crate::nonblocking::call_data::AnyCallData;
+use crate::nonblocking::channel::SLOTS;
 use crate::nonblocking::task::{Task, lock};
 use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;

@@ -5,6 +5,7 @@
 //! raises one signal of the member. Each command then runs when its trigger is met. It is run by the member in its
 //! calls, by a peer that raised the signal, or by a helper.
 
+pub(crate) mod combining;
 pub(crate) mod compile;
 pub(crate) mod end;
 pub(crate) mod registry;
@@ -14,49 +15,23 @@ pub(crate) mod state;
 
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
-use crate::deferred_free::DeferredFree;
 use crate::failure::monitor::FailureMonitor;
+use crate::message_algorithms::run_now;
+use crate::plan::registry::Plans;
+pub use combining::PlanCombining;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
-use state::{Form, NO_PART, PlanState};
+use state::{Form, PlanState};
 use std::fmt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
-use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Chunks;
 use tasuki_schedule::shape::{Counts, Shape};
-use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
-
-/// How a plan combines values.
-pub enum PlanCombining {
-    /// It combines none.
-    Nothing,
-    /// By a built-in reduction.
-    Known(Reduction),
-    /// By an operation of the program, on values of the given number of bytes.
-    Own(Arc<dyn Operator>, u32),
-}
-
-impl PlanCombining {
-    /// Returns a text that must be equal on all members.
-    fn name(&self) -> String {
-        match self {
-            PlanCombining::Nothing => String::new(),
-            PlanCombining::Known(how) => format!("{how:?}"),
-            PlanCombining::Own(_, bytes) => format!("their own, of {bytes} bytes"),
-        }
-    }
-}
-
-/// Plans with their numbers.
-type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
-
-/// The plans of a communicator that exist or wait to be freed.
-pub(crate) type Plans = Arc<Mutex<DeferredFree<PlanState>>>;
+use tasuki_schedule::{BufferDecl, BufferId, RankPart, START, Schedule};
 
 /// A schedule that the members of a communicator have prepared.
 ///
@@ -82,6 +57,21 @@ pub struct Plan {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plan({}, {} starts)", self.name, self.plan_state.started.load(Ordering::Relaxed))
+    }
+}
+
+impl Communicator {
+    /// Makes a plan or an execution of a schedule, together with all members, within a collective call. The inner
+    /// error means that no member has it.
+    pub(crate) fn negotiate(
+        &self,
+        schedule: &Schedule,
+        part: &RankPart,
+        kind: PlanKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<Result<PreparedPlan, Cause>> {
+        let negotiated = run_now(self.plans().negotiate(&self.channel, schedule, part, kind));
+        negotiated.map_err(|error| self.step_failed(error, call))
     }
 }
 
@@ -164,83 +154,6 @@ impl Communicator {
             rooms,
             ended: 0,
         }
-    }
-
-    /// Frees all plans of this communicator that all members have dropped, its cached schedules, and the communicators
-    /// that were split from it and that all their members have dropped. Returns when that is done. Collective.
-    ///
-    /// Error: some members have started one of these plans more often than others, or a start of it has failed, so it
-    /// will never be complete. Its memory stays; the other plans are freed by the next call.
-    pub fn quiesce(&self) -> Result<()> {
-        let call = || self.call_on("quiesce()");
-        self.begin(None, &call)?.run_agreed(|| {
-            self.clear_cache();
-            self.clear_scheduled();
-            let mut windows_without = 0; // since the last plan was freed
-            while windows_without < self.plans().lock().windows() {
-                let dropped = match self.dropped_by_all(&call)? {
-                    Ok(dropped) => dropped,
-                    Err(error) => return Ok(Err(error)),
-                };
-                if let Err(error) = self.settle_all(&dropped, &call)? {
-                    return Ok(Err(error));
-                }
-                let word = self.plans().lock().word(); // plans may be dropped meanwhile, so the lock is not held
-                let words = self.allgather_steps(&[word]);
-                let words = words.map_err(|error| self.step_failed(error, &call))?;
-                let is_any_over = words.iter().fold(u64::MAX, |all, word| all & word) != 0;
-                windows_without = if is_any_over { 0 } else { windows_without + 1 };
-                self.plans().free_what_is_over(words.into_iter());
-            }
-            self.free_children().map_err(|error| self.step_failed(error, &call))?;
-            Ok(Ok(()))
-        })
-    }
-
-    /// Returns the plans that all members have dropped. Error: members have started one of them a different number of
-    /// times.
-    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Result<DroppedPlans>> {
-        let allgather =
-            |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
-        let word = self.plans().lock().dropped_word();
-        let words = allgather(word)?;
-        let all = words.iter().fold(u64::MAX, |all, word| all & word);
-        let dropped = self.plans().lock().among(all);
-        for (number, plan) in &dropped {
-            let starts = allgather(plan.starts())?;
-            let (least, most) = starts
-                .iter()
-                .filter(|&&starts| starts != NO_PART)
-                .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
-            if least < most {
-                self.plans().lock().lose(*number);
-                let cause = Cause::Disagree { what: "the number of starts of a plan", least, most };
-                return Ok(Err(self.worker().fault(cause, call)));
-            }
-        }
-        Ok(Ok(dropped))
-    }
-
-    /// Waits until all starts of those plans are complete on all members. Error: one of the starts has failed on a
-    /// member.
-    fn settle_all(&self, dropped: &[(u64, Arc<PlanState>)], call: &dyn Fn() -> String) -> Result<Result<()>> {
-        let any = |is_so: bool| {
-            let words = self.allgather_steps(&[u64::from(is_so)]);
-            words.map(|words| words.contains(&1)).map_err(|error| self.step_failed(error, call))
-        };
-        let mut outcome = Ok(());
-        for (number, plan) in dropped {
-            // A wait for steps that another member has abandoned would never end.
-            let is_vain = any(plan.is_broken())? && any(!plan.is_at_rest())?;
-            let settled = if is_vain { Ok(()) } else { plan.settle() };
-            if is_vain || any(settled.is_err())? {
-                self.plans().lock().lose(*number);
-                let text = "a start of a plan that all members have dropped has failed on a member";
-                let failed = || Err(self.worker().fault(Cause::Argument(text.into()), call));
-                outcome = settled.and_then(|()| failed());
-            }
-        }
-        Ok(outcome)
     }
 }
 

@@ -3,11 +3,14 @@
 use crate::deferred_free::DeferredFree;
 use crate::failure::monitor::FailureMonitor;
 use crate::group::Group;
-use crate::plan::{PlanState, Plans};
+use crate::plan::state::PlanState;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The plans of a communicator.
+/// The plans of a communicator that exist or wait to be freed.
+pub(crate) type Plans = Arc<Mutex<DeferredFree<PlanState>>>;
+
+/// The plans of a communicator, as one member sees them.
 #[derive(Debug)]
 pub(crate) struct PlanRegistry {
     pub(crate) group: Group,

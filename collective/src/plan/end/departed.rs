@@ -12,7 +12,7 @@
 //! The cost is one raise for each existing plan when a member leaves.
 
 use crate::failure::monitor::FailureMonitor;
-use crate::plan::registry::PlanRegistry;
+use crate::group::Group;
 use crate::plan::setup::layout::PlanAddress;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -67,11 +67,11 @@ fn published_starts(raised: u64) -> Option<u64> {
 impl DepartedMembers {
     /// Makes the record for a plan whose addresses all members have. No member has left, because all make the plan.
     pub(crate) fn new(
-        registry: &PlanRegistry,
+        group: &Group,
+        monitor: &Arc<FailureMonitor>,
         made: Arc<AtomicU64>,
         address_of: impl Fn(Rank) -> PlanAddress,
     ) -> Result<DepartedMembers, Cause> {
-        let PlanRegistry { group, monitor, .. } = registry;
         let (worker, me, size) = (group.worker(), group.place(), group.size());
         let fabric = worker.shared_fabric().clone();
         let place = |member: Rank| {

@@ -8,7 +8,8 @@
 //! or is gone without having entered the barrier, ends it.
 
 use crate::dissemination::Dissemination;
-use crate::plan::{PlanState, Plans};
+use crate::plan::registry::Plans;
+use crate::plan::state::PlanState;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Rank, Result};

@@ -7,7 +7,7 @@
 //! Long values pass in pieces, with one run of the execution for each piece. The last piece is padded with copies of
 //! the last value.
 
-use crate::plan::PlanCombining;
+use crate::plan::combining::PlanCombining;
 use bytemuck::{Pod, Zeroable};
 use std::collections::TryReserveError;
 use std::convert::Infallible;

@@ -4,3 +4,4 @@ mod block_counts;
 pub(crate) mod layout;
 mod local_view;
 pub(crate) mod negotiate;
+pub(crate) mod select;

@@ -1,18 +1,19 @@
 //! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, sends its
 //! address to all others, and compiles its steps. Either all members get the plan, or none.
 
-use crate::blocking::channel::ONE_LINE_MAX;
-use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
+use crate::message_algorithms::ONE_LINE_MAX;
+use crate::message_algorithms::Peers;
 use crate::message_algorithms::gather::allgather_words;
-use crate::message_algorithms::{Peers, run_now};
+use crate::plan::combining::PlanCombining;
 use crate::plan::compile::commands::{self, PlanCompiler, StartThreshold};
+use crate::plan::compile::{inline_flag, steps};
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
 use crate::plan::registry::PlanRegistry;
 use crate::plan::run::in_calls::{CallData, InCalls, InCallsState};
 use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
-use crate::plan::{Form, PlanCombining, PlanState, compile::inline_flag, compile::steps};
+use crate::plan::state::{Form, PlanState};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -65,21 +66,6 @@ pub(crate) struct PreparedPlan {
     pub(crate) execution: Option<Execution>,
     /// The state of the starts, if this rank runs the plan in its own calls.
     pub(crate) call_state: Option<InCallsState>,
-}
-
-impl Communicator {
-    /// Makes a plan or an execution of a schedule, together with all members, within a collective call. The inner
-    /// error means that no member has it.
-    pub(crate) fn negotiate(
-        &self,
-        schedule: &Schedule,
-        part: &RankPart,
-        kind: PlanKind,
-        call: &dyn Fn() -> String,
-    ) -> Result<Result<PreparedPlan, Cause>> {
-        let negotiated = run_now(self.plans().negotiate(&self.channel, schedule, part, kind));
-        negotiated.map_err(|error| self.step_failed(error, call))
-    }
 }
 
 impl PlanRegistry {
@@ -354,7 +340,12 @@ impl PlanState {
     /// Registers the probe that detects members that leave without a start.
     fn watch_departures(&mut self, registry: &PlanRegistry, words: &[MemberSetup]) -> Result<(), Cause> {
         let address_of = |member: Rank| words[member.index()].base;
-        let starts = Arc::new(DepartedMembers::new(registry, self.started.clone(), address_of)?);
+        let starts = Arc::new(DepartedMembers::new(
+            &registry.group,
+            &registry.monitor,
+            self.started.clone(),
+            address_of,
+        )?);
         let wait_probe = self.worker.add_wait_probe(starts.clone());
         self.starts = Some((starts, wait_probe));
         Ok(())

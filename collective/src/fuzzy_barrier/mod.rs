@@ -25,93 +25,17 @@
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters"; for any number of
 //! members: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
+pub(crate) mod state;
+
 use crate::communicator::Communicator;
-use crate::dissemination::{Dissemination, DisseminationArrival};
-use crate::failure::monitor::FailureMonitor;
-use std::fmt;
+use crate::dissemination::Dissemination;
+use state::{Fuzzy, call};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{Condition, LocalQueue, Worker, scoped_wait_probe};
-use tasuki_message::FinalizeHook;
+use tasuki_core::engine::LocalQueue;
 
-/// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.
-pub const FUZZY_MAX: u64 = 128;
-
-/// The fuzzy barriers of a communicator, as one member sees them.
-#[derive(Debug)]
-pub(crate) struct Fuzzy {
-    worker: Arc<Worker>,
-    monitor: Arc<FailureMonitor>,
-    /// The name of the communicator.
-    communicator: Arc<str>,
-    stages: Arc<Dissemination>,
-    /// The queue with the notifications that cannot be sent yet; None with two members or fewer.
-    queue: Option<Arc<LocalQueue>>,
-    started: AtomicU64,
-    is_over: AtomicBool,
-}
-
-/// An instance of a fuzzy barrier that this member has started. Any thread may test it or wait for it. It may be
-/// dropped at any time, which does not end the instance.
-#[derive(Clone)]
-pub struct FuzzyBarrier {
-    fuzzy: Arc<Fuzzy>,
-    instance: u64,
-}
-
-impl fmt::Debug for FuzzyBarrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FuzzyBarrier({})", self.instance)
-    }
-}
-
-impl FuzzyBarrier {
-    /// Returns true if all members have started it. Never waits. Costs a load for each stage once the instance is
-    /// complete, and makes progress before that.
-    ///
-    /// Errors: a rank died, or a member left without having started it.
-    #[inline]
-    pub fn is_done(&self) -> Result<bool> {
-        let worker = &self.fuzzy.worker;
-        if self.fuzzy.stages.have_reached(worker, self.instance) {
-            return Ok(true);
-        }
-        self.fuzzy.monitor.check().map_err(|cause| worker.fault(cause, || self.call()))?;
-        worker.test(&self.arrival(), &|| self.call())
-    }
-
-    /// Returns when all members have started it. Makes progress for this rank and its peers meanwhile. Errors: as for
-    /// [`FuzzyBarrier::is_done`].
-    pub fn wait(&self) -> Result<()> {
-        let Fuzzy { worker, stages, .. } = &*self.fuzzy;
-        // Do not spin long if the missing member shares this processor.
-        let Some(missing) = stages.missing(worker, self.instance) else { return Ok(()) };
-        for _ in 0..worker.spins(Some(missing)) {
-            if stages.have_reached(worker, self.instance) {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        let _monitored = scoped_wait_probe(self.fuzzy.monitor.probe());
-        worker.wait(&self.arrival(), None, &|| self.call())
-    }
-
-    /// Returns the number of the instance on its communicator, from 1 on.
-    pub fn instance(&self) -> u64 {
-        self.instance
-    }
-
-    #[cold]
-    fn arrival(&self) -> Condition {
-        self.fuzzy.arrival(self.instance)
-    }
-
-    #[cold]
-    fn call(&self) -> String {
-        format!("fuzzy_barrier({}, instance {})", self.fuzzy.communicator, self.instance)
-    }
-}
+pub use state::{FUZZY_MAX, FuzzyBarrier};
 
 impl Communicator {
     /// Starts a fuzzy barrier. `prepare` is called before a queue is made.
@@ -201,94 +125,4 @@ impl Communicator {
         let monitor = self.monitor().clone();
         Ok(Arc::new(Fuzzy { worker, monitor, communicator, stages, queue, started, is_over }))
     }
-}
-
-fn call() -> String {
-    "fuzzy_barrier()".into()
-}
-
-impl Fuzzy {
-    /// Starts the next instance: sends the notifications that can be sent now, and posts commands for the others.
-    #[inline]
-    fn start(&self) -> Result<u64, Cause> {
-        let worker = &*self.worker;
-        worker.check()?;
-        self.monitor.check()?;
-        let instance = match &self.queue {
-            None => self.started.fetch_add(1, Ordering::Relaxed) + 1,
-            Some(_) => self.claim(worker)?,
-        };
-        let notified =
-            self.stages.notify_partners(worker, instance).map_err(|error| error.cause().clone())?;
-        if notified < self.stages.len() {
-            self.post_later_stages(worker, notified, instance)?;
-        }
-        Ok(instance)
-    }
-
-    /// Returns the number of the next instance, if the queue has room for its commands.
-    fn claim(&self, worker: &Worker) -> Result<u64, Cause> {
-        let mut started = self.started.load(Ordering::Relaxed);
-        loop {
-            if self.is_over.load(Ordering::Relaxed) {
-                return Err(Cause::JobOver);
-            }
-            if started >= FUZZY_MAX && !self.stages.have_reached(worker, started + 1 - FUZZY_MAX) {
-                return Err(Cause::Full {
-                    what: "the list of fuzzy barriers under way",
-                    capacity: FUZZY_MAX as usize,
-                });
-            }
-            let next = started + 1;
-            match self.started.compare_exchange_weak(started, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(next),
-                Err(other) => started = other,
-            }
-        }
-    }
-
-    /// Posts the commands that notify in stage `from` and all later stages.
-    fn post_later_stages(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
-        let Some(queue) = &self.queue else { return Ok(()) };
-        for stage in from..self.stages.len() {
-            let command = self.stages.command(worker.rank(), stage, from, instance).encode();
-            while let Err(cause) = worker.post_own(queue, std::iter::once(&command)) {
-                // The oldest instance is complete, but the rank that completed it may not have run its commands yet.
-                let Cause::Full { .. } = cause else { return Err(cause) };
-                worker.pause();
-            }
-        }
-        Ok(())
-    }
-
-    fn arrival(&self, instance: u64) -> Condition {
-        let (stages, fabric) = (self.stages.clone(), self.worker.shared_fabric().clone());
-        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance }))
-    }
-}
-
-impl FinalizeHook for Fuzzy {
-    fn is_finalized(&self, worker: &Worker) -> bool {
-        let started = self.started.load(Ordering::Relaxed);
-        self.stages.have_reached(worker, started)
-    }
-
-    fn finalize(&self, worker: &Worker) -> Result<()> {
-        self.is_over.store(true, Ordering::Relaxed);
-        let started = self.started.load(Ordering::Relaxed);
-        // This wait fails if a member leaves without having started the instance. That is no failure of this member.
-        let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
-        let Some(queue) = &self.queue else { return Ok(()) };
-        // All triggers are met now, but the ranks that raised the last signals may not have run the queue yet.
-        while over.is_ok() && worker.check().is_ok() && !is_empty(worker, queue) {
-            worker.pause();
-        }
-        worker.drop_queue(queue);
-        Ok(())
-    }
-}
-
-fn is_empty(worker: &Worker, queue: &LocalQueue) -> bool {
-    let stats = worker.queue_stats(queue);
-    stats.unread + stats.waiting + stats.in_flight == 0
 }

@@ -1,0 +1,146 @@
+//! The kind of a collective call: what must be equal on all members, and what calls must have in common to use the same
+//! compiled steps.
+
+use std::any::TypeId;
+use tasuki_core::base::Rank;
+use tasuki_core::engine::executor::COMBINED_MAX;
+use tasuki_core::queue::reduction::Reduction;
+use tasuki_schedule::Schedule;
+use tasuki_schedule::selection::{BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX};
+use tasuki_schedule::shape::{CollectiveKind, Shape};
+
+// The executor has room for the longest value that schedules let members combine on their own.
+const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
+// A key has eleven bits for the root.
+const _: () = assert!(MEMBERS_MAX <= 1 << 11);
+
+/// The reduction code of an operation of the program.
+pub(crate) const USER_DEFINED: u8 = 15;
+
+/// What calls must have in common to use the same compiled steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallKind {
+    pub(crate) collective: CollectiveKind,
+    pub(crate) root: usize,
+    /// Bytes of a member's values, or of a block.
+    pub(crate) bytes: usize,
+    pub(crate) value_bytes: usize,
+    /// The codes of the element type and the reduction, as in the [signature](crate::failure::signature).
+    pub(crate) element: u8,
+    pub(crate) reduction: u8,
+}
+
+impl CallKind {
+    /// The kind of a call with `values` values on each member, or in a block.
+    #[inline]
+    pub(crate) fn of<T: 'static>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
+        let (value_bytes, element) = (size_of::<T>(), element_code::<T>());
+        let bytes = values * value_bytes;
+        CallKind { collective, root: root.index(), bytes, value_bytes, element, reduction: 0 }
+    }
+
+    /// Returns the kind of a call that combines values by that reduction, or by an operation of the program.
+    #[inline]
+    pub(crate) fn combined(self, known: Option<Reduction>) -> CallKind {
+        CallKind { reduction: reduction_code(known), ..self }
+    }
+
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
+    /// element types or reductions have separate entries, even if their steps are equal. So members that disagree about
+    /// these wait for each other, and a wait finds the mismatch.
+    pub(crate) fn word(&self) -> Option<u64> {
+        let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
+        // The element type determines the bytes of a value, if the type has a code.
+        let value =
+            if self.element == 0 { self.value_bytes } else { COMBINED_MAX + usize::from(self.element) };
+        let how = (self.collective as u64) << 60 | (value as u64) << 47 | u64::from(self.reduction) << 43;
+        fits.then_some(how | self.bytes as u64)
+    }
+
+    /// Returns the word, with the root unless the execution has a variant for each root.
+    pub(crate) fn key(&self, ranks: usize) -> Option<u64> {
+        Some(self.word()? | if ranks == 2 { 0 } else { (self.root as u64) << 32 })
+    }
+
+    /// Returns the variant of the execution for this root.
+    pub(crate) fn variant(&self, ranks: usize) -> usize {
+        if ranks == 2 { self.root } else { 0 }
+    }
+
+    /// Returns the schedules of the execution, one for each variant. None if `of` returns none for a variant.
+    pub(crate) fn variant_schedules(
+        &self,
+        ranks: usize,
+        of: impl Fn(&Shape) -> Option<Schedule>,
+    ) -> Option<Vec<Schedule>> {
+        let roots = match self.collective.is_rooted() && ranks == 2 {
+            true => 0..2,
+            false => self.root..self.root + 1,
+        };
+        roots.map(|root| of(&CallKind { root, ..*self }.shape(ranks))).collect()
+    }
+
+    fn shape(&self, ranks: usize) -> Shape {
+        let shape = Shape::new(self.collective, ranks, self.root, self.bytes as u64);
+        Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
+    }
+
+    /// Returns true if members that reach each other's memory may compile steps for such calls.
+    #[inline]
+    pub(crate) fn can_be_compiled(&self, ranks: usize) -> bool {
+        let is_little = self.collective.is_divisible()
+            || (self.bytes as u64).saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
+        let is_something = self.bytes > 0 || self.collective == CollectiveKind::Barrier;
+        is_little && is_something && (2..=MEMBERS_MAX).contains(&ranks)
+    }
+
+    /// Returns the bytes of a piece.
+    pub(crate) fn piece(&self) -> usize {
+        // True for most calls, which then need no division.
+        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX;
+        match is_short || !self.collective.is_divisible() {
+            true => self.bytes,
+            false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
+        }
+    }
+
+    /// Returns the bytes that an execution for this kind uses on a member, approximately.
+    pub(crate) fn memory(&self, ranks: usize) -> u64 {
+        let shape = self.shape(ranks);
+        let places = if ranks == 2 { 1 } else { 4 };
+        places * if self.collective.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+    }
+}
+
+/// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.
+#[inline]
+pub(crate) fn element_code<T: 'static>() -> u8 {
+    let of = TypeId::of::<T>();
+    let codes: [TypeId; 14] = [
+        TypeId::of::<i8>(),
+        TypeId::of::<i16>(),
+        TypeId::of::<i32>(),
+        TypeId::of::<i64>(),
+        TypeId::of::<i128>(),
+        TypeId::of::<isize>(),
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<u128>(),
+        TypeId::of::<usize>(),
+        TypeId::of::<f32>(),
+        TypeId::of::<f64>(),
+    ];
+    codes.iter().position(|&code| code == of).map_or(0, |at| at as u8 + 1)
+}
+
+/// The names of the types that have a code, in the order of the codes.
+pub(crate) const ELEMENTS: [&str; 14] =
+    ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64"];
+
+/// Returns a code for a reduction, and 0 for none.
+#[inline]
+pub(crate) fn reduction_code(known: Option<Reduction>) -> u8 {
+    known.and_then(|known| known.builtin()).map_or(USER_DEFINED, |(_, how)| how as u8 + 1)
+}

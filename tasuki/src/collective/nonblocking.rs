@@ -53,7 +53,7 @@ impl Communicator {
     /// Begins a barrier, which is complete when all members have begun it.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log8 P) rounds of up to seven short messages each.
-    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute.
+    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute, without helpers.
     ///
     /// ```
     /// tasuki::local(3, |job| {
@@ -116,11 +116,12 @@ impl Communicator {
     ///
     /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
     /// the rank is in a call that waits for anything or tests it ([`CollectiveRequest::is_finished`]), and while a task
-    /// awaits the future of a message or a collective call: then a thread of the library waits for it. It does not go
-    /// on while all members compute: a member that computes delays the members that need its values or what it passes
-    /// on. Calls of one kind that run a compiled schedule run one after the other, in the order in which they began.
-    /// The operation need not commute. Any of those threads may call it, also the one that begins this call. If the
-    /// operation panics, that thread's call panics, and the communicator fails.
+    /// awaits the future of a message or a collective call: then a thread of the library waits for it. A helper of the
+    /// rank continues it, too. Without helpers it does not go on while all members compute: a member that computes
+    /// delays the members that need its values or what it passes on. Calls of one kind that run a compiled schedule run
+    /// one after the other, in the order in which they began. The operation need not commute. Any of those threads may
+    /// call it, also the one that begins this call. If the operation panics, that thread's call panics, and the
+    /// communicator fails.
     ///
     /// Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a compiled
     /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::Cause::Full)); so is the 64th call

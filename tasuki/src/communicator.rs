@@ -174,7 +174,7 @@ impl Communicator {
     /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
     ///
     /// Collective, once for each communicator. Errors: a rank died or left; the communicator was recreated before; a
-    /// member has no signals left. Cost: a message of 48 bytes to each other member.
+    /// member has no signals left. Cost: an allgather of 40 bytes by slots of its own.
     ///
     /// ```
     /// tasuki::local(3, |job| {

@@ -1,11 +1,11 @@
 //! Blocking collective calls. All members of a communicator make them in the same order, one thread of each member at
 //! a time.
 //!
-//! The first calls of a kind use messages, which find members that disagree about lengths. A kind is an operation
-//! with the number and size of its values. If the ranks can access each other's memory and are at most 32, later
-//! calls of the kind run a schedule that was compiled once: each member copies its values to a place that all can
-//! access, and takes its result from the others' places. These schedules take up to about 64 MiB for each member and
-//! communicator; [`Communicator::quiesce`] frees them.
+//! The first three calls of a kind use messages, which find members that disagree about lengths. A kind is a
+//! collective with the number and type of its values and the operation that combines them. If the ranks can access each
+//! other's memory and are at most 32, later calls of the kind run a schedule that was compiled once: each member copies
+//! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
+//! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
 use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
@@ -16,12 +16,17 @@ impl Communicator {
     /// members after it.
     ///
     /// Collective, as are all calls below: all members make them in the same order, one thread of each member at a
-    /// time. Errors: a member died or left. Cost: ceil(log8 P) rounds of up to seven short messages each, or a
-    /// barrier of the network if the fabric has one.
+    /// time. Errors of this call and of those below: a member died or left; another member is in another call, or has
+    /// made other calls before. A call that fails so makes its communicator fail on all members: calls on it that are
+    /// active or come later return an error that names the first failure
+    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
+    /// An argument that is wrong by itself, as a root that does not exist, is an error on this member only, which has
+    /// then not begun the call; it can make the call again with the right argument.
     ///
-    /// The costs stated here and below hold for the first three calls of a kind, which use messages. Later calls may
-    /// run a schedule that was compiled once. These schedules take up to about 64 MiB of memory for each member and
-    /// communicator, until [`Communicator::quiesce`] frees them.
+    /// Cost: ceil(log8 P) rounds of up to seven short messages each, or a barrier of the network if the fabric has one.
+    /// The costs stated here and below hold for calls by messages: the first three of a kind, and those that cannot run
+    /// a schedule. Later calls may run a schedule that was compiled once. These schedules take up to about 64 MiB of
+    /// memory for each member and communicator, until [`Communicator::quiesce`] frees them.
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
@@ -70,19 +75,24 @@ impl Communicator {
     /// Broadcasts the root's values to all members. Each member passes the same number of values.
     ///
     /// Collective. Returns when `values` may be reused; on a member that is not the root it then has the root's
-    /// values. The root does not wait for all members. Errors, of this call and of those below: members disagree
-    /// about the number of bytes (some of them may notice only when others leave); there is no such root; a member
-    /// died or left. Cost: at most ceil(log8 P) rounds of messages, short ones up to 48 bytes; no memory.
+    /// values. The root does not wait for all members. Errors, of this call and of those below, besides those of
+    /// [`Communicator::barrier`]: members disagree about the number of bytes; there is no such root, which is an error
+    /// on this member only. Cost: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven
+    /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         self.inner().bcast(values, root)
     }
 
-    /// Combines all members' values in the order of the members. Returns the result on the root and `None` on the
-    /// other members.
+    /// Combines all members' values in the combining order ([`ReduceOp`]). Returns the result on the root and `None` on
+    /// the other members.
     ///
     /// Collective. Each member passes the same number of values, which do not change. The operation need not commute;
-    /// this thread calls it. Errors: those of [`Communicator::bcast`]. Cost: up to 8 members send one message each to
-    /// the root, more members form a tree of such groups; up to three copies of `values` on the heap.
+    /// this thread calls it. The bits of the result do not depend on the root, nor on whether the call uses messages.
+    /// Errors: those of [`Communicator::bcast`]; a panic of the operation makes the communicator fail, too. Cost: up to
+    /// 32 members send one message each to the root; more members form a tree of such groups, whose result takes one
+    /// more message unless the root is the first member. From P KiB of values on, P being more than 2, each member
+    /// combines a share of the values: one message from each member to each other one, and one to the root. Up to three
+    /// copies of `values` on the heap.
     pub fn reduce<T: Pod>(
         &self,
         values: &[T],
@@ -111,11 +121,13 @@ impl Communicator {
         }
     }
 
-    /// Combines all members' values in the order of the members. All members get the same result, equal in every bit.
+    /// Combines all members' values in the combining order ([`ReduceOp`]). All members get the same result, equal in
+    /// every bit, also to that of [`Communicator::reduce`].
     ///
-    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 48 bytes take one round
-    /// among up to 8 members, ceil(log2 P) rounds among more; more bytes take a reduction and a
-    /// broadcast.
+    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 40 bytes among up to 8 members take one
+    /// round, in which each member sends to all others. From P KiB of values on, P being more than 2, each member
+    /// combines a share of the values and sends it to all others: two messages from each member to each other one.
+    /// Otherwise a reduction up the tree to the first member and a broadcast.
     ///
     /// ```
     /// use tasuki::{MaxAbs, Sum};
@@ -143,8 +155,9 @@ impl Communicator {
     /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
     /// passes the same number of values. Returns `None` on the other members.
     ///
-    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree, and heap memory for the values
-    /// that pass through a member: on the root, all values.
+    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree of ceil(log8 P) levels, in which
+    /// a member receives from up to seven others at each level, and heap memory for the values that pass through a
+    /// member: on the root, all values.
     pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
             return self.inner().gather_to(values, root).map(|()| None);
@@ -178,7 +191,8 @@ impl Communicator {
     /// ```
     ///
     /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
-    /// root has not `count` values for each member. Cost: one message to each member.
+    /// root has not `count` values for each member, which is an error on the root only. Cost: one message from the root
+    /// to each member.
     pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
         let mut block =
             allocate(count).map_err(|cause| self.messages().worker().fault(cause, || "scatter".into()))?;
@@ -199,7 +213,8 @@ impl Communicator {
     /// member passes the same number of values.
     ///
     /// Collective. Errors: those of [`Communicator::bcast`]. Cost: ceil(log8 P) rounds of up to seven messages; from
-    /// 4 KiB of values on, one message to each member; heap memory for all values.
+    /// 4 KiB of values on, one message to each member, which goes straight to where it belongs; heap memory for all
+    /// values.
     pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().allgather(values, &mut all)?;
@@ -226,7 +241,7 @@ impl Communicator {
     /// ```
     ///
     /// Collective. All blocks have the same length. Errors: those of [`Communicator::bcast`]; `values` cannot be
-    /// divided into one block for each member. Cost: one message to each member.
+    /// divided into one block for each member, which is an error on this member only. Cost: one message to each member.
     pub fn alltoall<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); values.len()];
         self.alltoall_into(values, &mut all)?;
@@ -239,8 +254,8 @@ impl Communicator {
         self.inner().alltoall(values, all)
     }
 
-    /// Combines all members' values in the order of the members, and returns this member's block of the result.
-    /// `values` have one block for each member.
+    /// Combines all members' values in the combining order ([`ReduceOp`]), and returns this member's block of the
+    /// result. `values` have one block for each member.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -252,13 +267,13 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and two copies of
-    /// `values` on the heap.
+    /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and up to three
+    /// copies of `values` on the heap.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         self.inner().reduce_scatter(values, &ReduceOpRef(&operation))
     }
 
-    /// Combines the values of the members from the first to this one, in their order.
+    /// Combines the values of the members from the first to this one, in the combining order ([`ReduceOp`]).
     ///
     /// ```
     /// use tasuki::Sum;
@@ -272,8 +287,9 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Each member passes the same number of values. Errors: those of [`Communicator::bcast`]. Cost:
-    /// ceil(log2 P) rounds of one message in each direction.
+    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 32 members each exchange a message in each
+    /// direction with the first one, which does so with one member after the other. More members form a tree of such
+    /// groups, up which values go and down again, with one more message to each member for each further level.
     pub fn scan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         let mut result = values.to_vec();
         self.inner().scan(&mut result, &ReduceOpRef(&operation))?;
@@ -281,7 +297,7 @@ impl Communicator {
     }
 
     /// Scans like [`Communicator::scan`], over the members before this one. Returns `None` on the
-    /// first member. Cost: one more round.
+    /// first member. Cost: that of a scan.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, &ReduceOpRef(&operation))?;

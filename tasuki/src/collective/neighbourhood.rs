@@ -107,19 +107,21 @@ impl Neighbourhood {
 
     /// Sends one block to each destination and returns one block from each source. All blocks have the same length.
     ///
-    /// Collective. Errors: `values` cannot be divided into blocks for the destinations; this member has sources and
-    /// no destinations, so that it does not know the length of a block (use
-    /// [`exchange_v`](Neighbourhood::exchange_v)); two neighbours disagree about a length, which both report before
-    /// any value is sent; a member died or left. Cost: a message of 32 bytes in each direction between neighbours,
-    /// and one message for each block.
+    /// Collective. Errors on this member only, which has then not begun the call: `values` cannot be divided into
+    /// blocks for the destinations; this member has sources and no destinations, so that it does not know the length of
+    /// a block (use [`exchange_v`](Neighbourhood::exchange_v)). Errors that make the communicator fail on all members
+    /// ([`Communicator::recreate`]): two neighbours disagree about a length, which both find before any value is sent;
+    /// those of [`Communicator::barrier`]. Cost: a message of 32 bytes in each direction between neighbours, then one
+    /// message for each block. The call always uses messages.
     pub fn exchange<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let (send_counts, recv_counts) = self.equal_counts(values.len(), "exchange")?;
         self.exchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// Exchanges blocks like [`exchange`](Neighbourhood::exchange), with different lengths:
-    /// `send_counts` has the number of values for each destination, `recv_counts` that from each
-    /// source. Error besides: there is not one count for each neighbour.
+    /// Exchanges blocks like [`exchange`](Neighbourhood::exchange), with different lengths: `send_counts` has the
+    /// number of values for each destination, `recv_counts` that from each source. Errors besides, on this member only:
+    /// there is not one count for each neighbour; `send_counts` do not add up to the number of `values`; a block for
+    /// this member itself has two lengths.
     pub fn exchange_v<T: Pod>(
         &self,
         values: &[T],
@@ -144,17 +146,17 @@ impl Neighbourhood {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. The rules of [`Communicator::iallreduce`] apply. Errors of this call: those of
-    /// [`exchange`](Neighbourhood::exchange). Later: two neighbours disagree about a length, whatever the lengths
-    /// are; both report it before any value is sent. Cost: a message of up to 48 bytes in each direction between
-    /// neighbours; if the blocks do not fit into it beside their lengths, one more message when it has arrived.
+    /// Collective. The rules of [`Communicator::iallreduce`] apply, except that the call always uses messages. Errors
+    /// of this call: those of [`exchange`](Neighbourhood::exchange) that concern this member only. Later errors
+    /// besides: two neighbours disagree about a length, which both find before any value is sent. Cost: that of
+    /// [`exchange`](Neighbourhood::exchange).
     pub fn iexchange<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         let (send_counts, recv_counts) = self.equal_counts(values.len(), "iexchange")?;
         self.iexchange_v(values, &send_counts, &recv_counts)
     }
 
-    /// Begins an [`exchange_v`](Neighbourhood::exchange_v). The rules of
-    /// [`iexchange`](Neighbourhood::iexchange) apply.
+    /// Begins an [`exchange_v`](Neighbourhood::exchange_v). The rules of [`iexchange`](Neighbourhood::iexchange) apply.
+    /// Errors of this call besides: those of [`exchange_v`](Neighbourhood::exchange_v) that concern this member only.
     pub fn iexchange_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,

@@ -3,6 +3,9 @@
 //! All members begin them in the same order, one thread of each member at a time. Other collective calls, messages
 //! and plans may come in between. Members may wait for them in any order, and different members in different orders.
 //! Nonblocking calls match only each other. [`Communicator::iallreduce`] describes what holds for all of them.
+//!
+//! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
+//! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
 
 use crate::reduction::reduce_op::ReduceOp;
 use crate::{Communicator, Pod, Rank, Result};
@@ -49,8 +52,8 @@ fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedCombin
 impl Communicator {
     /// Begins a barrier, which is complete when all members have begun it.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
-    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log8 P) rounds of up to seven short messages each.
+    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute, without helpers.
     ///
     /// ```
     /// tasuki::local(3, |job| {
@@ -68,8 +71,8 @@ impl Communicator {
 
     /// Begins a broadcast of the root's values. Each member passes the same number of values.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. The root's part is complete before all
-    /// members have the values. Cost: ceil(log2 P) messages one after the other.
+    /// The rules of [`Communicator::iallreduce`] apply. The root's part may be complete before all members have the
+    /// values. Cost: messages down a tree of ceil(log8 P) levels, as in [`Communicator::bcast`].
     ///
     /// ```
     /// use tasuki::Rank;
@@ -91,11 +94,10 @@ impl Communicator {
         self.inner().start_bcast(values, root).map(CollectiveRequest)
     }
 
-    /// Begins a reduction. The root gets all members' values, combined in the order of the members; other members get
-    /// `None`.
+    /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
+    /// members get `None`.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
-    /// other, and one more if the root is not the first member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::reduce`].
     pub fn ireduce<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -105,29 +107,38 @@ impl Communicator {
         self.inner().start_reduce(values, combiner(operation), root).map(CollectiveRequest)
     }
 
-    /// Begins a reduction. All members get all members' values, combined in the order of the members, equal in every
-    /// bit.
+    /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
+    /// in every bit on all members and to the result of [`Communicator::allreduce`].
     ///
     /// Collective: all members begin it, and all other nonblocking collective calls, in the same order, one thread of
     /// each member at a time. Blocking collective calls and plans may come in between. Each member passes the same
     /// number of values. The call owns the values until it is complete; the result is another vector.
     ///
     /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
-    /// the rank is in a call that waits for anything, tests it ([`CollectiveRequest::is_finished`]), or awaits the
-    /// future of a message or a collective call. It does not go on while all members compute: a member in the middle
-    /// of a tree delays the members below it. The operation need not commute. Any of those threads may call it, also
-    /// the one that begins this call; if the operation panics, that thread's call panics.
+    /// the rank is in a call that waits for anything or tests it ([`CollectiveRequest::is_finished`]), and while a task
+    /// awaits the future of a message or a collective call: then a thread of the library waits for it. A helper of the
+    /// rank continues it, too. Without helpers it does not go on while all members compute: a member that computes
+    /// delays the members that need its values or what it passes on. Calls of one kind that run a compiled schedule run
+    /// one after the other, in the order in which they began. The operation need not commute. Any of those threads may
+    /// call it, also the one that begins this call. If the operation panics, that thread's call panics, and the
+    /// communicator fails.
     ///
-    /// Up to 64 calls may be active on a communicator. One more is an error that begins nothing
-    /// ([`Cause::Full`](crate::Cause::Full)): wait for the oldest call and begin this one again. Errors of this call:
-    /// there is no such root; `values` has the wrong length. Later errors: members disagree about the number of bytes
-    /// (some of them may notice only when others leave); a member died, or left before its part was complete. A
-    /// member that drops the request and leaves before its part is complete may get errors about messages that were
-    /// not received, as after a send. After an error, or a panic of the operation, other members may be in the middle
-    /// of the call and wait until this one leaves: do not use nonblocking calls of this communicator after that.
+    /// Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a compiled
+    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::Cause::Full)); so is the 64th call
+    /// after one that uses messages and is still active. Wait for the oldest call and begin this one again.
     ///
-    /// Cost: a reduction to the first member and a broadcast, 2 ceil(log2 P) messages one after the other; a few
-    /// copies of the values on the heap; and once about 8 KiB for the slots of each pair that exchanges messages.
+    /// Errors of this call, which has then not begun: there is no such root; `values` has the wrong length. Later
+    /// errors: members disagree about the number of bytes, or are in different calls; a member died, or left before its
+    /// part was complete. After such an error the communicator has failed on all members: this call and all others on
+    /// it that are active or come later return an error that names the first failure
+    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
+    /// member that drops the request and leaves before its part is complete may get errors about messages that were not
+    /// received, as after a send.
+    ///
+    /// Cost, of this call and of the other nonblocking calls: that of the blocking call, except that they do not use
+    /// the network's own barrier and multicast; a few copies of the values on the heap; once about 8 KiB for the slots
+    /// of each pair that exchanges messages. Compiled schedules take up to about 64 MiB for each member and
+    /// communicator, besides those of blocking calls, until [`Communicator::quiesce`] frees them.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -155,8 +166,7 @@ impl Communicator {
 
     /// Begins a gather. The root gets all members' values, one block behind the other; other members get `None`.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
-    /// other, and memory for the values that pass through a member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::gather`].
     pub fn igather<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -168,8 +178,7 @@ impl Communicator {
     /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
     /// each member. `values` of members other than the root are ignored.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) messages one after the
-    /// other, and memory for the values that pass through a member.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message from the root to each member.
     pub fn iscatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -181,7 +190,7 @@ impl Communicator {
 
     /// Begins an allgather. All members get all members' values, one block behind the other.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::allgather`].
     pub fn iallgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_allgather(values).map(CollectiveRequest)
     }
@@ -189,17 +198,15 @@ impl Communicator {
     /// Begins an exchange of one block between each two members. `values` are this member's blocks, one for each
     /// member. The result are the blocks that the members had for this one. Both are in the order of the members.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
-    /// once.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member.
     pub fn ialltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
         self.inner().start_alltoall(values).map(CollectiveRequest)
     }
 
-    /// Begins a reduction whose result has one block for each member. All members' values, one
-    /// block for each member, are combined in the order of the members.
+    /// Begins a reduction whose result has one block for each member. All members' values, one block for each member,
+    /// are combined in the combining order ([`ReduceOp`]).
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member, all at
-    /// once.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member.
     pub fn ireduce_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -208,9 +215,10 @@ impl Communicator {
         self.inner().start_reduce_scatter(values, combiner(operation)).map(CollectiveRequest)
     }
 
-    /// Begins a scan. This member gets the values of the members from the first to this one, combined in their order.
+    /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining
+    /// order ([`ReduceOp`]).
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log2 P) rounds of one message.
+    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::scan`].
     pub fn iscan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,

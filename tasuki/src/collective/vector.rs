@@ -23,8 +23,10 @@ impl Communicator {
     /// ```
     ///
     /// Collective. Errors: those of [`Communicator::bcast`]; the root's count for a member differs from that member's
-    /// number of values, which both report before any value is sent. Cost: a message of 32 bytes in each direction
-    /// between the root and each member, and one message with the block.
+    /// number of values, which both find before any value is sent; the root's counts are impossible (not one for each
+    /// member, or more values than memory has room for). All these make the communicator fail on all members, except
+    /// that a root that does not exist is an error on this member only. Cost: a message of 32 bytes in each direction
+    /// between the root and each member, then one message with the block. These calls always use messages.
     pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
         self.inner().gather_v(values, counts, root)
     }
@@ -32,7 +34,8 @@ impl Communicator {
     /// Scatters the root's blocks of different lengths. Returns this member's block of `count` values. The root
     /// passes `values` and one count for each member; these arguments of other members are ignored.
     ///
-    /// Collective. Errors and cost: those of [`Communicator::gather_v`].
+    /// Collective. Errors and cost: those of [`Communicator::gather_v`]. The root's counts are impossible, too, if they
+    /// do not add up to the number of `values`.
     pub fn scatter_v<T: Pod>(
         &self,
         values: &[T],
@@ -46,7 +49,9 @@ impl Communicator {
     /// Gathers blocks of different lengths on every member, one behind the other in the order of the members.
     /// `counts` has each member's number of values, equal on all members.
     ///
-    /// Collective. Errors and cost: those of [`Communicator::gather_v`], with each other member.
+    /// Collective. Errors and cost: those of [`Communicator::gather_v`], with each other member. But impossible counts
+    /// of this member, also one for itself that differs from its number of values, are an error on this member only,
+    /// which has then not begun the call.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
         self.inner().allgather_v(values, counts)
     }
@@ -66,8 +71,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors and cost: those of [`Communicator::gather_v`], with each other member, also for empty
-    /// blocks.
+    /// Collective. Errors and cost: those of [`Communicator::allgather_v`], also for empty blocks. This member's counts
+    /// are impossible, too, if `send_counts` do not add up to the number of `values`.
     pub fn alltoall_v<T: Pod>(
         &self,
         values: &[T],
@@ -92,13 +97,12 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. The rules of [`Communicator::iallreduce`] apply. Errors of this call: there is
-    /// not one count for each member; this member's own count differs from its number of values.
-    /// Later errors besides: two members disagree about a length, which both report before any
-    /// value is sent, whatever the length is; other members that need data of theirs wait until
-    /// they leave. Cost: a message of up to 48 bytes in each direction between the root and each
-    /// member; if a block does not fit into it beside its length, one more message when it has
-    /// arrived.
+    /// Collective. The rules of [`Communicator::iallreduce`] apply, except that the call always uses messages. Errors
+    /// of this call: on the root, its counts are impossible (not one for each member, more values than memory has room
+    /// for, or its own count differs from its number of values); the communicator then fails on all members. Later
+    /// errors besides: two members disagree about a length, which both find before any value is sent; the communicator
+    /// then fails, too. Cost: a message of 32 bytes in each direction between the root and each member, then one
+    /// message with the block.
     pub fn igather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -111,7 +115,8 @@ impl Communicator {
     /// Begins a [`scatter_v`](Communicator::scatter_v). This member gets its block of `count` values. Only the root's
     /// `values` and `counts` are used.
     ///
-    /// The rules and the cost of [`Communicator::igather_v`] apply.
+    /// The rules and the cost of [`Communicator::igather_v`] apply. The root's counts are impossible, too, if they do
+    /// not add up to the number of `values`.
     pub fn iscatter_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -125,7 +130,8 @@ impl Communicator {
     /// Begins an [`allgather_v`](Communicator::allgather_v). All members get all blocks, one behind the other, with
     /// the lengths in `counts`, equal on all members.
     ///
-    /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
+    /// The rules of [`Communicator::igather_v`] apply, except that impossible counts of this member are an error on
+    /// this member only, which has then not begun the call. Cost: its messages between each two members.
     pub fn iallgather_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
@@ -138,7 +144,8 @@ impl Communicator {
     /// members, of `send_counts` values each. The result are the blocks from the members, of `recv_counts` values
     /// each.
     ///
-    /// The rules of [`Communicator::igather_v`] apply. Cost: its messages between each two members.
+    /// The rules and the cost of [`Communicator::iallgather_v`] apply. This member's counts are impossible, too, if
+    /// `send_counts` do not add up to the number of `values`.
     pub fn ialltoall_v<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,

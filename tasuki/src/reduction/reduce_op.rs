@@ -12,9 +12,9 @@ use tasuki_core::queue::reduction::{Combine, ElementType, Operator, Reduction};
 /// An operation that combines the values of two members. Any function of two values is an operation: `|a, b| a.max(b)`.
 ///
 /// It need be neither commutative nor associative in its bits, as a sum of floating-point numbers is not: for one
-/// operation, one group of members and one number of values, every call, begun call and plan gives the same bits, at
-/// every repetition, with or without a helper. The *combining order* is this: the values of the members, in the order
-/// of the members, are cut into groups of 32. The values of a group are combined from the left:
+/// operation, one group of members and one number of values, every blocking and nonblocking call, scan and plan gives
+/// the same bits, at every repetition, with or without a helper. The *combining order* is this: the values of the
+/// members, in the order of the members, are cut into groups of 32. The values of a group are combined from the left:
 /// `((v0 . v1) . v2) . ...`. The results of the groups are combined by the same rule, until one is left. So the values
 /// of up to 32 members are simply combined from the left. A scan gives member `i` this combination of the values of
 /// members 0 to `i`. Plans of [`AnyOrder`](crate::AnyOrder) may use a quicker order.

@@ -19,7 +19,7 @@ impl Communicator {
         let call = || self.call_on("quiesce()");
         self.begin(None, &call)?.run_agreed(|| {
             self.clear_cache();
-            self.clear_scheduled();
+            self.clear_scheduled().map_err(|error| self.step_failed(error, &call))?;
             let word = || {
                 let dropped = match self.dropped_by_all(&call)? {
                     Ok(dropped) => dropped,

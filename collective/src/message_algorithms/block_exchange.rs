@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_tell_bytes_and_division() {
+    fn lengths_hold_bytes_and_division() {
         let of = SideLengths::of::<u32>;
         assert_eq!(of(&[9]), SideLengths { bytes: 36, division: 0 });
         assert_ne!(of(&[0, 9]), of(&[9, 0]));

@@ -27,7 +27,7 @@ pub use call_data::BoxedCombiner;
 use call_data::{AnyCallData, CallData};
 use calls::{BegunCall, Calls, Nonblocking, TaskMaker};
 use channel::{CallChannel, SLOTS};
-use scheduled::{MakeTask, ScheduledCalls};
+use scheduled::{MakeTask, Room, ScheduledCalls};
 pub use started::StartedCollective;
 use std::sync::{Arc, Mutex, MutexGuard};
 use task::{Task, lock};
@@ -107,17 +107,18 @@ impl Communicator {
         let name = || format!("i{}", self.call_of(word));
         self.check_call(&name)?;
         let mut calls = lock(&self.nonblocking.calls.0);
-        let Some(scheduled) = self.scheduled_for(&mut calls, &kind)? else {
+        // Checked first: a call that is refused must not count as a call of its kind.
+        let at = calls.next().ok_or_else(|| self.too_many(&name))?;
+        let Some(scheduled) = self.scheduled_for(&mut calls, &kind, at)? else {
             return self.start_in(calls, (word, signature), name().into(), |peers| async move {
                 let mut data = data;
                 data.by_messages(&peers).await?;
                 Ok(result(data))
             });
         };
-        let at = calls.next().ok_or_else(|| self.too_many(&name))?;
         let by_messages = |number| self.by_messages_later(&scheduled, number, at, (word, signature));
-        let begun = scheduled.begin(Box::new(data), (word, kind.variant(self.size())), by_messages);
-        let (number, may_use_messages, begun) = begun.ok_or_else(|| self.too_many(&name))?;
+        let (number, may_use_messages, begun) =
+            scheduled.begin(Box::new(data), (word, kind.variant(self.size())), by_messages);
         calls.enter(may_use_messages.then(|| BegunCall::Scheduled(scheduled.clone(), (number, word))));
         self.monitor().note(signature);
         drop(calls);
@@ -127,23 +128,35 @@ impl Communicator {
 
     /// Returns the calls of a kind that run compiled steps. None: calls of this kind are not frequent, or cannot have
     /// such steps. For a new kind, begins to compile the steps.
-    fn scheduled_for(&self, calls: &mut Calls, kind: &CallKind) -> Result<Option<Arc<ScheduledCalls>>> {
+    fn scheduled_for(
+        &self,
+        calls: &mut Calls,
+        kind: &CallKind,
+        at: (u32, u64),
+    ) -> Result<Option<Arc<ScheduledCalls>>> {
         let size = self.size();
         let is_one_piece = kind.can_be_compiled(size) && kind.piece() == kind.bytes;
         if !is_one_piece || !self.worker().reaches_words() {
             return Ok(None);
         }
         let (Some(word), Some(key)) = (kind.word(), kind.key(size)) else { return Ok(None) };
-        calls.scheduled.count();
-        if let Some(at) = calls.scheduled.find(key) {
-            let scheduled = calls.scheduled.used(at).filter(|scheduled| !scheduled.are_refused());
-            return Ok(scheduled.cloned());
+        if let Some(index) = calls.scheduled.find(key) {
+            let scheduled = match calls.scheduled.at(index).map(|scheduled| (scheduled.room(), scheduled)) {
+                Some((Room::Full, _)) => {
+                    return Err(self.too_many(&|| format!("i{}", self.call_of(CallWord::of(kind)))));
+                }
+                Some((Room::Free, scheduled)) => Some(scheduled.clone()),
+                Some((Room::Refused, _)) | None => None,
+            };
+            calls.scheduled.count();
+            calls.scheduled.used(index);
+            return Ok(scheduled);
         }
+        calls.scheduled.count();
         if !calls.scheduled.is_frequent(word) {
             return Ok(None);
         }
         let name: Arc<str> = format!("i{}", self.call_of(CallWord::of(kind))).into();
-        let at = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?; // also that of the call itself
         let bytes = kind.memory(size);
         drop(calls.scheduled.make_room(bytes));
         let scheduled = ScheduledCalls::new(self.plans().clone());
@@ -220,10 +233,17 @@ impl Communicator {
         })
     }
 
-    /// Frees the compiled steps of nonblocking calls that are over. Collective.
-    pub(crate) fn clear_scheduled(&self) {
-        let cache = std::mem::take(&mut lock(&self.nonblocking.calls.0).scheduled);
-        drop(cache); // without the lock
+    /// Frees the compiled steps of nonblocking calls, when the calls that use them are over. A step of a collective call.
+    /// Members that have begun different numbers of nonblocking calls keep them: otherwise members would not agree
+    /// which calls compile steps again.
+    pub(crate) fn clear_scheduled(&self) -> Result<()> {
+        let number = lock(&self.nonblocking.calls.0).number;
+        let numbers = self.allgather_steps(&[number])?;
+        if numbers.iter().all(|&other| other == number) {
+            let cache = std::mem::take(&mut lock(&self.nonblocking.calls.0).scheduled);
+            drop(cache); // without the lock
+        }
+        Ok(())
     }
 
     fn data_of<T: Pod>(

@@ -91,6 +91,15 @@ struct QueuedCall {
 /// Makes the task that runs a call by messages.
 pub(super) type MakeTask = Box<dyn FnOnce(Box<dyn AnyCallData>) -> Arc<Task> + Send>;
 
+/// Whether a call can be added.
+pub(super) enum Room {
+    Free,
+    /// As many calls are under way as may be.
+    Full,
+    /// Calls go by messages from now on.
+    Refused,
+}
+
 /// What a thread has found that wants to run steps.
 enum Ran {
     /// The first call must wait, or there is none.
@@ -154,24 +163,26 @@ impl ScheduledCalls {
         lock(&self.state)
     }
 
-    /// Returns true if calls go by messages from now on.
-    pub(super) fn are_refused(&self) -> bool {
-        matches!(self.lock().steps, Steps::Refused)
+    /// Returns whether another call can be added.
+    pub(super) fn room(&self) -> Room {
+        let state = self.lock();
+        match state.steps {
+            Steps::Refused => Room::Refused,
+            _ if state.queue.len() >= SLOTS as usize => Room::Full,
+            _ => Room::Free,
+        }
     }
 
     /// Adds a call, named by a word, which runs a variant of the steps. Returns its number; true if it may go by
     /// messages: then `by_messages` makes the task that does so, if the members cannot compile the steps; and what
-    /// [`run_begun`](Self::run_begun) takes. None: too many calls are not over.
+    /// [`run_begun`](Self::run_begun) takes.
     pub(super) fn begin(
         &self,
         data: Box<dyn AnyCallData>,
         (word, variant): (CallWord, usize),
         by_messages: impl FnOnce(u64) -> MakeTask,
-    ) -> Option<(u64, bool, BegunState<'_>)> {
+    ) -> (u64, bool, BegunState<'_>) {
         let mut state = self.lock();
-        if state.queue.len() >= SLOTS as usize {
-            return None;
-        }
         let number = state.begun;
         state.begun += 1;
         let may_use_messages = matches!(state.steps, Steps::Compiling(_));
@@ -187,13 +198,14 @@ impl ScheduledCalls {
             waker: None,
             is_dropped: false,
         });
-        Some((number, may_use_messages, BegunState(state)))
+        (number, may_use_messages, BegunState(state))
     }
 
     /// Runs the first steps, after a call has begun.
     pub(super) fn run_begun(&self, begun: BegunState<'_>) {
-        if let Ok(Ran::Task(task)) = self.run_in(begun.0, u64::MAX, None) {
-            task.step();
+        match self.run_in(begun.0, u64::MAX, None) {
+            Ok(Ran::Task(task)) => task.step(),
+            _ => self.worker().notify_own_helper(), // it may sleep
         }
     }
 

@@ -14,9 +14,9 @@ use tasuki_core::engine::scoped_wait_probe;
 
 /// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
 /// other calls.
-pub struct StartedCollective<R>(Form<R>);
+pub struct StartedCollective<R>(StartedForm<R>);
 
-enum Form<R> {
+enum StartedForm<R> {
     Task {
         plans: Arc<PlanRegistry>,
         task: Arc<Task>,
@@ -48,7 +48,7 @@ impl<R> StartedCollective<R> {
         result: Arc<Mutex<Option<Result<R>>>>,
         name: Arc<str>,
     ) -> StartedCollective<R> {
-        StartedCollective(Form::Task { plans, task, result, name })
+        StartedCollective(StartedForm::Task { plans, task, result, name })
     }
 
     /// A scheduled call. `result` makes its result.
@@ -60,27 +60,27 @@ impl<R> StartedCollective<R> {
         // A closure that captures nothing, so the box allocates nothing.
         let result = move |data: Box<dyn Any>| data.downcast().ok().map(|data| result(*data));
         let is_taken = AtomicBool::new(false);
-        StartedCollective(Form::Scheduled { calls, call, result: Box::new(result), is_taken })
+        StartedCollective(StartedForm::Scheduled { calls, call, result: Box::new(result), is_taken })
     }
 
     fn plans(&self) -> &PlanRegistry {
         match &self.0 {
-            Form::Task { plans, .. } => plans,
-            Form::Scheduled { calls, .. } => calls.plans(),
+            StartedForm::Task { plans, .. } => plans,
+            StartedForm::Scheduled { calls, .. } => calls.plans(),
         }
     }
 
     fn name(&self) -> String {
         match &self.0 {
-            Form::Task { name, .. } => name.to_string(),
-            Form::Scheduled { calls, call: (_, word), .. } => calls.name(*word),
+            StartedForm::Task { name, .. } => name.to_string(),
+            StartedForm::Scheduled { calls, call: (_, word), .. } => calls.name(*word),
         }
     }
 
     /// Ends the call if the communicator has failed. Returns true if it has.
     fn end_if_failed(&self) -> bool {
         let has_failed = self.plans().monitor.check().is_err();
-        if let Form::Task { task, .. } = &self.0
+        if let StartedForm::Task { task, .. } = &self.0
             && has_failed
         {
             task.abandon();
@@ -93,13 +93,13 @@ impl<R> StartedCollective<R> {
         self.plans().group.worker().progress();
         let has_failed = self.end_if_failed();
         match &self.0 {
-            Form::Task { task, .. } => {
+            StartedForm::Task { task, .. } => {
                 if !has_failed {
                     task.step();
                 }
                 task.is_over()
             }
-            Form::Scheduled { calls, call: (number, _), .. } => calls.test(*number),
+            StartedForm::Scheduled { calls, call: (number, _), .. } => calls.test(*number),
         }
     }
 
@@ -107,8 +107,8 @@ impl<R> StartedCollective<R> {
     pub fn wait(&self) -> Result<R> {
         let _monitored = scoped_wait_probe(self.plans().monitor.probe());
         let waited = match &self.0 {
-            Form::Task { task, name, .. } => task.wait(&|| name.to_string()),
-            Form::Scheduled { calls, call, result, is_taken } => match calls.wait(*call) {
+            StartedForm::Task { task, name, .. } => task.wait(&|| name.to_string()),
+            StartedForm::Scheduled { calls, call, result, is_taken } => match calls.wait(*call) {
                 Ok(Some(data)) => {
                     is_taken.store(true, Ordering::Relaxed);
                     return result(data.into_any()).ok_or_else(|| self.lost());
@@ -126,16 +126,16 @@ impl<R> StartedCollective<R> {
     pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
         self.end_if_failed();
         let over = match &self.0 {
-            Form::Task { task, .. } => task.poll_over(waker),
-            Form::Scheduled { calls, call: (number, _), .. } => calls.poll(*number, waker),
+            StartedForm::Task { task, .. } => task.poll_over(waker),
+            StartedForm::Scheduled { calls, call: (number, _), .. } => calls.poll(*number, waker),
         };
         over.map(|over| over.and_then(|()| self.take()))
     }
 
     fn take(&self) -> Result<R> {
         let taken = match &self.0 {
-            Form::Task { result, .. } => lock(result).take(),
-            Form::Scheduled { calls, call: (number, _), result, is_taken } => {
+            StartedForm::Task { result, .. } => lock(result).take(),
+            StartedForm::Scheduled { calls, call: (number, _), result, is_taken } => {
                 is_taken.store(true, Ordering::Relaxed);
                 match calls.take(*number) {
                     Some(Ok(data)) => result(data.into_any()).map(Ok),
@@ -161,8 +161,8 @@ impl<R> StartedCollective<R> {
 impl<R> Drop for StartedCollective<R> {
     fn drop(&mut self) {
         match &self.0 {
-            Form::Task { task, .. } => task.forget_waker(),
-            Form::Scheduled { calls, call: (number, _), is_taken, .. } => {
+            StartedForm::Task { task, .. } => task.forget_waker(),
+            StartedForm::Scheduled { calls, call: (number, _), is_taken, .. } => {
                 if !is_taken.load(Ordering::Relaxed) {
                     calls.drop_call(*number);
                 }

@@ -20,7 +20,7 @@ use crate::message_algorithms::run_now;
 use crate::plan::registry::Plans;
 pub use combining::PlanCombining;
 pub use run::chunked::{ChunkShape, ChunkedRun};
-use run::in_calls::{CallData, InCallsState};
+use run::in_calls::{InCallsState, StartData};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
 use state::{Form, PlanState};
 use std::fmt;
@@ -127,9 +127,9 @@ impl Communicator {
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
-        let call_data = CallData::new(bytes, chunks, how);
+        let start_data = StartData::new(bytes, chunks, how);
         let prepared = self.begin(None, &call)?.run_agreed(|| {
-            let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(call_data), &call)?;
+            let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(start_data), &call)?;
             Ok(prepared.map_err(|cause| self.worker().fault(cause, call)))
         })?;
         if let Form::Execution(in_calls) = &prepared.plan_state.form {

@@ -239,7 +239,7 @@ impl Agent for ProgressEngine {
     }
 
     fn is_busy(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0 || self.continuations.is_any()
+        self.count.load(Ordering::Relaxed) > 0 || self.continuations.any_under_way()
     }
 
     fn under_way(&self, awaited: Option<&Arc<dyn WaitEvent>>) -> UnderWay {

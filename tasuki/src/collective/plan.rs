@@ -381,8 +381,8 @@ impl Communicator {
     /// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
     /// communicators that were split from this one and that all their members have dropped.
     ///
-    /// Collective. All members call it after they have begun the same nonblocking calls: those are counted anew from
-    /// here on, and the next call of each kind is the first one again.
+    /// Collective. It frees the compiled schedules of nonblocking calls, too, if all members have begun the same number
+    /// of these calls.
     ///
     /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
     /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call

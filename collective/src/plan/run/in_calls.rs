@@ -23,7 +23,7 @@ use tasuki_schedule::BufferId;
 use tasuki_schedule::selection::Chunks;
 
 /// The data of one start of a plan.
-pub(crate) struct CallData {
+pub(crate) struct StartData {
     /// Bytes of this member's data, and of the separate result.
     bytes: [u64; 2],
     pieces: u64,
@@ -110,10 +110,10 @@ impl CallBuffer {
     }
 }
 
-impl CallData {
-    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: PlanCombining) -> CallData {
+impl StartData {
+    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: PlanCombining) -> StartData {
         let Chunks { count, shape } = chunks;
-        CallData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
+        StartData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
     }
 
     /// Returns the number of pieces.
@@ -150,10 +150,10 @@ impl InCalls {
     pub(crate) fn new(
         worker: Arc<Worker>,
         execution: Execution,
-        call_data: CallData,
+        start_data: StartData,
     ) -> Result<(InCalls, InCallsState), Cause> {
-        let buffers = call_data.make_buffers()?;
-        let CallData { pieces, piece, value_bytes, how, .. } = call_data;
+        let buffers = start_data.make_buffers()?;
+        let StartData { pieces, piece, value_bytes, how, .. } = start_data;
         let how = match how {
             PlanCombining::Nothing => PieceCombining::Not,
             PlanCombining::Known(how) => PieceCombining::Known(how),

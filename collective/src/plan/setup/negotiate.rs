@@ -11,7 +11,7 @@ use crate::plan::compile::{inline_flag, steps};
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
 use crate::plan::registry::PlanRegistry;
-use crate::plan::run::in_calls::{CallData, InCalls, InCallsState};
+use crate::plan::run::in_calls::{InCalls, InCallsState, StartData};
 use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
 use crate::plan::state::{Form, PlanState};
 use bytemuck::{Pod, Zeroable};
@@ -32,7 +32,7 @@ pub(crate) enum PlanKind {
     /// Repeating queues, which any rank may run.
     Queues(PlanCombining),
     /// The execution of a plan. This rank runs it in its own calls, on the given data.
-    Execution(CallData),
+    Execution(StartData),
     /// The execution of cached calls, which use the buffers that each call passes. The schedules are additional
     /// variants for these calls, for example for other roots. All variants have equal buffers and signals, and raise
     /// each signal equally often in a start. The flag is true if members expose their buffers to each other, which only
@@ -175,7 +175,7 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
     match kind {
-        PlanKind::Execution(call_data) => (call_data.pieces(), call_data.how().name()).hash(&mut hasher),
+        PlanKind::Execution(start_data) => (start_data.pieces(), start_data.how().name()).hash(&mut hasher),
         PlanKind::Queues(how) => how.name().hash(&mut hasher),
         PlanKind::Calls(..) => {} // each call passes its operation
     }
@@ -275,11 +275,11 @@ impl PlanDraft {
             let compiler =
                 PlanCompiler { own: &plan_state.own, initial: &self.initial, how, others: &others };
             match kind {
-                PlanKind::Execution(call_data) => {
+                PlanKind::Execution(start_data) => {
                     let one = slice::from_ref(schedule);
                     let execution =
                         steps::compile_steps(&compiler, one, &plan_state.worker, (part.rank(), self.data))?;
-                    plan_state.set_execution(execution, call_data)
+                    plan_state.set_execution(execution, start_data)
                 }
                 PlanKind::Calls(others, _) => {
                     let schedules = [slice::from_ref(schedule), &others].concat();
@@ -328,9 +328,9 @@ impl PlanState {
         commands::named(part).into_iter().map(place).collect()
     }
 
-    fn set_execution(&mut self, execution: Execution, call_data: CallData) -> Result<CompiledSteps, Cause> {
-        let memory = call_data.memory();
-        let (in_calls, call_state) = InCalls::new(self.worker.clone(), execution, call_data)?;
+    fn set_execution(&mut self, execution: Execution, start_data: StartData) -> Result<CompiledSteps, Cause> {
+        let memory = start_data.memory();
+        let (in_calls, call_state) = InCalls::new(self.worker.clone(), execution, start_data)?;
         self.own.beside = memory;
         self.counted.fetch_add(memory, Ordering::Relaxed);
         self.form = Form::Execution(Arc::new(in_calls));

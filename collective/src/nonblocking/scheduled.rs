@@ -52,6 +52,8 @@ struct State {
     plan: Option<u64>,
     /// Number of calls in which some task is to be woken.
     awaited: usize,
+    /// Keeps the calls while some of them are not over that nobody will take.
+    kept: Option<Arc<ScheduledCalls>>,
 }
 
 /// The compiled steps.
@@ -100,10 +102,23 @@ pub(super) enum Room {
     Refused,
 }
 
+/// What a thread does at a step that must wait.
+#[derive(Clone, Copy)]
+enum Effort<'w> {
+    /// Returns.
+    Begin,
+    /// Returns, or makes the call fail if the step can never run.
+    Test,
+    /// Waits for the call of that name.
+    Wait(&'w dyn Fn() -> String),
+}
+
 /// What a thread has found that wants to run steps.
 enum Ran {
-    /// The first call must wait, or there is none.
+    /// The first call must wait.
     Blocked,
+    /// The calls up to that number are over.
+    Over,
     /// Another thread runs steps.
     Busy,
     /// A task runs the call, or compiles the steps.
@@ -136,6 +151,7 @@ impl ScheduledCalls {
                 results: Vec::new(),
                 plan: None,
                 awaited: 0,
+                kept: None,
             }),
             over: AtomicU64::new(0),
             continuation: Arc::new(ScheduledSteps(this.clone())),
@@ -203,7 +219,7 @@ impl ScheduledCalls {
 
     /// Runs the first steps, after a call has begun.
     pub(super) fn run_begun(&self, begun: BegunState<'_>) {
-        match self.run_in(begun.0, u64::MAX, None) {
+        match self.run_in(begun.0, u64::MAX, Effort::Begin) {
             Ok(Ran::Task(task)) => task.step(),
             _ => self.worker().notify_own_helper(), // it may sleep
         }
@@ -225,7 +241,7 @@ impl ScheduledCalls {
         }
         state.queue.iter_mut().for_each(|call| call.by_messages = None);
         drop(state);
-        self.run(u64::MAX, None).ok();
+        self.run(u64::MAX, Effort::Begin).ok();
     }
 
     /// Runs the calls by messages, because the members cannot compile the steps.
@@ -254,56 +270,55 @@ impl ScheduledCalls {
         self.over.load(Ordering::Acquire) > number // SYNC call-over
     }
 
-    /// Runs steps of the calls up to `number`, as far as possible. If `waits` is the name of a wait for that call, waits
-    /// where a step must wait.
-    fn run(&self, number: u64, waits: Option<&dyn Fn() -> String>) -> Result<Ran> {
-        self.run_in(self.lock(), number, waits)
+    /// Runs steps of the calls up to `number`, as far as possible.
+    fn run(&self, number: u64, effort: Effort<'_>) -> Result<Ran> {
+        self.run_in(self.lock(), number, effort)
     }
 
     fn run_in<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
         number: u64,
-        waits: Option<&dyn Fn() -> String>,
+        effort: Effort<'_>,
     ) -> Result<Ran> {
         loop {
             let State { steps, queue, .. } = &mut *state;
             let Some(front) = queue.front_mut().filter(|front| front.number <= number) else {
-                return Ok(Ran::Blocked);
+                return Ok(Ran::Over);
             };
             match steps {
                 Steps::Compiled(_) => {}
                 Steps::Compiling(Some(task)) => return Ok(Ran::Task(task.clone())),
-                Steps::Refused if front.task.is_some() => {
+                Steps::Refused => {
                     // These calls run at the same time, so the one that is waited for may not be the first.
                     let awaited = queue.iter().find(|call| call.number == number);
-                    let task = awaited.and_then(|call| call.task.clone());
-                    return Ok(task.map_or(Ran::Blocked, Ran::Task));
+                    return Ok(
+                        awaited.map_or(Ran::Over, |call| call.task.clone().map_or(Ran::Busy, Ran::Task))
+                    );
                 }
                 _ => return Ok(Ran::Busy),
             }
-            let (Steps::Compiled(execution), Some(data)) =
-                (std::mem::replace(steps, Steps::Running), front.data.take())
-            else {
+            let Some(data) = front.data.take() else { return Ok(Ran::Busy) };
+            let Steps::Compiled(execution) = std::mem::replace(steps, Steps::Running) else {
                 return Ok(Ran::Busy);
             };
             let variant = (!std::mem::replace(&mut front.has_begun, true)).then_some(front.variant);
             let word = front.word;
             let mut running = RunningCall { calls: self, word, execution: Some(execution), data: Some(data) };
             drop(state);
-            let outcome = running.run(variant, waits);
+            let outcome = running.run(variant, effort);
             state = self.lock();
             let is_complete = running.end(&mut state, &outcome);
             match outcome {
                 Err(error) => {
                     self.fail(state, Some((word, error)));
-                    return Ok(Ran::Blocked);
+                    return Ok(Ran::Over);
                 }
-                Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Blocked),
+                Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Over),
                 Ok(_) if !is_complete => return Ok(Ran::Blocked),
                 Ok(_) => {}
             }
-            if waits.is_some()
+            if matches!(effort, Effort::Wait(_))
                 && let Some(data) = self.complete_awaited(&mut state, number)
             {
                 return Ok(Ran::Complete(data));
@@ -321,6 +336,7 @@ impl ScheduledCalls {
     fn complete_awaited(&self, state: &mut State, number: u64) -> Option<Box<dyn AnyCallData>> {
         let is_awaited = |front: &QueuedCall| front.number == number && front.waker.is_none();
         let call = state.queue.pop_front_if(|front| is_awaited(front))?;
+        state.release();
         self.over.store(number + 1, Ordering::Release); // SYNC call-over
         call.data
     }
@@ -328,6 +344,7 @@ impl ScheduledCalls {
     /// Marks the first call as complete. Returns the waker of the task that awaits it.
     fn complete(&self, state: &mut State) -> Option<Waker> {
         let call = state.queue.pop_front()?;
+        state.release();
         if let Some(data) = call.data.filter(|_| !call.is_dropped) {
             state.results.push((call.number, Ok(data)));
         }
@@ -341,6 +358,7 @@ impl ScheduledCalls {
         let mut state = self.lock();
         let Some(at) = state.queue.iter().position(|call| call.number == number) else { return };
         let Some(call) = state.queue.remove(at) else { return };
+        state.release();
         if !call.is_dropped {
             state.results.push((number, outcome));
         }
@@ -355,6 +373,7 @@ impl ScheduledCalls {
     fn fail(&self, mut state: MutexGuard<'_, State>, error: Option<(CallWord, Error)>) {
         state.steps = Steps::Failed;
         let queue = std::mem::take(&mut state.queue);
+        state.release();
         let mut failed = None;
         if let Some((first, (word, error))) = queue.front().map(|first| first.number).zip(error) {
             failed = Some((word, error.cause().clone()));
@@ -374,25 +393,27 @@ impl ScheduledCalls {
     pub(super) fn wait(&self, (number, word): ScheduledCall) -> Result<Option<Box<dyn AnyCallData>>> {
         let call = || self.name(word);
         while !self.is_over(number) {
-            match self.run(number, Some(&call))? {
+            match self.run(number, Effort::Wait(&call))? {
                 Ran::Complete(data) => return Ok(Some(data)),
+                Ran::Over => break,
                 Ran::Blocked => {}
                 Ran::Task(task) => task.wait(&call)?,
-                Ran::Busy => {
-                    self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-                    self.worker().pause(); // another thread runs the steps
-                }
+                Ran::Busy => self.worker().pause(), // another thread runs the steps
             }
+            self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         }
         Ok(None)
     }
 
     /// Runs steps that need not wait. Returns true if the call is over.
     pub(super) fn test(&self, number: u64) -> bool {
-        if !self.is_over(number)
-            && let Ok(Ran::Task(task)) = self.run(number, None)
-        {
-            task.step();
+        if self.is_over(number) {
+            return true;
+        }
+        match self.run(number, Effort::Test) {
+            Ok(Ran::Over) => return true,
+            Ok(Ran::Task(task)) => task.step(),
+            _ => {}
         }
         self.is_over(number)
     }
@@ -427,16 +448,27 @@ impl ScheduledCalls {
         Some(state.results.swap_remove(at).1)
     }
 
-    /// Forgets the waker of a call whose result nobody will take, and the result.
-    pub(super) fn drop_call(&self, number: u64) {
+    /// Forgets the waker of a call whose result nobody will take, and the result. The call goes on for the other members.
+    pub(super) fn drop_call(self: &Arc<Self>, number: u64) {
+        let result = self.take(number);
+        drop(result); // without the lock, as below: it runs code of the program
         let mut state = self.lock();
-        state.results.retain(|(of, _)| *of != number);
         if let Some(call) = state.queue.iter_mut().find(|call| call.number == number) {
             call.is_dropped = true;
+            state.kept = Some(self.clone());
         }
         drop(state);
         let waker = self.set_waker(number, None);
-        drop(waker); // without the lock: it runs code of the program
+        drop(waker);
+    }
+}
+
+impl State {
+    /// Lets the calls be dropped if all are over. The thread that does so still has a reference to them.
+    fn release(&mut self) {
+        if self.queue.is_empty() {
+            self.kept = None;
+        }
     }
 }
 
@@ -455,7 +487,11 @@ impl Continuation for ScheduledSteps {
         let Some(calls) = self.0.upgrade() else { return false };
         let state = calls.lock();
         match &state.steps {
-            Steps::Compiled(execution) => !state.queue.is_empty() && execution.can_continue(),
+            Steps::Compiled(_) if state.queue.is_empty() => false,
+            Steps::Compiled(execution) => {
+                execution.can_continue()
+                    || state.awaited > 0 && calls.worker().ends_execution(execution).is_some()
+            }
             _ => false,
         }
     }
@@ -470,7 +506,7 @@ impl Continuation for ScheduledSteps {
 
     fn resume(&self) {
         if let Some(calls) = self.0.upgrade() {
-            calls.run(u64::MAX, None).ok();
+            calls.run(u64::MAX, Effort::Test).ok();
             calls.worker().wake_own_threads();
         }
     }
@@ -496,17 +532,22 @@ struct RunningCall<'c> {
 
 impl RunningCall<'_> {
     /// Runs steps: if `variant` is given, the first ones of the call. Returns true if the call is complete.
-    fn run(&mut self, variant: Option<usize>, waits: Option<&dyn Fn() -> String>) -> Result<bool> {
+    fn run(&mut self, variant: Option<usize>, effort: Effort<'_>) -> Result<bool> {
         let (Some(execution), Some(data)) = (&mut self.execution, &mut self.data) else { return Ok(false) };
         let worker = self.calls.worker();
         variant.into_iter().for_each(|variant| execution.choose_variant(variant));
         let mut outcome = Ok(false);
         data.with_buffers(&mut |buffers| {
-            outcome = match waits {
-                Some(call) => worker.execute(execution, buffers, call).map(|()| true),
-                None => Ok(worker.run_until_blocked(execution, buffers)),
+            outcome = match effort {
+                Effort::Wait(call) => worker.execute(execution, buffers, call).map(|()| true),
+                Effort::Begin | Effort::Test => Ok(worker.run_until_blocked(execution, buffers)),
             };
         });
+        if let (Ok(false), Effort::Test) = (&outcome, effort)
+            && let Some(cause) = worker.ends_execution(execution)
+        {
+            return Err(worker.fault(cause, || self.calls.name(self.word)));
+        }
         outcome
     }
 

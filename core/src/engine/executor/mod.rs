@@ -413,6 +413,13 @@ impl Worker {
         true
     }
 
+    /// Returns why the next step can never run, if so: a rank has died, or the one that the step waits for has left.
+    pub fn ends_execution(&self, execution: &Execution) -> Option<Cause> {
+        let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
+        wait.filter(|wait| !wait.is_over_now(execution.pass))
+            .and_then(|wait| self.end_of_job(&wait.condition(execution.pass)))
+    }
+
     /// Tests the condition of the next step: an error if it can no longer be met. Makes progress for this rank; never
     /// waits.
     pub fn test_execution(&self, execution: &Execution, call: &dyn Fn() -> String) -> Result<()> {

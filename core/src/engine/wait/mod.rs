@@ -240,7 +240,7 @@ impl Worker {
 
     /// Returns why a wait can no longer succeed. After a death, the fabric first fails the
     /// operations in flight, so that no buffer is in use when the wait for them ends.
-    fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
+    pub(in crate::engine) fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
         if !self.fork_guard().is_alive() {
             return Some(self.fork_guard().why_not()); // another thread has made the rank leave
         }

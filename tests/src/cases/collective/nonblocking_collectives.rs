@@ -244,3 +244,48 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// Number of calls of a kind after which calls run compiled steps, where members can have them.
+const COMPILED_AFTER: usize = 5;
+
+/// A member leaves before a call that others await or test. They get an error that says so.
+pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank().index());
+    for call in 0..COMPILED_AFTER {
+        assert_eq!(world.iallreduce(vec![call as u64], Max)?.wait()?, [call as u64]);
+    }
+    if me == job.size() - 1 {
+        return Ok(());
+    }
+    let outcome = world.iallreduce(vec![1_u64], Max).and_then(|request| {
+        while me == 1 && !request.is_finished() {}
+        pollster::block_on(request)
+    });
+    refused(job, outcome, Blame::Peer, &["has left"]);
+    Ok(())
+}
+
+/// A request and its communicator are dropped while the call is incomplete. The other members get their results.
+pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
+    let (me, size) = (job.rank().index(), job.size());
+    for calls in [1, COMPILED_AFTER] {
+        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        // Long enough that each member has to do something after it has received from the others.
+        let begin = || part.iallreduce(vec![1_u64; 4096], Sum);
+        for _ in 1..calls {
+            begin()?.wait()?;
+        }
+        if me > 0 {
+            job.world().recv(&mut [0_u8], Rank(0), Slot(0))?; // the first member has begun, and dropped all
+        }
+        let request = begin()?;
+        if me == 0 {
+            drop((request, part));
+            (1..size).try_for_each(|to| job.world().send(&[0_u8], Rank(to as u32), Slot(0)))?;
+        } else {
+            assert_eq!(request.wait()?, vec![size as u64; 4096]);
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}

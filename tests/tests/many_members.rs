@@ -55,7 +55,7 @@ fn long_blocks_go_straight_to_their_places() {
 
 /// Runs a case with more members than the runners of all cases have, also more than are combined from the left.
 fn with_many_members(name: &str) {
-    for ranks in [9, 33, 40] {
+    for ranks in [9, 34] {
         let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
         let case = table::find(name).expect("the case is in the table");
         local(ranks, case.body).unwrap_or_else(|error| panic!("{name} on {ranks} threads: {error}"));

@@ -25,7 +25,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("examples/src/heat/", 4),
     ("fabrics/sim/src/", 4),
     ("message/src/progress/", 5),
-    ("schedule/src/", 8),
     ("tasuki/src/", 6),
     ("tools/src/", 6),
 ];

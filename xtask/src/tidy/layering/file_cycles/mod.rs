@@ -23,7 +23,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("collective/src/", 26),
     ("core/src/engine/", 16),
     ("examples/src/heat/", 4),
-    ("message/src/progress/", 5),
     ("tasuki/src/", 6),
     ("tools/src/", 6),
 ];

@@ -24,7 +24,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("core/src/engine/", 16),
     ("examples/src/heat/", 4),
     ("tasuki/src/", 6),
-    ("tools/src/", 6),
 ];
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {

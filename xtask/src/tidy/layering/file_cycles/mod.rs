@@ -22,7 +22,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("bench/src/", 5),
     ("collective/src/", 26),
     ("core/src/engine/", 16),
-    ("examples/src/heat/", 4),
     ("tasuki/src/", 6),
 ];
 

@@ -31,7 +31,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use harness::run::Run;
 use harness::schedule_of_run::Wanted;
 use machine::Machine;
-use result::key::Library;
+use result::library::Library;
 use std::path::PathBuf;
 use tasuki_command::{Sink, misuse, print, warn};
 use tuning::file::Tuning;

@@ -23,7 +23,8 @@ mod result;
 mod sizes;
 pub mod tuning;
 
-pub use harness::process_role::{ProcessRoleArgs, SUBCOMMAND, play};
+pub use harness::process_role::SUBCOMMAND;
+pub use harness::role_player::{ProcessRoleArgs, play};
 
 use case::{CASES, Case, Played, named};
 use clap::ValueEnum;

@@ -19,7 +19,6 @@ const FILES_MAX: usize = 3;
 /// Folders with a longer cycle, and the number of files of the longest. The number may only
 /// become smaller.
 const KNOWN: &[(&str, usize)] = &[
-    ("bench/src/", 4),
     ("collective/src/", 26),
     ("core/src/engine/", 16),
     ("tasuki/src/", 6),

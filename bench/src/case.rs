@@ -6,7 +6,7 @@ use crate::cases::{
     Figures, Setup, blocks, collectives, commands, fuzzy_barrier, messages, nothing, overlap, words,
 };
 use crate::result::key::Key;
-use crate::result::row::Metric;
+use crate::result::metric::Metric;
 use crate::result::target::Demand::{AtLeast, AtMost, Below, UpTo};
 use crate::result::target::With::{Beside, Itself, Limit as TheLimit, Message, Mpi, Others, Ucx};
 use crate::result::target::{Bar, Demand, With};

@@ -23,7 +23,8 @@ mod result;
 mod sizes;
 pub mod tuning;
 
-pub use harness::process_role::{ProcessRoleArgs, SUBCOMMAND, play};
+pub use harness::process_role::SUBCOMMAND;
+pub use harness::role_player::{ProcessRoleArgs, play};
 
 use case::{CASES, Case, Played, named};
 use clap::ValueEnum;
@@ -31,7 +32,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use harness::run::Run;
 use harness::schedule_of_run::Wanted;
 use machine::Machine;
-use result::key::Library;
+use result::library::Library;
 use std::path::PathBuf;
 use tasuki_command::{Sink, misuse, print, warn};
 use tuning::file::Tuning;

@@ -1,7 +1,7 @@
 //! Commands: descriptors of operations, with the triggers that start them and the effects that follow.
 
-use crate::handler::registry::{Handler, inline};
-use crate::job::Job;
+use crate::handler::handler_number::Handler;
+use crate::handler::inline_args::inline;
 use crate::memory::word::Word;
 use crate::{AtomicOp, GlobalPtr, Pod, Rank};
 use std::fmt;
@@ -74,8 +74,9 @@ pub struct Trigger {
 pub struct Effect(pub(crate) CoreEffect);
 
 impl Trigger {
-    pub(crate) fn new(job: &Job, signal: u32, threshold: u64) -> Trigger {
-        Trigger { core: CoreTrigger { signal, threshold }, job: job.worker.serial() }
+    /// `job` is the serial number of the job's worker.
+    pub(crate) fn new(job: u64, signal: u32, threshold: u64) -> Trigger {
+        Trigger { core: CoreTrigger { signal, threshold }, job }
     }
 }
 
@@ -155,7 +156,7 @@ impl Command {
         Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
     }
 
-    /// Applies an atomic operation to a word, as [`Job::atomic`] does.
+    /// Applies an atomic operation to a word, as [`Job::atomic`](crate::Job::atomic) does.
     pub fn atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>) -> Command {
         let atomic = operation.atomic();
         Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
@@ -200,7 +201,7 @@ impl Command {
     /// are delivered in the order in which they fire, whatever ranks they go to: a call that finds no room at its
     /// rank delays the calls behind it.
     ///
-    /// [`Job::handler`] finds a handler.
+    /// [`Job::handler`](crate::Job::handler) finds a handler.
     pub fn call<A: Pod>(to: Rank, handler: Handler, args: &A) -> Command {
         match inline(args) {
             Ok(args) => Command::from_call(to, handler, args),

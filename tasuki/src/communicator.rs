@@ -1,7 +1,7 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
 use crate::message::request::{RecvRequest, SendRequest};
-use crate::message::scope::Scope;
+use crate::message::slot::{Received, Slot, received};
 use crate::start::Helper;
 use crate::{Pod, Rank, Result};
 use std::sync::{Arc, Weak};
@@ -10,33 +10,6 @@ use tasuki_message::Context;
 
 /// The default number of slots of a communicator, for each pair and direction.
 const SLOTS: u32 = 1024;
-
-/// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
-/// communicator with this index.
-///
-/// A slot serves one message at a time. Several outstanding messages use several slots.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Slot(pub u32);
-
-impl Slot {
-    /// In a receive: any slot. The receive gets the next message of the sender, whatever slot it was sent on.
-    ///
-    /// At most one such receive can be outstanding for each sender. A send looks for a receive on its own slot first.
-    /// The two kinds of receive are not ordered with each other: a message that was sent while a receive on its slot
-    /// was being withdrawn may arrive after a later one.
-    pub const ANY: Slot = Slot(Context::ANY);
-}
-
-/// What a receive returns about its message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Received {
-    /// The slot on which the message was sent.
-    pub slot: Slot,
-    /// The sender.
-    pub source: Rank,
-    /// The number of values that were sent, which may be smaller than the buffer.
-    pub count: usize,
-}
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
 /// member by its number in the group.
@@ -129,32 +102,6 @@ impl Communicator {
         RecvRequest::new(self.messages(), values, from, slot)
     }
 
-    /// Runs `body`, which may begin sends and receives on borrowed values through its [`Scope`]. All of them have
-    /// ended when this call returns. If `body` succeeds, the call waits for them. If `body` fails or panics, the call
-    /// cancels those whose peers have not started them.
-    ///
-    /// ```
-    /// use tasuki::Slot;
-    /// tasuki::local(3, |job| {
-    ///     let (west, east) = (job.rank_after(-1), job.rank_after(1));
-    ///     let (own, mut received) = ([job.rank().0; 100], [0; 100]);
-    ///     job.world().scope(|s| {
-    ///         s.recv(&mut received, west, Slot(0))?;
-    ///         s.send(&own, east, Slot(0))?;
-    ///         s.wait_all()                        // work that needs neither buffer may come before it
-    ///     })?;
-    ///     assert_eq!(received, [west.0; 100]);
-    ///     job.barrier()
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    pub fn scope<'env, R>(
-        &self,
-        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
-    ) -> Result<R> {
-        Scope::run(self.messages(), body)
-    }
-
     /// Divides the members into new communicators, one for each colour. The members of a new communicator are ordered
     /// by `key`, then by their number here. Returns `None` on a member that gives no colour.
     ///
@@ -225,17 +172,4 @@ impl Communicator {
     pub(crate) fn messages(&self) -> &Arc<Context> {
         self.inner.messages()
     }
-}
-
-#[inline]
-pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
-    let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
-    if !got.len.is_multiple_of(size) {
-        return Err(context.partial_value(got, size));
-    }
-    Ok(Received { slot, source, count: (got.len / size) as usize })
-}
-
-pub(crate) fn bytes<T>(count: usize) -> u64 {
-    (count as u64).saturating_mul(size_of::<T>() as u64)
 }

@@ -103,6 +103,8 @@ mod memory;
 
 mod signal;
 
+mod remote_signal;
+
 mod collective;
 
 mod message;
@@ -130,26 +132,29 @@ pub use collective::neighbourhood::Neighbourhood;
 pub use collective::nonblocking::CollectiveRequest;
 pub use collective::plan::{Plan, PlanReduceOp};
 pub use command::{Combine, Command, Effect, Reducible, Trigger};
-pub use communicator::{Communicator, Received, Slot};
+pub use communicator::Communicator;
 pub use handler::call::Reply;
-pub use handler::registry::{Handler, HandlerCx, HandlerName, Handlers};
+pub use handler::handler_number::{Handler, HandlerName};
+pub use handler::registry::{HandlerCx, Handlers};
 pub use job::Job;
 pub use job_info::MemoryUsage;
 pub use memory::array::Array;
-pub use memory::one_sided::AtomicOp;
+pub use memory::atomic_op::AtomicOp;
 pub use memory::pointer::GlobalPtr;
 pub use memory::registered::{RawRegistration, Registered};
 pub use memory::transfer_request::Request;
 pub use memory::word::Word;
 pub use message::request::{RecvRequest, SendRequest};
 pub use message::scope::Scope;
+pub use message::slot::{Received, Slot};
 pub use payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
 pub use queue::{Posted, Queue, QueueStats, RemoteQueue};
 pub use reduction::any_order::AnyOrder;
 pub use reduction::bitwise::{And, Bool, Or, Xor};
 pub use reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp, Sum};
-pub use signal::{RemoteSignal, Signal};
+pub use remote_signal::RemoteSignal;
+pub use signal::Signal;
 pub use start::{Simulated, local, local_with, main, main_with, sim, sim_with};
 pub use tasuki_collective::FuzzyBarrier;
 pub use tasuki_core::base::log::Level as LogLevel;

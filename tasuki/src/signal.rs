@@ -1,7 +1,8 @@
 //! Signals: counters that only grow. Any rank raises them, their owner waits for them.
 
-use crate::command::{Effect, Trigger};
+use crate::command::Trigger;
 use crate::job::Job;
+use crate::remote_signal::RemoteSignal;
 use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::time::Duration;
 use tasuki_core::engine::Condition;
@@ -25,24 +26,6 @@ pub struct Signal<'job> {
     job: &'job Job,
     index: u32,
     cell: SignalCell,
-}
-
-/// The signal of a particular rank, as other ranks raise it: 8 bytes, which may be sent to any rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-pub struct RemoteSignal(pub(crate) GlobalAddress);
-
-impl RemoteSignal {
-    /// An effect of a command: when the command has succeeded, this signal is raised by `amount`, at most 2^32 - 1.
-    #[allow(clippy::should_implement_trait)] // it describes an effect and adds nothing itself
-    pub fn add(self, amount: u32) -> Effect {
-        Effect(tasuki_core::queue::command::Effect { signal: self.0, amount })
-    }
-
-    /// The rank whose signal it is.
-    pub fn rank(self) -> Rank {
-        self.0.rank()
-    }
 }
 
 impl<'job> Signal<'job> {
@@ -93,7 +76,7 @@ impl<'job> Signal<'job> {
     /// A trigger: a command fires when this counter, of the rank that owns the command's queue, has reached
     /// `threshold`. The command fires immediately if the counter has reached it already.
     pub fn reaches(&self, threshold: u64) -> Trigger {
-        Trigger::new(self.job, self.index, threshold)
+        Trigger::new(self.job.worker.serial(), self.index, threshold)
     }
 
     /// Waits like [`Signal::wait_at_least`], on behalf of the call with that name.

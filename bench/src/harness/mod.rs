@@ -5,7 +5,8 @@
 //! schedule_of_run      which groups there are, and which jobs measure them
 //! rank_server          the ranks: set a group up, repeat a figure, measure the hand-over, as they are told
 //! program              a program that the bench started: its replies, its end
-//! process_role         what a started process does: it is this program with a hidden subcommand
+//! process_role         what a started process is to do: it is this program with a hidden subcommand
+//! role_player          does it
 //! repetition, effort   which repetitions count, and how long they are
 //! process_observation  processor time and end of the processes of a job
 //! progress             the line that says how much of the run is done
@@ -18,5 +19,6 @@ pub(crate) mod program;
 pub(crate) mod progress;
 pub(crate) mod rank_server;
 pub(crate) mod repetition;
+pub(crate) mod role_player;
 pub(crate) mod run;
 pub(crate) mod schedule_of_run;

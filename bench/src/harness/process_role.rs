@@ -1,17 +1,12 @@
-//! What the processes that the bench starts are to do. Each of them is this program, with one argument that names its
-//! role.
+//! What the processes that the bench starts are to do, and how it starts them. Each of them is this program, with one
+//! argument that names its role.
 
-use super::rank_server::{self, Plan};
-use crate::cases::commands::handlers;
-use crate::cases::memory::{planning_ranks, reporting, stepping_ranks, talking_ranks};
-use crate::cases::whole_jobs::{startup_ranks, waiting_ranks};
-use crate::tuning::plan_times;
+use super::rank_server::Plan;
 use anyhow::{Context, ensure};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
-use std::process::{Command, ExitCode, Stdio};
-use tasuki::Handlers;
+use std::process::{Command, Stdio};
 use tasuki_command::child::ends_with_us;
 
 /// The hidden subcommand.
@@ -65,32 +60,4 @@ pub(crate) fn reported(line: &str) -> Option<(String, u64)> {
 /// this process.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
-}
-
-/// The arguments of the hidden subcommand.
-#[derive(clap::Args)]
-pub struct ProcessRoleArgs {
-    role: String,
-}
-
-/// Runs the hidden subcommand.
-pub fn play(args: &ProcessRoleArgs) -> ExitCode {
-    match serde_json::from_str(&args.role) {
-        Ok(ProcessRole::Measure(plan)) => {
-            let handlers = if plan.has_handlers() { handlers() } else { Handlers::new() };
-            tasuki::main_with(&handlers, |job| rank_server::serve(job, &plan, &rank_server::read_order, &say))
-        }
-        Ok(ProcessRole::Startup) => tasuki::main(startup_ranks),
-        Ok(ProcessRole::Waiting) => tasuki::main(waiting_ranks),
-        Ok(ProcessRole::RankMemory) => tasuki::main(reporting(stepping_ranks)),
-        Ok(ProcessRole::MessageMemory) => tasuki::main(reporting(talking_ranks)),
-        Ok(ProcessRole::PlanMemory) => tasuki::main(reporting(planning_ranks)),
-        Ok(ProcessRole::PlanTimes) => {
-            tasuki::main(|job| plan_times::measure(job, plan_times::USUAL, &report))
-        }
-        Err(error) => {
-            let _ = writeln!(std::io::stderr().lock(), "{SUBCOMMAND}: {error}");
-            ExitCode::FAILURE
-        }
-    }
 }

@@ -247,7 +247,7 @@ mod tests {
     use crate::case::CASES;
     use crate::harness::schedule_of_run::{Wanted, stages};
     use crate::limit::SharedFile;
-    use crate::result::key::Library;
+    use crate::result::library::Library;
     use std::sync::Mutex;
 
     /// Measures each figure of a job of threads once.

@@ -5,7 +5,7 @@ use super::rank_server::Group;
 use super::repetition::{NEEDED, Patience};
 use crate::case::{Case, Operation, Played};
 use crate::cases::State;
-use crate::result::key::Library;
+use crate::result::library::Library;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;

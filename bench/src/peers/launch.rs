@@ -1,6 +1,6 @@
 //! How each peer is started: its program, the settings that are tried and the environment, each with its reason.
 
-use crate::result::key::Library;
+use crate::result::library::Library;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;

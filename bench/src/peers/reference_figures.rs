@@ -2,7 +2,7 @@
 
 use crate::case::named;
 use crate::result::comparison::Off;
-use crate::result::key::Library;
+use crate::result::library::Library;
 use crate::result::row::Row;
 use Library::{Intel, Mpich, Openmpi, Ucx};
 

@@ -4,7 +4,8 @@
 use super::{Area, Drawn, ORDER, Panel, head, text};
 use crate::case::Case;
 use crate::cases::State;
-use crate::result::key::{Key, Library};
+use crate::result::key::Key;
+use crate::result::library::Library;
 use crate::result::row::Row;
 use crate::sizes;
 use plotters::prelude::*;

@@ -3,8 +3,9 @@
 
 use super::{Area, Drawn, INK, ORDER, Panel, head, text};
 use crate::case::Played;
-use crate::result::key::Library;
-use crate::result::row::{Metric, Row};
+use crate::result::library::Library;
+use crate::result::metric::Metric;
+use crate::result::row::Row;
 use crate::result::target::With;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

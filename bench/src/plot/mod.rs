@@ -5,7 +5,7 @@ mod bandwidths;
 mod marks;
 
 use crate::case::{CASES, Played};
-use crate::result::key::Library;
+use crate::result::library::Library;
 use crate::result::row::Row;
 use plotters::coord::Shift;
 use plotters::prelude::*;

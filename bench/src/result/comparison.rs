@@ -1,7 +1,9 @@
 //! Figures beside what they are compared with: limits, other libraries, or another variant. All these are rows of one
 //! group, measured in turn.
 
-use super::key::{Key, Library};
+use super::key::Key;
+
+use super::library::Library;
 use super::row::Row;
 use super::target::{Bar, Verdict, With, beside};
 use crate::case::{Case, named};

@@ -1,73 +1,26 @@
 //! A figure as a row of the output, and as a line of JSON.
 
 use super::comparison::Comparison;
-use super::key::{Key, Library};
+use super::key::Key;
+use super::library::Library;
+use super::metric::Metric;
 use super::target::{Bar, With};
 use crate::case::{Case, Played};
 use crate::harness::repetition::Summary;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// The quantity that a figure measures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Metric {
-    LatencyNs,
-    TimeNs,
-    BandwidthBytesPerS,
-    RatePerS,
-    Bytes,
-}
-
-impl Metric {
-    fn of(key: &Key) -> Metric {
-        let begins = |start| key.variant.starts_with(start);
-        match key.case.played {
-            _ if key.library == Library::Limit && (begins("memcpy") || begins("pair")) => {
-                Metric::BandwidthBytesPerS
-            }
-            Played::Roles if begins("copy") => Metric::BandwidthBytesPerS,
-            _ if begins("post_gap") => Metric::TimeNs,
-            _ => key.case.metric,
+/// The quantity that a figure with this key measures.
+fn metric_of(key: &Key) -> Metric {
+    let begins = |start| key.variant.starts_with(start);
+    match key.case.played {
+        _ if key.library == Library::Limit && (begins("memcpy") || begins("pair")) => {
+            Metric::BandwidthBytesPerS
         }
+        Played::Roles if begins("copy") => Metric::BandwidthBytesPerS,
+        _ if begins("post_gap") => Metric::TimeNs,
+        _ => key.case.metric,
     }
-
-    /// Returns true if larger values are better.
-    pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS)
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Metric::LatencyNs | Metric::TimeNs => "ns",
-            Metric::BandwidthBytesPerS => "B/s",
-            Metric::RatePerS => "1/s",
-            Metric::Bytes => "B",
-        }
-    }
-
-    /// Returns a factor and a unit in which a value has few digits.
-    pub(crate) fn scale(self, value: f64) -> (f64, &'static str) {
-        let units: &[(f64, &str)] = match self {
-            Metric::LatencyNs | Metric::TimeNs => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
-            Metric::BandwidthBytesPerS => &[(1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
-            Metric::RatePerS => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
-            Metric::Bytes => &[(1.0, "B")],
-        };
-        *units.iter().find(|(factor, _)| value >= *factor).unwrap_or(&units[units.len() - 1])
-    }
-
-    /// Returns a value with its unit.
-    pub(crate) fn show(self, value: f64) -> String {
-        let (factor, unit) = self.scale(value);
-        format!("{} {unit}", digits(value / factor))
-    }
-}
-
-/// Returns a number with only the digits that are significant.
-pub(crate) fn digits(number: f64) -> String {
-    let digits = if number < 100.0 && number.fract() != 0.0 { 1 } else { 0 };
-    format!("{number:.digits$}")
 }
 
 /// A figure, how it was measured, and what it is compared with.
@@ -98,7 +51,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(key: Key, ranks: usize, summary: Summary) -> Row {
-        let metric = Metric::of(&key);
+        let metric = metric_of(&key);
         let bars = if key.library == Library::Tasuki { key.case.bars(&key, ranks) } else { Vec::new() };
         let Key { case, library, variant, setting, bytes } = key;
         let Summary { median, min, max, repetitions, steady } = summary;

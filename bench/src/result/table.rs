@@ -1,8 +1,9 @@
 //! Rows as lines of a table for users. The lines are printed as soon as their rows are complete.
 
 use super::comparison::Comparison;
-use super::key::Library;
-use super::row::{Row, digits};
+use super::library::Library;
+use super::metric::digits;
+use super::row::Row;
 use crate::case::Played;
 use crate::sizes;
 

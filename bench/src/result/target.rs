@@ -1,7 +1,7 @@
 //! What a figure is required to be, and what it is compared with.
 
-use super::key::Library;
-use super::row::Metric;
+use super::library::Library;
+use super::metric::Metric;
 use std::fmt;
 
 /// What a figure is compared with.

@@ -7,7 +7,7 @@ use crate::case::named;
 use crate::harness::run::Run;
 use crate::harness::schedule_of_run::Wanted;
 use crate::machine::Machine;
-use crate::result::key::Library;
+use crate::result::library::Library;
 use crate::result::row::Row;
 use crate::sizes::{self, K, M};
 use anyhow::bail;

@@ -5,6 +5,7 @@ mod command_queue;
 pub mod executor;
 mod fork_guard;
 mod operation;
+mod operator_table;
 mod sync;
 pub mod trace;
 mod user_operators;

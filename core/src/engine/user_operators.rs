@@ -5,37 +5,11 @@
 
 use crate::base::log::Level;
 use crate::base::{Cause, panic_message};
+use crate::engine::operator_table::OperatorEntry;
 use crate::engine::worker::Worker;
 use crate::queue::reduction::{Operator, Reduction};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// The operators of a rank, by number.
-#[derive(Default)]
-pub(super) struct UserOperators(RwLock<Vec<OperatorEntry>>);
-
-/// The state of a number.
-#[derive(Clone)]
-enum OperatorEntry {
-    /// No operator has the number.
-    Free,
-    /// An operator that may be called.
-    Taken(Arc<dyn Operator>),
-    /// An operator that has panicked.
-    Panicked,
-}
-
-impl fmt::Debug for UserOperators {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        write!(
-            f,
-            "UserOperators({})",
-            all.iter().filter(|entry| !matches!(entry, OperatorEntry::Free)).count()
-        )
-    }
-}
+use std::sync::{Arc, PoisonError};
 
 impl Worker {
     /// Adds an operator for commands of this rank's own queues. Returns its number.

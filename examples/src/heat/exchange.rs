@@ -1,11 +1,7 @@
-//! The exchange of rows between neighbours: the trait that the iteration uses, and the methods.
+//! The exchange of rows between neighbours, as the iteration uses it.
 
-use super::commands::CommandExchange;
-use super::messages::MessageExchange;
-use super::puts::PutExchange;
 use super::strip::Strip;
 use super::transfer_count::TransferCount;
-use tasuki::Job;
 
 /// The exchange of one rank with the ranks above and below. Row `k` is an outermost row of a strip after `k`
 /// iterations. Row 0 is never sent, because every rank computes the initial values itself.
@@ -19,33 +15,4 @@ pub trait Exchange {
 
     /// The rows sent, and the rows waited for and copied out.
     fn transfer_counts(&self) -> [TransferCount; 2];
-}
-
-/// How neighbours exchange rows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum ExchangeMethod {
-    /// Each rank puts its rows into the neighbour's memory, with a signal
-    Puts,
-    /// Each rank sends its rows and receives the neighbour's rows
-    Messages,
-    /// Commands that are posted once fetch the rows; the rank that has time runs them
-    Commands,
-}
-
-impl ExchangeMethod {
-    /// Makes the exchange for strips of `columns` columns. Collective. `above` and `below` are true if this rank's
-    /// strip has a neighbour there, which is then the previous or the next rank.
-    pub(super) fn exchange<'job>(
-        self,
-        job: &'job Job,
-        columns: usize,
-        above: bool,
-        below: bool,
-    ) -> tasuki::Result<Box<dyn Exchange + 'job>> {
-        Ok(match self {
-            ExchangeMethod::Puts => Box::new(PutExchange::new(job, columns, above, below)?),
-            ExchangeMethod::Messages => Box::new(MessageExchange::new(job, columns, above, below)),
-            ExchangeMethod::Commands => Box::new(CommandExchange::new(job, columns, above, below)?),
-        })
-    }
 }

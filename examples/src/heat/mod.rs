@@ -13,7 +13,8 @@
 //! |---|---|
 //! | plate | the problem: sizes, held temperatures |
 //! | strip | one rank's rows, and the iteration step |
-//! | exchange | the trait of an exchange between neighbours, and the methods |
+//! | exchange | the trait of an exchange between neighbours |
+//! | exchange_method | the methods, of which the user chooses one |
 //! | puts | the exchange by puts, and why it needs no reply |
 //! | messages | the exchange by messages |
 //! | commands | the exchange by commands that are posted once |
@@ -25,6 +26,7 @@
 
 mod commands;
 mod exchange;
+mod exchange_method;
 mod field;
 mod messages;
 mod picture;
@@ -36,7 +38,8 @@ mod strip;
 mod transfer_count;
 
 pub use commands::CommandExchange;
-pub use exchange::{Exchange, ExchangeMethod};
+pub use exchange::Exchange;
+pub use exchange_method::ExchangeMethod;
 pub use field::{Difference, Field};
 pub use messages::MessageExchange;
 pub use picture::{Picture, check_writable};

@@ -1,6 +1,7 @@
 //! The run on all ranks: iterate, then gather the strips and the reports of the ranks on rank 0.
 
-use super::exchange::{Exchange, ExchangeMethod};
+use super::exchange::Exchange;
+use super::exchange_method::ExchangeMethod;
 use super::field::Field;
 use super::plate::Plate;
 use super::strip::{Strip, strip_of};

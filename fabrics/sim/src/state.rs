@@ -1,6 +1,6 @@
 //! The state of a run. Only the thread that has the turn changes it.
 
-use crate::network::fabric_collectives::CollectiveState;
+use crate::network::group_state::CollectiveState;
 use crate::network::in_flight::{InFlight, InFlightId};
 use crate::network::memory::Memory;
 use crate::options::Sim;

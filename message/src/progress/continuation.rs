@@ -1,6 +1,5 @@
 //! Continuations: work that any waiting call of the rank does when certain signals of the rank have reached a value.
 
-use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,6 +63,20 @@ impl Continuations {
         self.count.store(all.len(), Ordering::Release);
     }
 
+    pub(crate) fn add(&self, continuation: Arc<dyn Continuation>) {
+        self.change(|all| all.push(continuation));
+    }
+
+    pub(crate) fn remove(&self, continuation: &dyn Continuation) {
+        let is_it = |one: &Arc<dyn Continuation>| std::ptr::addr_eq(Arc::as_ptr(one), continuation);
+        self.change(|all| all.retain(|one| !is_it(one)));
+    }
+
+    /// Removes all, because the rank has left.
+    pub(crate) fn clear(&self) {
+        self.change(Vec::clear);
+    }
+
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
@@ -101,23 +114,5 @@ impl Continuations {
 
     pub(crate) fn can_resume(&self) -> bool {
         self.is_any() && !self.ready().is_empty()
-    }
-}
-
-impl ProgressEngine {
-    /// Registers a continuation, which waiting calls run from now on.
-    pub fn add_continuation(&self, continuation: Arc<dyn Continuation>) {
-        self.continuations.change(|all| all.push(continuation));
-    }
-
-    /// Removes all continuations, because the rank has left.
-    pub(crate) fn remove_continuations(&self) {
-        self.continuations.change(Vec::clear);
-    }
-
-    /// Removes a continuation.
-    pub fn remove_continuation(&self, continuation: &dyn Continuation) {
-        let is_it = |one: &Arc<dyn Continuation>| std::ptr::addr_eq(Arc::as_ptr(one), continuation);
-        self.continuations.change(|all| all.retain(|one| !is_it(one)));
     }
 }

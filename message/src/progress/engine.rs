@@ -2,17 +2,16 @@
 //! them.
 
 use crate::buffered::budget::BufferedSends;
-use crate::progress::continuation::Continuations;
+use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
-use crate::progress::finalize::FinalizeHook;
+use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
-use crate::progress::waker_thread::WakerThread;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
 use crate::slot::retired::RetiredEntries;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
@@ -66,8 +65,9 @@ pub struct ProgressEngine {
     to_wake: Mutex<Vec<Waker>>,
     pub(crate) rings: Arc<Rings>,
     pub(crate) buffered: BufferedSends,
-    pub(crate) waker_thread: WakerThread,
-    pub(crate) finalize_hooks: Mutex<Vec<Arc<dyn FinalizeHook>>>,
+    /// True while the waker thread runs.
+    pub(crate) has_waker_thread: AtomicBool,
+    finalize_hooks: FinalizeHooks,
     pub(crate) continuations: Continuations,
 }
 
@@ -213,6 +213,26 @@ impl ProgressEngine {
         worker.fault(Cause::Untaken { messages: discarded.len(), peer, slot }, call)
     }
 
+    /// Registers a continuation, which waiting calls run from now on.
+    pub fn add_continuation(&self, continuation: Arc<dyn Continuation>) {
+        self.continuations.add(continuation);
+    }
+
+    /// Removes a continuation.
+    pub fn remove_continuation(&self, continuation: &dyn Continuation) {
+        self.continuations.remove(continuation);
+    }
+
+    /// Registers a hook that the rank runs when it leaves.
+    pub fn add_finalize_hook(&self, worker: &Worker, hook: Arc<dyn FinalizeHook>) -> Result<()> {
+        self.finalize_hooks.add(worker, hook)
+    }
+
+    /// Finalizes and drops the hooks that nobody else holds and that are done.
+    pub fn drop_finalized_hooks(&self, worker: &Worker) -> Result<()> {
+        self.finalize_hooks.drop_finalized(worker)
+    }
+
     fn to_wake(&self) -> MutexGuard<'_, Vec<Waker>> {
         self.to_wake.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,8 +308,8 @@ impl Agent for ProgressEngine {
 
     fn leave(&self, worker: &Worker) -> Result<()> {
         let unfinished = drain::finalize(self, worker);
-        let finalize_hooks = self.run_finalize_hooks(worker);
-        self.remove_continuations();
+        let finalize_hooks = self.finalize_hooks.run(worker);
+        self.continuations.clear();
         self.rings.drain(worker);
         unfinished.and(finalize_hooks)
     }

@@ -1,9 +1,8 @@
 //! Finalize hooks: work besides messages that a leaving rank completes. The rank announces that it is leaving, runs
 //! its hooks, and then is gone.
 
-use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
@@ -29,38 +28,41 @@ pub trait FinalizeHook: Send + Sync + Debug {
     fn finalize(&self, worker: &Worker) -> Result<()>;
 }
 
-impl ProgressEngine {
-    /// Registers a hook that the rank runs when it leaves.
-    pub fn add_finalize_hook(&self, worker: &Worker, hook: Arc<dyn FinalizeHook>) -> Result<()> {
-        self.drop_finalized_hooks(worker)?;
-        self.lock_finalize_hooks().push(hook);
+/// The hooks of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct FinalizeHooks(Mutex<Vec<Arc<dyn FinalizeHook>>>);
+
+impl FinalizeHooks {
+    pub(crate) fn add(&self, worker: &Worker, hook: Arc<dyn FinalizeHook>) -> Result<()> {
+        self.drop_finalized(worker)?;
+        self.lock().push(hook);
         Ok(())
     }
 
     /// Finalizes and drops the hooks that nobody else holds and that are done.
-    pub fn drop_finalized_hooks(&self, worker: &Worker) -> Result<()> {
-        let all = std::mem::take(&mut *self.lock_finalize_hooks());
+    pub(crate) fn drop_finalized(&self, worker: &Worker) -> Result<()> {
+        let all = std::mem::take(&mut *self.lock());
         let (held, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|hook| Arc::strong_count(hook) > 1);
-        self.lock_finalize_hooks().extend(held);
+        self.lock().extend(held);
         for hook in free {
             if hook.is_finalized(worker) {
                 hook.finalize(worker)?;
             } else {
-                self.lock_finalize_hooks().push(hook);
+                self.lock().push(hook);
             }
         }
         Ok(())
     }
 
-    fn lock_finalize_hooks(&self) -> MutexGuard<'_, Vec<Arc<dyn FinalizeHook>>> {
-        self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn FinalizeHook>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs all hooks.
-    pub(crate) fn run_finalize_hooks(&self, worker: &Worker) -> Result<()> {
-        let finalize_hooks = std::mem::take(&mut *self.lock_finalize_hooks());
-        announce_finalize(worker, finalize_hooks.iter().collect());
-        finalize_hooks.iter().map(|hook| hook.finalize(worker)).fold(Ok(()), Result::and)
+    pub(crate) fn run(&self, worker: &Worker) -> Result<()> {
+        let hooks = std::mem::take(&mut *self.lock());
+        announce_finalize(worker, hooks.iter().collect());
+        hooks.iter().map(|hook| hook.finalize(worker)).fold(Ok(()), Result::and)
     }
 }
 

@@ -3,22 +3,16 @@
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
-/// True while the thread runs.
-#[derive(Debug, Default)]
-pub(crate) struct WakerThread {
-    runs: AtomicBool,
-}
-
 /// Starts the thread; if it runs already, has it wait for one more message.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
-    if progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
+    if progress.has_waker_thread.swap(true, Ordering::SeqCst) {
         worker.wake_own_threads(); // it may sleep, and has to look at one more message
         return Ok(());
     }
@@ -30,7 +24,7 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
             Ok(())
         }
         Err(error) => {
-            progress.waker_thread.runs.store(false, Ordering::SeqCst);
+            progress.has_waker_thread.store(false, Ordering::SeqCst);
             Err(tasuki_core::base::Error::from_io("thread", &error))
         }
     }
@@ -43,10 +37,10 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
         let call = || awaited(&watched);
         if watched.is_empty() && !is_followed {
-            progress.waker_thread.runs.store(false, Ordering::SeqCst);
-            // A task that came in between has found `runs` set. This thread serves it, or the one that next sets the
+            progress.has_waker_thread.store(false, Ordering::SeqCst);
+            // A task that came in between has found the flag set. This thread serves it, or the one that next sets the
             // flag.
-            if progress.has_no_task() || progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
+            if progress.has_no_task() || progress.has_waker_thread.swap(true, Ordering::SeqCst) {
                 return;
             }
             continue;

@@ -22,7 +22,6 @@ pub use bcast::session_mode::streams;
 pub use neighbour_exchange::{BlockToSend, put_blocks};
 pub use work_formulas::{Load, Work};
 
-use crate::selection::Selection;
 use crate::shape::{CollectiveKind, Shape};
 use crate::{RankPart, Schedule, StepEffect, started};
 
@@ -126,11 +125,6 @@ fn doublings(ranks: usize) -> usize {
 }
 
 impl Algorithm {
-    /// The algorithm for a shape by the default parameters: one processor for each rank, nothing measured or forced.
-    pub fn choose(shape: &Shape) -> &'static Algorithm {
-        Selection::default().choose(shape)
-    }
-
     /// The work of the algorithm for a shape, without segments; `None` if it depends on more than the sizes. Builds no
     /// schedule.
     pub fn work(&self, shape: &Shape) -> Option<Work> {

@@ -85,5 +85,12 @@ impl Selection {
     }
 }
 
+impl Algorithm {
+    /// The algorithm for a shape by the default parameters: one processor for each rank, nothing measured or forced.
+    pub fn choose(shape: &Shape) -> &'static Algorithm {
+        Selection::default().choose(shape)
+    }
+}
+
 #[cfg(test)]
 mod tests;

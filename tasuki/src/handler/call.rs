@@ -1,7 +1,8 @@
 //! Calls of handlers, and their replies.
 
 use crate::command::Effect;
-use crate::handler::registry::{Handler, HandlerName, inline};
+use crate::handler::handler_number::{Handler, HandlerName};
+use crate::handler::inline_args::inline;
 use crate::job::Job;
 use crate::{Error, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;

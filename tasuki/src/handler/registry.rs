@@ -2,14 +2,15 @@
 //! data.
 
 use crate::command::{Command, Effect};
+use crate::handler::handler_number::HandlerName;
+use crate::handler::inline_args::{inline, too_many};
 use crate::memory::word::Word;
 use crate::{GlobalPtr, Pod, Rank, RemoteSignal, Result};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{ArgumentSize, CallContext, HandlerEntry, HandlerTable, Worker};
-use tasuki_core::queue::handler_call::Args;
+use tasuki_core::engine::{ArgumentSize, CallContext, HandlerEntry, HandlerTable};
 use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 
 type Function = dyn Fn(&HandlerCx<'_>, &[u8], &mut Inline) -> Result<(), Cause> + Send + Sync;
@@ -68,53 +69,6 @@ struct Entry {
     depth: usize,
     each: usize,
     function: Arc<Function>,
-}
-
-/// A handler by its number, found by [`Job::handler`](crate::Job::handler).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handler {
-    pub(crate) number: u8,
-    returns: usize,
-}
-
-/// A handler's name or number.
-pub trait HandlerName: Copy + fmt::Debug + sealed::Sealed {
-    #[doc(hidden)]
-    fn number(self, worker: &Worker, returns: Option<usize>) -> Result<u8, Cause>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for &str {}
-    impl Sealed for super::Handler {}
-}
-
-impl HandlerName for &str {
-    fn number(self, worker: &Worker, returns: Option<usize>) -> Result<u8, Cause> {
-        worker.handler(self, returns)
-    }
-}
-
-impl HandlerName for Handler {
-    #[inline]
-    fn number(self, _: &Worker, returns: Option<usize>) -> Result<u8, Cause> {
-        match returns {
-            Some(bytes) if bytes != self.returns => {
-                let Handler { number, returns } = self;
-                Err(Cause::Argument(format!("handler {number} returns {returns} bytes, not {bytes}")))
-            }
-            _ => Ok(self.number),
-        }
-    }
-}
-
-impl Handler {
-    pub(crate) fn find(worker: &Worker, name: &str) -> Result<Handler, Cause> {
-        let number = worker.handler(name, None)?;
-        let sizes = 0..=INLINE_BYTES;
-        let returns = sizes.into_iter().find(|&bytes| worker.handler(name, Some(bytes)).is_ok());
-        Ok(Handler { number, returns: returns.unwrap_or(0) })
-    }
 }
 
 impl Handlers {
@@ -354,17 +308,6 @@ impl HandlerCx<'_> {
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
         self.post(&Command::store(at, value))
     }
-}
-
-/// The encoding of a value that a call carries.
-pub(crate) fn inline<A: Pod>(args: &A) -> Result<Args, Cause> {
-    let bytes = bytemuck::bytes_of(args);
-    Inline::of(bytes).map(Args::Inline).ok_or_else(|| too_many(bytes.len()))
-}
-
-fn too_many(bytes: usize) -> Cause {
-    let text = format!("{bytes} bytes: a call carries at most {INLINE_BYTES}; pass a buffer (call_with)");
-    Cause::Argument(text)
 }
 
 #[inline(always)]

@@ -2,47 +2,8 @@
 
 use crate::job::Job;
 use crate::memory::word::Word;
-use crate::{After, GlobalPtr, Handle, Pod, Result};
+use crate::{After, AtomicOp, GlobalPtr, Handle, Pod, Result};
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
-
-/// An atomic operation on a word that returns the word's previous value. Words may be signed or unsigned; additions
-/// wrap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AtomicOp<W> {
-    /// Replaces the word.
-    Swap(W),
-    /// Adds to the word.
-    Add(W),
-    /// Bitwise exclusive or.
-    Xor(W),
-    /// Bitwise or.
-    Or(W),
-    /// Bitwise and.
-    And(W),
-    /// Replaces the word by `new` if it equals `expected`.
-    CompareSwap {
-        /// The value that the word must have.
-        expected: W,
-        /// The value that the word gets in that case.
-        new: W,
-    },
-}
-
-impl<W: Word> AtomicOp<W> {
-    pub(crate) fn atomic(self) -> Atomic {
-        let (kind, operand) = match self {
-            AtomicOp::Swap(value) => (AtomicKind::Swap, value),
-            AtomicOp::Add(value) => (AtomicKind::Add, value),
-            AtomicOp::Xor(value) => (AtomicKind::Xor, value),
-            AtomicOp::Or(value) => (AtomicKind::Or, value),
-            AtomicOp::And(value) => (AtomicKind::And, value),
-            AtomicOp::CompareSwap { expected, new } => {
-                (AtomicKind::Cas { expected: expected.to_bits() }, new)
-            }
-        };
-        Atomic { kind, operand: operand.to_bits(), width: W::WIDTH }
-    }
-}
 
 impl Job {
     /// Copies `values` to the memory of some rank. The values are in place when it returns.

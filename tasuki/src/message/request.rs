@@ -3,7 +3,7 @@
 //! Unsafe: the message uses the values' block of memory and keeps it alive; the request does not access the block
 //! before the message has ended.
 
-use crate::communicator::{Received, Slot, received};
+use crate::message::slot::{Received, Slot, received};
 use crate::{Error, Pod, Rank, Result};
 use std::cell::UnsafeCell;
 use std::future::Future;

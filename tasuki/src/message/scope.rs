@@ -5,9 +5,9 @@
 //! `std::thread::scope`.
 
 use crate::collective::chunked_plan::ChunkedPlan;
-use crate::communicator::{Received, Slot, bytes, received};
 use crate::message::scope_list::{ScopeList, ScopeRequest, ShortRecv, StartedPlan};
-use crate::{Error, GlobalPtr, Pod, Rank, Result};
+use crate::message::slot::{Received, Slot, bytes, received};
+use crate::{Communicator, Error, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -25,8 +25,36 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
+impl Communicator {
+    /// Runs `body`, which may begin sends and receives on borrowed values through its [`Scope`]. All of them have
+    /// ended when this call returns. If `body` succeeds, the call waits for them. If `body` fails or panics, the call
+    /// cancels those whose peers have not started them.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(3, |job| {
+    ///     let (west, east) = (job.rank_after(-1), job.rank_after(1));
+    ///     let (own, mut received) = ([job.rank().0; 100], [0; 100]);
+    ///     job.world().scope(|s| {
+    ///         s.recv(&mut received, west, Slot(0))?;
+    ///         s.send(&own, east, Slot(0))?;
+    ///         s.wait_all()                        // work that needs neither buffer may come before it
+    ///     })?;
+    ///     assert_eq!(received, [west.0; 100]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn scope<'env, R>(
+        &self,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
+    ) -> Result<R> {
+        Scope::run(self.messages(), body)
+    }
+}
+
 impl<'scope, 'env> Scope<'scope, 'env> {
-    pub(crate) fn run<R>(
+    fn run<R>(
         context: &Arc<Context>,
         body: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<R>,
     ) -> Result<R> {

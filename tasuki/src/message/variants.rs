@@ -1,7 +1,7 @@
 //! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
 //! release of slots.
 
-use crate::communicator::{Received, Slot, bytes, received};
+use crate::message::slot::{Received, Slot, bytes, received};
 use crate::{Cause, Communicator, GlobalPtr, Pod, Rank, Result};
 use std::time::Duration;
 

@@ -4,9 +4,11 @@ use super::job::Job;
 use super::options::Way;
 use super::proc_threads::threads_of;
 use super::process::Process;
-use super::snapshot::{RUNNING, RankState, SLEEPING, Snapshot, WAITING, names, report};
+use super::rank_names::names;
+use super::snapshot::{RUNNING, RankState, SLEEPING, Snapshot, WAITING, report};
 use super::stdin::StdinForwarder;
 use super::termination::Termination;
+use super::verdict::{Verdict, exit_code};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};
@@ -29,38 +31,6 @@ const CONNECTION_GRACE: Duration = Duration::from_millis(100);
 /// sampled again up to [`SILENT_LOOKS`] times.
 const SILENT_MAX: Duration = Duration::from_millis(2);
 const SILENT_LOOKS: usize = 5;
-
-/// The source of the job's exit code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// This code.
-    Code(u8),
-    /// The exit code of a process that has reported its failure and still runs; the second value if
-    /// it exits without one.
-    OfProcess(usize, u8),
-}
-
-impl Verdict {
-    /// The code, once all have ended.
-    pub(super) fn code(self, processes: &[Process]) -> u8 {
-        match self {
-            Verdict::Code(code) => code,
-            Verdict::OfProcess(index, otherwise) => match processes[index].exit {
-                // Success, and the signals that the launcher sends, do not describe the failure.
-                None | Some(Exit::Code(0) | Exit::Signal { number: 9 | 15, .. }) => otherwise,
-                Some(exit) => exit_code(exit),
-            },
-        }
-    }
-}
-
-/// The exit code for an end, as shells define it.
-fn exit_code(exit: Exit) -> u8 {
-    match exit {
-        Exit::Code(code) => code as u8,
-        Exit::Signal { number, .. } => 128_u8.wrapping_add(number as u8),
-    }
-}
 
 impl Job {
     /// A process has ended.

@@ -2,7 +2,6 @@
 
 use super::binding;
 use super::environment::ForRanks;
-use super::exit_report::Verdict;
 use super::keeper::Keeper;
 use super::oom_kills::OomKills;
 use super::options::{Options, Way};
@@ -13,6 +12,7 @@ use super::program;
 use super::signals::Signals;
 use super::stdin::StdinForwarder;
 use super::termination::{Step, Termination};
+use super::verdict::Verdict;
 use crate::trace::Trace;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};

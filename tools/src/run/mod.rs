@@ -4,15 +4,16 @@
 //! ```text
 //! args, options    the command line; the options of a job
 //! job              the event loop (poll_sources, signals)
-//! exit_report      what an event means: which rank failed, what is reported, the exit code
+//! exit_report      what an event means: which rank failed, what is reported
+//! verdict          the exit code, and where it comes from
 //! termination      which signals end the processes, and when
 //! processes/       what each process is started with (program, binding, environment, spawn), the
 //!                  process and its descendants (process, rank_process, proc_threads), and what
 //!                  ends them (keeper if the launcher is killed, oom_kills if memory runs out)
 //! streams/         the output of ranks (printer, line_buffer, output), and a terminal's input,
 //!                  which goes to rank 0 (stdin)
-//! status/          the state of the job for `tasuki ps` (snapshot, rank_queues), and ranks that
-//!                  wait for each other for ever (deadlock)
+//! status/          the state of the job for `tasuki ps` (snapshot, rank_queues, rank_names), and
+//!                  ranks that wait for each other for ever (deadlock)
 //! ```
 //!
 //! Ranks and `tasuki ps` connect to the socket of `tasuki_core::bootstrap::server`.
@@ -27,12 +28,14 @@ mod signals;
 mod status;
 mod streams;
 mod termination;
+mod verdict;
 
 pub(crate) use options::{GRACE, Options, Output, Stream, Way};
 use processes::{binding, environment, oom_kills, proc_threads, process, program, rank_process};
 pub(crate) use processes::{keeper, spawn};
-pub(crate) use status::snapshot::{RankState, Snapshot, names};
-use status::{deadlock, rank_queues, snapshot};
+pub(crate) use status::rank_names::names;
+pub(crate) use status::snapshot::{RankState, Snapshot};
+use status::{deadlock, rank_names, rank_queues, snapshot};
 use streams::{line_buffer, output, printer, stdin};
 
 /// The subcommand; its exit code.

@@ -12,7 +12,9 @@ mod tokens;
 
 use crate::tree::{Finding, Tree};
 use code::{lints, silenced, sync_pairs, sync_table, type_names, unsafe_code};
-use layering::{bench_reach, dependency_edges, knows_no_collective, layers, libc_home, test_targets};
+use layering::{
+    bench_reach, dependency_edges, file_cycles, knows_no_collective, layers, libc_home, test_targets,
+};
 use text::{commented_out, doc_paths, heads, length, names, retired_words, unfinished_marks};
 
 /// A rule: its name, and its check.
@@ -36,6 +38,7 @@ impl Rule {
 const RULES: &[Rule] = &[
     Rule::new("dependency_edges", dependency_edges::check),
     Rule::new("layers", layers::check),
+    Rule::new("file_cycles", file_cycles::check),
     Rule::new("libc_home", libc_home::check),
     Rule::new("knows_no_collective", knows_no_collective::check),
     Rule::new("bench_reach", bench_reach::check),

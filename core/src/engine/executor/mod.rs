@@ -19,11 +19,12 @@ mod exposed_buffer;
 mod kernel_copy;
 mod step;
 mod step_wait;
+mod yield_hint;
 
 pub use call_buffers::{COMBINED_MAX, CallBuffers, CombineWith};
 pub use exposed_buffer::{EXPOSED_BYTES, ExposedBuffer};
 pub use step::{FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};
-pub(super) use step_wait::YieldHint;
+pub(super) use yield_hint::YieldHint;
 
 use super::sync::inline_flag::InlineFlag;
 use super::wait::Condition;

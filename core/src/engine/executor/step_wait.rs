@@ -12,31 +12,12 @@
 use super::ResolvedStep;
 use crate::base::{Rank, Result};
 use crate::engine::worker::Worker;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a thread yields its processor before it makes progress on its other work, if ranks share processors.
 const OFFERS: u32 = 8;
 /// How often a thread reads the awaited word before each yield, if a rank on another processor is to raise it. This
 /// takes about as long as a context switch.
 const LOOKS_BEFORE_OFFER: u32 = 100;
-
-/// Set when a call of this rank has ended by providing data; cleared by its next wait on a shared processor. It is
-/// only a hint: if several threads change it at the same time, nothing is lost.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct YieldHint(AtomicBool);
-
-impl YieldHint {
-    #[inline(always)]
-    pub(super) fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn take(&self) -> bool {
-        let was_set = self.0.load(Ordering::Relaxed);
-        self.0.store(false, Ordering::Relaxed);
-        was_set
-    }
-}
 
 /// Evaluates `is_so` up to `looks` times, until it returns true. Returns true if it did.
 #[inline]

@@ -4,61 +4,13 @@
 //! have arrived the notification takes another half to each. A multicast is a put to each member that leaves its
 //! sender once.
 
+use crate::network::group_state::CollectiveState;
 use crate::network::in_flight::{End, InFlightId, Task};
 use crate::run_hash::RunEvent;
 use crate::scheduler::event_queue::EventKind;
 use crate::state::SimState;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{FabricGroup, FabricGroupMember, Refused};
-
-/// The network's state of a group.
-#[derive(Debug)]
-pub(crate) struct CollectiveState {
-    members: Vec<FabricGroupMember>,
-    bytes: u64,
-    states: Vec<MemberState>,
-    /// Number of barriers that have ended.
-    over: u64,
-    /// When the latest arrival so far came, in ns.
-    last_arrival_ns: u64,
-}
-
-/// The state of a member.
-#[derive(Clone, Copy, Default, Debug)]
-struct MemberState {
-    is_open: bool,
-    /// Barriers that the member has entered, that it has arrived at, and that it was notified of.
-    entered: u64,
-    arrived: u64,
-    notified: u64,
-}
-
-impl CollectiveState {
-    fn new(group: &FabricGroup<'_>) -> CollectiveState {
-        let states = vec![MemberState::default(); group.members.len()];
-        CollectiveState {
-            members: group.members.into(),
-            bytes: group.bytes,
-            states,
-            over: 0,
-            last_arrival_ns: 0,
-        }
-    }
-
-    fn rank(&self, member: usize) -> Rank {
-        self.members[member].barrier_signal.rank()
-    }
-
-    fn member(&self, rank: Rank) -> Option<usize> {
-        let found = (0..self.members.len()).find(|&member| self.rank(member) == rank)?;
-        self.states[found].is_open.then_some(found)
-    }
-
-    /// Returns true if `needed` members have arrived at the next barrier.
-    fn is_complete(&self, needed: usize) -> bool {
-        self.states.iter().filter(|one| one.arrived > self.over).count() >= needed
-    }
-}
 
 impl SimState {
     /// Opens a rank's part of a group.

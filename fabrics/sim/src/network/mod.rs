@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod completion;
 pub(crate) mod fabric_collectives;
+pub(crate) mod group_state;
 pub(crate) mod in_flight;
 pub(crate) mod memory;
 pub(crate) mod transfer;

@@ -2,7 +2,8 @@
 //! reads the ranks' memory, since ranks may be computing.
 
 use crate::run::job::Job;
-use crate::run::snapshot::{RankState, names};
+use crate::run::rank_names::names;
+use crate::run::snapshot::RankState;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tasuki_core::base::Rank;

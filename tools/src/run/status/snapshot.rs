@@ -1,6 +1,7 @@
 //! The state of a job at one moment, for `tasuki ps` and for the report of a job that fails.
 
 use crate::run::deadlock::Deadlock;
+use crate::run::rank_names::names;
 use crate::run::rank_queues::RankQueue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,26 +99,6 @@ fn waited(ranks: &[&RankState]) -> String {
     }
 }
 
-/// `rank 3` or `ranks 0-2, 5`.
-pub(crate) fn names(ranks: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &rank in ranks {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => runs.push((rank, rank)),
-        }
-    }
-    let runs: Vec<String> = runs
-        .into_iter()
-        .map(|(first, last)| match last - first {
-            0 => first.to_string(),
-            1 => format!("{first}, {last}"),
-            _ => format!("{first}-{last}"),
-        })
-        .collect();
-    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, runs.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,12 +107,6 @@ mod tests {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
         let (stage, waits_for, queues) = (stage.into(), None, Vec::new());
         RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, queues }
-    }
-
-    #[test]
-    fn ranks_are_named_in_runs() {
-        assert_eq!(names(&[3]), "rank 3");
-        assert_eq!(names(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7, 8");
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! The slots of messages, and what a receive returns about its message.
+
+use crate::{Rank, Result};
+use tasuki_message::Context;
+
+/// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
+/// communicator with this index.
+///
+/// A slot serves one message at a time. Several outstanding messages use several slots.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// In a receive: any slot. The receive gets the next message of the sender, whatever slot it was sent on.
+    ///
+    /// At most one such receive can be outstanding for each sender. A send looks for a receive on its own slot first.
+    /// The two kinds of receive are not ordered with each other: a message that was sent while a receive on its slot
+    /// was being withdrawn may arrive after a later one.
+    pub const ANY: Slot = Slot(Context::ANY);
+}
+
+/// What a receive returns about its message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// The slot on which the message was sent.
+    pub slot: Slot,
+    /// The sender.
+    pub source: Rank,
+    /// The number of values that were sent, which may be smaller than the buffer.
+    pub count: usize,
+}
+
+#[inline]
+pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
+    let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
+    if !got.len.is_multiple_of(size) {
+        return Err(context.partial_value(got, size));
+    }
+    Ok(Received { slot, source, count: (got.len / size) as usize })
+}
+
+pub(crate) fn bytes<T>(count: usize) -> u64 {
+    (count as u64).saturating_mul(size_of::<T>() as u64)
+}

@@ -120,7 +120,7 @@ impl<T: Pod + Send + Sync> AnyCallData for CallData<T> {
         let (root, is_root, place) = (self.kind.root, self.is_root(), self.place);
         let CallData { kind, values, result, combine, .. } = self;
         Box::pin(async move {
-            let mut nothing: Box<dyn FnMut(&mut [T], &[T]) + Send> = Box::new(|_, _| ());
+            let mut nothing: CombineFn<T> = Box::new(|_, _| ());
             let combine = combine.as_mut().map_or(&mut nothing, |combine| &mut combine.combine);
             match kind.collective {
                 CollectiveKind::Barrier => barrier::barrier(peers).await,

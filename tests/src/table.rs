@@ -89,7 +89,7 @@ macro_rules! each_case {
             Everywhere "D8" 1..=4 command_queues::d8_takes_back_while_it_fires;
             Everywhere "D9" 1..=4 command_queues::d9_effects_and_chains;
             Everywhere "D10" 1..=5 command_queues::d10_joins;
-            Everywhere "D11" 1..=4 command_queues::d11_sessions_begin_anew;
+            Everywhere "D11" 1..=4 command_queues::d11_sessions_begin_again;
             Everywhere "D11" 1..=2 command_queues::d11_thresholds_wrap;
             Everywhere "D10" 1..=4 command_queues::d10_two_triggers;
             Everywhere "D12" 1..=4 command_queues::d12_arrivals_let_commands_go_on;

@@ -145,7 +145,7 @@ fn formula_of_messages(ranks: u64, peers: u64) -> u64 {
 
 /// The first rank exchanges messages with one other rank, then with all others, and reports its bytes after each
 /// exchange.
-pub(crate) fn talking_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
+pub(crate) fn sending_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
     wait_in_vain(job)?;
     for (what, peers) in [("one", 1..2), ("all", 2..job.size() as u32)] {
         exchange(job, peers)?;
@@ -324,7 +324,7 @@ mod tests {
         }
         for ranks in [3, 12, 64] {
             let all: Vec<u64> =
-                reports(ranks, talking_ranks).into_iter().map(|(_, _, bytes)| bytes).collect();
+                reports(ranks, sending_ranks).into_iter().map(|(_, _, bytes)| bytes).collect();
             let of = |peers| formula_of_messages(ranks as u64, peers);
             assert_eq!(all, [of(1), of(ranks as u64 - 1)], "{ranks} ranks");
         }

@@ -3,7 +3,7 @@
 use super::process_role::{ProcessRole, SUBCOMMAND, report, say};
 use super::rank_server;
 use crate::cases::commands::handlers;
-use crate::cases::memory::{planning_ranks, reporting, stepping_ranks, talking_ranks};
+use crate::cases::memory::{planning_ranks, reporting, sending_ranks, stepping_ranks};
 use crate::cases::whole_jobs::{startup_ranks, waiting_ranks};
 use crate::tuning::plan_times;
 use std::io::Write;
@@ -26,7 +26,7 @@ pub fn play(args: &ProcessRoleArgs) -> ExitCode {
         Ok(ProcessRole::Startup) => tasuki::main(startup_ranks),
         Ok(ProcessRole::Waiting) => tasuki::main(waiting_ranks),
         Ok(ProcessRole::RankMemory) => tasuki::main(reporting(stepping_ranks)),
-        Ok(ProcessRole::MessageMemory) => tasuki::main(reporting(talking_ranks)),
+        Ok(ProcessRole::MessageMemory) => tasuki::main(reporting(sending_ranks)),
         Ok(ProcessRole::PlanMemory) => tasuki::main(reporting(planning_ranks)),
         Ok(ProcessRole::PlanTimes) => {
             tasuki::main(|job| plan_times::measure(job, plan_times::USUAL, &report))

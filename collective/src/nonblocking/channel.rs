@@ -33,7 +33,7 @@ pub(super) struct CallChannel {
 /// A receive that was posted.
 struct PostedRecv {
     incoming: PendingRecv,
-    loan: Arc<RevocableBuffer>,
+    buffer: Arc<RevocableBuffer>,
     from: usize,
 }
 
@@ -79,10 +79,10 @@ impl CallChannel {
 
     fn post(&self, bytes: usize, from: usize) -> Result<PostedRecv> {
         let room = HEADER + bytes;
-        let loan = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
-        let place = || MessageBuffer::Unregistered(loan.clone());
+        let buffer = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
+        let place = || MessageBuffer::Unregistered(buffer.clone());
         let incoming = self.context.begin_recv(room, place, Rank(from as u32), self.slot)?;
-        Ok(PostedRecv { incoming, loan, from })
+        Ok(PostedRecv { incoming, buffer, from })
     }
 
     /// Removes the posted receive for a member.
@@ -130,7 +130,7 @@ impl CallChannel {
             into.copy_from_slice(&line[HEADER..][..len]);
         } else if !is_short {
             let used =
-                receive.loan.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
+                receive.buffer.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
             used.view().read(0, &mut line[..HEADER]);
             let len = len.min(into.len());
             used.view().read(HEADER, &mut into[..len]);

@@ -117,7 +117,7 @@ impl Plan {
     }
 
     /// Sets the total of each signal to the sum of what all steps add to it.
-    pub(crate) fn count_anew(&mut self) {
+    pub(crate) fn recount(&mut self) {
         let effects: Vec<Effect> =
             self.parts.iter().flat_map(|part| part.steps.iter().flat_map(|step| step.then.clone())).collect();
         for part in &mut self.parts {

@@ -57,7 +57,7 @@ impl Tally {
 
 /// Proves and runs a mutant. Returns its counts, and the error if the mutant was proven
 /// nevertheless.
-fn judge(mutant: &Plan, seed: u64) -> (Tally, Option<String>) {
+fn compare_with_checker(mutant: &Plan, seed: u64) -> (Tally, Option<String>) {
     let verdict = proven(mutant);
     let found = find(mutant, if verdict.is_ok() { 36 } else { 12 }, seed);
     let is_refused = verdict.is_err();
@@ -84,7 +84,7 @@ fn spoil(ranks: usize) {
             if !is_flow_control(kind) && random.one_in(2) || mutate(&mut mutant, &mut random).is_none() {
                 continue;
             }
-            let (tally, harm) = judge(&mutant, random.next());
+            let (tally, harm) = compare_with_checker(&mutant, random.next());
             tallies.entry(kind).or_default().add(tally);
             missed.extend(harm.map(|harm| format!("{name}: {kind}: {harm}")));
             if is_flow_control(kind) && tally.refused == 0 {

@@ -76,7 +76,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         let step = step(plan, random, |step| !step.then.is_empty())?;
         let gone = random.below(step.then.len());
         step.then.remove(gone);
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("an effect is missing, and expected", |plan, random| {
@@ -96,7 +96,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
             return None;
         }
         effect.signal = signal;
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("an effect raises at another rank", |plan, random| {
@@ -104,17 +104,17 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         let step = step(plan, random, |step| step.then.iter().any(|effect| effect.rank != rank))?;
         let effect = step.then.iter_mut().find(|effect| effect.rank != rank)?;
         effect.rank = rank;
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("an effect raises more", |plan, random| {
         step(plan, random, |step| !step.then.is_empty())?.then.first_mut()?.amount += 1;
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("an effect raises much more", |plan, random| {
         step(plan, random, |step| !step.then.is_empty())?.then.last_mut()?.amount += 10;
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("an effect raises more than is expected", |plan, random| {
@@ -275,14 +275,14 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     ("a step is missing", |plan, random| {
         let (rank, number) = any(plan, random, |_| true)?;
         plan.parts[rank].steps.remove(number);
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("a step comes twice", |plan, random| {
         let (rank, number) = any(plan, random, |_| true)?;
         let again = plan.parts[rank].steps[number].clone();
         plan.parts[rank].steps.insert(number, again);
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
     ("a step moves twice, and signals once", |plan, random| {
@@ -329,7 +329,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
             }
             part.finish.iter_mut().for_each(|when| is_one(&mut when.signal));
         }
-        plan.count_anew();
+        plan.recount();
         Some(())
     }),
 ];

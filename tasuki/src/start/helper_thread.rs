@@ -52,7 +52,7 @@ impl Helper {
         if wanted.kind != HelperKind::Auto {
             helper.start();
         } else if helper.is_network_card() {
-            helper.begin(HelperControl::of_one_standing_by());
+            helper.begin(HelperControl::of_a_spare());
         }
         helper
     }

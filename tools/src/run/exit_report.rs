@@ -119,7 +119,13 @@ impl Job {
         // A process with all ranks that exited by itself after one of them failed has reported the
         // reason, unless that rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
-        let is_said = recorded.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
+        // A rank that had left and then exited with an error has reported what it could not complete.
+        let stage = self.server.node_state().map(|state| state.rank_state(Rank(index as u32)).stage());
+        let has_left = own && code == 1 && stage == Some(RankStage::Left);
+        let is_said = match &recorded {
+            Some(death) => death.is_printed || says_at_end(&death.how),
+            None => has_left,
+        };
         let (culprit, cause, verdict) = match recorded {
             // Another rank failed first and reported it; this one only followed.
             Some(death) if own && death.rank.index() != index => {

@@ -31,7 +31,7 @@ pub struct HelperControl {
 
 impl HelperControl {
     /// Creates the control of a helper that waits on standby until it is activated or another rank has sent a command.
-    pub fn of_one_standing_by() -> HelperControl {
+    pub fn of_a_spare() -> HelperControl {
         HelperControl { on_standby: AtomicBool::new(true), ..HelperControl::default() }
     }
 }

@@ -306,7 +306,7 @@ pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
 
 /// D11: a repeating queue runs as many commands as it has credit for, in their order, and keeps
 /// credit that comes early. It starts again whenever credit comes, and nothing has to be reset.
-pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
+pub fn d11_sessions_begin_again(job: &Job) -> Result<()> {
     let words = job.alloc::<u64>(3)?;
     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
     let queue = job.session_queue(8, &credit)?;

@@ -47,7 +47,7 @@ impl<'job> Clocked<'job> {
         Ok(())
     }
 
-    fn judge(&self) {
+    fn check(&self) {
         let lost = self.lost;
         assert!(lost <= LOST_MAX, "{lost} wake-ups were lost: the ranks woke up by themselves");
     }
@@ -74,7 +74,7 @@ pub fn d20_random_sleeps_and_wakes(job: &Job) -> Result<()> {
         holder = next;
     }
     job.barrier()?;
-    clocked.judge();
+    clocked.check();
     Ok(())
 }
 
@@ -97,7 +97,7 @@ pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
             clocked.sleep(woken)?;
         }
     }
-    clocked.judge();
+    clocked.check();
     Ok(())
 }
 

@@ -35,15 +35,31 @@ const RETIRED: &[(&str, &str)] = &[
 ];
 /// Each word that is plain English in prose but says nothing as a name, with what to say instead.
 /// Only identifiers of Rust code may not contain it.
+///
+/// Not in the list are words of the old names that are the field's words for something else: arrangement, half, host,
+/// machine, notice, park, spot, stride, trial, walk.
 const RETIRED_IN_NAMES: &[(&str, &str)] = &[
+    ("anew", "again, or repeating"),
+    ("attend", "run, or poll"),
+    ("crew", "number of ranks"),
     ("door", "server"),
     ("flights", "in flight"),
+    ("guest", "rank state"),
     ("hear", "read, or receive"),
     ("heard", "received, or the value's content"),
+    ("inquire", "test, or is pending"),
+    ("judge", "check, or exit status"),
     ("laid", "copied, or placed"),
     ("lent", "borrowed, or call buffers"),
+    ("loan", "revocable buffer"),
+    ("pump", "progress"),
+    ("roll", "call log, or map of identifiers"),
+    ("sight", "inspect"),
+    ("standing", "statistics"),
+    ("talking", "sending"),
     ("tell", "report, or send"),
     ("told", "reported, or the value's content"),
+    ("travelling", "offloaded"),
     ("untold", "unreported"),
 ];
 /// What a line contains that explains a word of the paper FMPL by ours.

@@ -59,8 +59,8 @@ impl ActionProgress {
         bytes: &[u8],
         to: GlobalAddress,
     ) -> Result<Started, Cause> {
-        let loan = self.buffers[buffer].get_or_insert_with(|| RevocableBuffer::from_vec(bytes.to_vec()));
-        worker.start_put(to, &loan.enter()?, 0..bytes.len())
+        let lendable = self.buffers[buffer].get_or_insert_with(|| RevocableBuffer::from_vec(bytes.to_vec()));
+        worker.start_put(to, &lendable.enter()?, 0..bytes.len())
     }
 
     /// Writes the old value of a word to its destination.

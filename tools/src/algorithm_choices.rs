@@ -124,7 +124,7 @@ impl Choices {
         let (ranks, processors) = (collective_names::ranks(self.ranks), self.processors);
         let per_processor = match self.ranks_per_processor {
             1 => "each with a processor of its own".into(),
-            per_processor => format!("{per_processor} of which share a processor, of {processors}"),
+            shared => format!("on {processors} processors: {shared} ranks for each"),
         };
         let _ = writeln!(text, "{ranks}, {per_processor}");
         let _ = writeln!(text, "costs: {} ({})", costs(&self.costs), self.costs_from);

@@ -140,7 +140,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
     // Inline algorithms are for few ranks on one node, so 32 ranks or several nodes have none.
     let many = shown(&["bcast", "--ranks", "100", "--bytes", "8"]);
     assert!(many.contains("is what a job would run here, as commands"), "{many}");
-    assert!(many.contains("--algorithm takes others: ") && many.contains("chain"), "{many}");
+    assert!(many.contains("--algorithm chooses another: ") && many.contains("chain"), "{many}");
     let nodes = shown(&["bcast", "--ranks", "32", "--per-node", "4", "--bytes", "8"]);
     assert!(nodes.contains("as commands that helpers"), "{nodes}");
     // Equals what `tasuki info --collectives` shows, where there is an inline algorithm.
@@ -189,7 +189,7 @@ fn without_an_algorithm_what_is_exported_is_what_is_simulated() {
         "{}",
         exported.err
     );
-    assert!(exported.err.contains("--algorithm takes others"), "{}", exported.err);
+    assert!(exported.err.contains("--algorithm chooses another"), "{}", exported.err);
     let mut command = Command::new(TASUKI);
     command.arg("sim").args(args);
     let simulated = Running::start(command).wait().expect(0).out;

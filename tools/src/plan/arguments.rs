@@ -64,7 +64,7 @@ impl Ask {
         let plan = self.plan_by(algorithm, &shape);
         let name = collective_names::typed(algorithm.name);
         let here = here.map(|here| format!("; a job here would run {here}")).unwrap_or_default();
-        let remark = format!("{name} is what plans take on a network{here}; --algorithm takes others");
+        let remark = format!("{name} is what plans take on a network{here}; --algorithm chooses another");
         Ok(Plan { remark: Some(remark), ..plan })
     }
 
@@ -127,7 +127,7 @@ impl Ask {
         let others: Vec<String> =
             shape.collective.algorithms().filter(fits).map(|one| collective_names::typed(one.name)).collect();
         if !others.is_empty() {
-            remark += &format!("; --algorithm takes others: {}", others.join(", "));
+            remark += &format!("; --algorithm chooses another: {}", others.join(", "));
         }
         Ok(Plan { schedule, asked: self.title(&shape), title, remark: Some(remark) })
     }

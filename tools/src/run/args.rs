@@ -158,7 +158,7 @@ fn duration_or_zero(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("{unit} is not a unit of time: give ms, s, m or h")),
+        unit => return Err(format!("{unit} is not a unit of time: write for example 500ms, 10s, 5m or 1h")),
     };
     let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
     Duration::try_from_secs_f64(number * seconds)

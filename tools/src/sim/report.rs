@@ -122,7 +122,7 @@ impl SimReport<'_> {
             rows.push(("memory", format!("{most} a rank at most, {} on average", units::show(mean))));
         }
         let most = simulated.steps_max;
-        rows.push(("steps", format!("{}, {most} in a start of a rank at most", simulated.steps)));
+        rows.push(("steps", format!("{}, at most {most} of one rank in a start", simulated.steps)));
         let (all, between) = (units::show(simulated.bytes), units::show(simulated.bytes_between));
         rows.push(("delivered", format!("{all}, {between} of it between nodes")));
         let mut table = Table::new();

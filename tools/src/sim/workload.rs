@@ -47,7 +47,7 @@ impl Workload {
             own.iter().map(|one| if let OpKind::Send { bytes, .. } = one.does { bytes } else { 0 }).sum()
         };
         let bytes = goal.ranks.iter().map(sent).max().unwrap_or(0);
-        let what = format!("the messages of {file}, {} of a rank at most", units::show(bytes));
+        let what = format!("the messages of {file}, at most {} of one rank", units::show(bytes));
         Workload { name: "goal".into(), what, ranks: goal.ranks.len(), root: None, bytes }
     }
 
@@ -55,7 +55,7 @@ impl Workload {
     pub(super) fn plan(schedule: &Schedule, file: &str) -> Workload {
         let given = |rank| schedule.contract(rank).inputs.iter().map(|span| span.bytes).sum();
         let bytes = (0..schedule.ranks()).map(given).max().unwrap_or(0);
-        let what = format!("the plan of {file}, {} of a rank at most", units::show(bytes));
+        let what = format!("the plan of {file}, at most {} of one rank", units::show(bytes));
         Workload { name: "plan".into(), what, ranks: schedule.ranks(), root: None, bytes }
     }
 }

@@ -107,6 +107,7 @@ impl CommunicatorMemory {
         children.iter().try_for_each(|child| child.free())?;
         let plans = self.plans.lock().all();
         plans.iter().for_each(|plan| plan.free(messages));
+        self.plans.free_nonblocking();
         self.plans.is_freed.store(true, Ordering::Relaxed); // its finalize hooks have nothing more to do
         self.contexts.iter().chain([messages]).try_for_each(|context| context.free())?;
         free_signals(worker, self.signals, SIGNALS)?;

@@ -81,13 +81,17 @@ impl<E> KindCache<E> {
         self.keys.len() - 1
     }
 
+    /// Returns true if there is room for an entry that uses `bytes`.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        let all: u64 = self.entries.iter().flatten().map(|(bytes, _)| bytes).sum();
+        self.keys.len() < ENTRIES_MAX && (all + bytes <= BYTES_MAX || all == 0)
+    }
+
     /// Makes room for an entry that uses `bytes`. Returns the evicted entries.
     pub(crate) fn make_room(&mut self, bytes: u64) -> Vec<E> {
         let mut evicted = Vec::new();
         loop {
-            let all: u64 = self.entries.iter().flatten().map(|(bytes, _)| bytes).sum();
-            let is_enough = self.keys.len() < ENTRIES_MAX && (all + bytes <= BYTES_MAX || all == 0);
-            if is_enough {
+            if self.has_room(bytes) {
                 return evicted;
             }
             let oldest = (0..self.keys.len()).min_by_key(|&at| self.used[at]).unwrap_or(0);
@@ -95,6 +99,10 @@ impl<E> KindCache<E> {
             self.used.swap_remove(oldest);
             evicted.extend(self.entries.swap_remove(oldest).map(|(_, entry)| entry));
         }
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &E> {
+        self.entries.iter().flatten().map(|(_, entry)| entry)
     }
 
     /// Returns all entries.

@@ -24,7 +24,7 @@ use tasuki_schedule::Schedule;
 use tasuki_schedule::selection::{MESSAGE_BYTES_MAX, calling_thread_schedule};
 
 /// Two members compare roots once in this number of calls.
-const COMPARED_EVERY: u64 = 32;
+pub(crate) const COMPARED_EVERY: u64 = 32;
 impl Communicator {
     fn lock_cache(&self) -> MutexGuard<'_, ScheduleCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ impl Communicator {
 
     /// Compares the roots of two members. If both are the root, neither waits, so no wait probe finds the mismatch.
     #[cold]
-    fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
         let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
         let probe_error = log.and_then(CallLog::mismatch_of_two);
         probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))

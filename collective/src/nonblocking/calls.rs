@@ -118,6 +118,7 @@ impl TaskMaker {
         let header = (signature, number);
         let channel = Arc::new(CallChannel::new(&self.context, slot, header, Arc::clone(&awaited), place));
         let steps = steps(channel.clone());
+        let of_call = self.context.clone();
         let failing = FailingCall::new(self.plans.clone(), word);
         let steps = async move {
             let outcome = match steps.await {
@@ -126,6 +127,9 @@ impl TaskMaker {
             };
             let outcome = outcome.map_err(|error| error.note(format!("in {name}")));
             failing.end(&outcome);
+            if outcome.is_err() {
+                of_call.discard_unmatched_sends(); // no member will receive them
+            }
             done(outcome);
         };
         let task = Task::new(&self.context, &self.active_calls, awaited, steps);

@@ -19,6 +19,7 @@ pub(crate) mod vector;
 
 use super::communicator::Communicator;
 use super::current_call::CallWord;
+use crate::cached::schedule_cache::COMPARED_EVERY;
 use crate::call_kind::CallKind;
 use crate::failure::signature::CallSignature;
 use crate::plan::setup::negotiate::{PlanKind, PreparedPlan};
@@ -148,8 +149,15 @@ impl Communicator {
                 Some((Room::Free, scheduled)) => Some(scheduled.clone()),
                 Some((Room::Refused, _)) | None => None,
             };
-            calls.scheduled.count();
+            let number = calls.scheduled.count();
             calls.scheduled.used(index);
+            if number.is_multiple_of(COMPARED_EVERY) {
+                self.compare_roots(kind, &|| format!("i{}", self.call_of(CallWord::of(kind)))).inspect_err(
+                    |error| {
+                        self.monitor().report(self.worker(), CallWord::of(kind), error.cause());
+                    },
+                )?;
+            }
             return Ok(scheduled);
         }
         calls.scheduled.count();
@@ -158,7 +166,10 @@ impl Communicator {
         }
         let name: Arc<str> = format!("i{}", self.call_of(CallWord::of(kind))).into();
         let bytes = kind.memory(size);
-        drop(calls.scheduled.make_room(bytes));
+        if !calls.scheduled.has_room(bytes) {
+            // Nothing is evicted: another member may still run steps whose memory that would free.
+            return Ok(None);
+        }
         let scheduled = ScheduledCalls::new(self.plans().clone());
         calls.scheduled.enter(key, bytes, Some(scheduled.clone()));
         let words = (CallWord::of(kind), CallSignature::of(kind).nonblocking());
@@ -176,9 +187,7 @@ impl Communicator {
         name: Arc<str>,
     ) -> Arc<Task> {
         let (plans, scheduled) = (self.plans().clone(), Arc::downgrade(scheduled));
-        let of_steps = plans.clone();
         let steps = |peers: Arc<CallChannel>| {
-            let plans = of_steps;
             async move {
                 let group = &plans.group;
                 let schedules =
@@ -186,7 +195,7 @@ impl Communicator {
                 let mut schedules = schedules.unwrap_or_default();
                 let schedule = schedules.remove(0);
                 let part = schedule.part(group.place().index());
-                let plan_kind = PlanKind::Calls(schedules, false);
+                let plan_kind = PlanKind::NonblockingCalls(schedules);
                 match plans.negotiate(&*peers, &schedule, &part, plan_kind).await? {
                     // Another member is in another call, so this one cannot compile with it.
                     Err(cause @ Cause::Argument(_)) => Err(group.worker().fault(cause, || "plan()".into())),
@@ -195,15 +204,11 @@ impl Communicator {
             }
         };
         let done = move |outcome: Result<Option<PreparedPlan>>| {
-            let (Ok(prepared), scheduled) = (outcome, scheduled.upgrade()) else { return };
-            match (prepared, scheduled) {
-                (Some(PreparedPlan { number, execution: Some(execution), .. }), Some(scheduled)) => {
-                    scheduled.compiled(number, execution);
-                }
-                (prepared, scheduled) => {
-                    prepared.iter().for_each(|prepared| plans.give_up(prepared.number));
-                    scheduled.iter().for_each(|scheduled| scheduled.refused());
-                }
+            let Some(scheduled) = scheduled.upgrade() else { return };
+            match outcome {
+                Ok(Some(PreparedPlan { execution: Some(execution), .. })) => scheduled.compiled(execution),
+                Ok(_) => scheduled.refused(),
+                Err(_) => scheduled.end(),
             }
         };
         self.task_maker().make(at, words, name, steps, done)
@@ -233,15 +238,23 @@ impl Communicator {
         })
     }
 
-    /// Frees the compiled steps of nonblocking calls, when the calls that use them are over. A step of a collective call.
-    /// Members that have begun different numbers of nonblocking calls keep them: otherwise members would not agree
-    /// which calls compile steps again.
+    /// Frees the compiled steps of nonblocking calls, if all members have begun the same number of such calls and all
+    /// of these are over. Otherwise a member might still run the steps, and members would not agree which calls compile
+    /// steps again. A step of a collective call.
     pub(crate) fn clear_scheduled(&self) -> Result<()> {
-        let number = lock(&self.nonblocking.calls.0).number;
-        let numbers = self.allgather_steps(&[number])?;
-        if numbers.iter().all(|&other| other == number) {
-            let cache = std::mem::take(&mut lock(&self.nonblocking.calls.0).scheduled);
-            drop(cache); // without the lock
+        let own = {
+            let calls = lock(&self.nonblocking.calls.0);
+            let is_idle = calls.scheduled.entries().all(|scheduled| scheduled.are_over())
+                && calls.last.iter().flatten().all(BegunCall::is_over);
+            [calls.number, u64::from(is_idle)]
+        };
+        let all = self.allgather_steps(&own)?;
+        if own[1] == 1 && all.chunks_exact(own.len()).all(|other| other == own) {
+            let mut calls = lock(&self.nonblocking.calls.0);
+            let (cache, last) = (std::mem::take(&mut calls.scheduled), std::mem::take(&mut calls.last));
+            drop(calls);
+            drop((cache, last)); // without the lock
+            self.plans().free_nonblocking();
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! If the members cannot compile the steps, all of them run these calls by messages.
 
 use crate::current_call::CallWord;
+use crate::failure::call_log::CallLog;
 use crate::failure::monitor::EndsWithCommunicator;
 use crate::nonblocking::call_data::AnyCallData;
 use crate::nonblocking::channel::SLOTS;
@@ -24,6 +25,9 @@ use tasuki_core::engine::Worker;
 use tasuki_core::engine::executor::Execution;
 use tasuki_message::Continuation;
 
+/// Tests look once in this number whether members are in different calls.
+const LOOKED_EVERY: u64 = 64;
+
 /// The number of a call among those of its kind, and the word that names it.
 pub(super) type ScheduledCall = (u64, CallWord);
 
@@ -33,6 +37,8 @@ pub(super) struct ScheduledCalls {
     state: Mutex<State>,
     /// Number of calls that are complete or have failed.
     over: AtomicU64,
+    /// Number of tests in which the calls were not over.
+    looks: AtomicU64,
     /// Runs the steps in other waits of the rank.
     continuation: Arc<ScheduledSteps>,
 }
@@ -48,8 +54,6 @@ struct State {
     queue: VecDeque<QueuedCall>,
     /// The data of calls that are over and whose result was not taken; or the error.
     results: Vec<(u64, Result<Box<dyn AnyCallData>>)>,
-    /// The number of the plan that the steps belong to, which is needed to free it.
-    plan: Option<u64>,
     /// Number of calls in which some task is to be woken.
     awaited: usize,
     /// Keeps the calls while some of them are not over that nobody will take.
@@ -149,11 +153,11 @@ impl ScheduledCalls {
                 begun: 0,
                 queue: VecDeque::new(),
                 results: Vec::new(),
-                plan: None,
                 awaited: 0,
                 kept: None,
             }),
             over: AtomicU64::new(0),
+            looks: AtomicU64::new(0),
             continuation: Arc::new(ScheduledSteps(this.clone())),
         });
         calls.plans.group.messages().progress().add_continuation(calls.continuation.clone());
@@ -232,16 +236,26 @@ impl ScheduledCalls {
         }
     }
 
-    /// Takes the compiled steps, which belong to the plan of that number.
-    pub(super) fn compiled(&self, plan: u64, execution: Execution) {
+    /// Takes the compiled steps.
+    pub(super) fn compiled(&self, execution: Execution) {
         let mut state = self.lock();
-        state.plan = Some(plan);
         if matches!(state.steps, Steps::Compiling(_)) {
             state.steps = Steps::Compiled(Box::new(execution));
         }
         state.queue.iter_mut().for_each(|call| call.by_messages = None);
         drop(state);
         self.run(u64::MAX, Effort::Begin).ok();
+    }
+
+    /// Ends all calls, because the communicator has failed.
+    pub(super) fn end(&self) {
+        self.fail(self.lock(), None);
+    }
+
+    /// Returns true if all calls are over, and no task compiles the steps.
+    pub(super) fn are_over(&self) -> bool {
+        let state = self.lock();
+        state.queue.is_empty() && !matches!(state.steps, Steps::Compiling(_) | Steps::Running)
     }
 
     /// Runs the calls by messages, because the members cannot compile the steps.
@@ -315,7 +329,13 @@ impl ScheduledCalls {
                     return Ok(Ran::Over);
                 }
                 Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Over),
-                Ok(_) if !is_complete => return Ok(Ran::Blocked),
+                Ok(_) if !is_complete => {
+                    // A thread that was woken while this one ran the steps found that it could not run them.
+                    match &state.steps {
+                        Steps::Compiled(execution) if execution.can_continue() => continue,
+                        _ => return Ok(Ran::Blocked),
+                    }
+                }
                 Ok(_) => {}
             }
             if matches!(effort, Effort::Wait(_))
@@ -401,6 +421,9 @@ impl ScheduledCalls {
                 Ran::Busy => self.worker().pause(), // another thread runs the steps
             }
             self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
+            if self.plans.monitor.check().is_err() {
+                self.end();
+            }
         }
         Ok(None)
     }
@@ -415,7 +438,23 @@ impl ScheduledCalls {
             Ok(Ran::Task(task)) => task.step(),
             _ => {}
         }
+        self.end_if_impossible();
         self.is_over(number)
+    }
+
+    /// Ends the calls if the communicator has failed, or now and then looks whether members are in different calls.
+    fn end_if_impossible(&self) {
+        let monitor = &self.plans.monitor;
+        let is_due = self.looks.fetch_add(1, Ordering::Relaxed) % LOOKED_EVERY == LOOKED_EVERY - 1;
+        if monitor.check().is_err() {
+            self.end();
+        } else if is_due && let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
+            let word = self.lock().queue.front().map(|front| front.word);
+            if let Some(word) = word {
+                let error = self.worker().fault(cause, || self.name(word));
+                self.fail(self.lock(), Some((word, error)));
+            }
+        }
     }
 
     /// Returns `Ready` if the call is over; otherwise `waker` is woken when it is.
@@ -500,6 +539,13 @@ impl Continuation for ScheduledSteps {
         self.0.upgrade().is_some_and(|calls| !calls.lock().queue.is_empty())
     }
 
+    fn end_if_impossible(&self) {
+        if let Some(calls) = self.0.upgrade().filter(|calls| calls.lock().awaited > 0) {
+            calls.looks.store(LOOKED_EVERY - 1, Ordering::Relaxed);
+            calls.end_if_impossible();
+        }
+    }
+
     fn is_awaited(&self) -> bool {
         self.0.upgrade().is_some_and(|calls| calls.lock().awaited > 0)
     }
@@ -515,9 +561,6 @@ impl Continuation for ScheduledSteps {
 impl Drop for ScheduledCalls {
     fn drop(&mut self) {
         self.plans.group.messages().progress().remove_continuation(&*self.continuation);
-        if let Some(plan) = self.lock().plan {
-            self.plans.give_up(plan);
-        }
     }
 }
 

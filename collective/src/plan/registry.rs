@@ -17,6 +17,8 @@ pub(crate) struct PlanRegistry {
     pub(crate) monitor: Arc<FailureMonitor>,
     /// The plans that exist or wait to be freed.
     pub(crate) plans: Plans,
+    /// The plans of nonblocking calls, which members make in different orders.
+    nonblocking: Mutex<Vec<Arc<PlanState>>>,
     /// The first of the signals that members with plans use to leave together.
     pub(crate) shutdown_signal: OnceLock<u32>,
     /// Set when this member is registered to leave that way.
@@ -37,6 +39,7 @@ impl PlanRegistry {
             group,
             monitor,
             plans: Plans::default(),
+            nonblocking: Mutex::default(),
             shutdown_signal: OnceLock::new(),
             leaves_together: OnceLock::new(),
             is_freed: Arc::default(),
@@ -57,6 +60,17 @@ impl PlanRegistry {
     /// Marks a plan as dropped by this member.
     pub(crate) fn give_up(&self, number: u64) {
         self.lock().take(number);
+    }
+
+    /// Adds the plan of nonblocking calls.
+    pub(crate) fn enter_nonblocking(&self, plan: Arc<PlanState>) {
+        self.nonblocking.lock().unwrap_or_else(PoisonError::into_inner).push(plan);
+    }
+
+    /// Frees the plans of nonblocking calls. No member may run their steps any more.
+    pub(crate) fn free_nonblocking(&self) {
+        let plans = std::mem::take(&mut *self.nonblocking.lock().unwrap_or_else(PoisonError::into_inner));
+        plans.iter().for_each(|plan| plan.free(self.group.messages()));
     }
 
     /// Takes the words of all members, and frees the plans that no member needs any more.

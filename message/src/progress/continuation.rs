@@ -13,6 +13,9 @@ pub trait Continuation: Send + Sync + Debug {
     /// Returns true if some of its work is unfinished and no thread waits for it.
     fn is_under_way(&self) -> bool;
 
+    /// Ends its work if that can never be complete. Called now and then while a task awaits it.
+    fn end_if_impossible(&self) {}
+
     /// Returns true if a task awaits it.
     fn is_awaited(&self) -> bool {
         false
@@ -101,6 +104,13 @@ impl Continuations {
         let mut all = Vec::new();
         self.change(|continuations| all.clone_from(continuations));
         all.iter().any(|one| one.is_under_way())
+    }
+
+    /// Ends the work of those that can never be complete.
+    pub(crate) fn end_impossible(&self) {
+        let mut all = Vec::new();
+        self.change(|continuations| all.clone_from(continuations));
+        all.iter().for_each(|one| one.end_if_impossible());
     }
 
     /// Returns true if a task awaits one of them.

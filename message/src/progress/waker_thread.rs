@@ -3,6 +3,7 @@
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,7 +18,12 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
         return Ok(());
     }
     let (thread_worker, weak_progress) = (worker.clone(), Arc::downgrade(progress));
-    let started = worker.platform().spawn(Box::new(move || watch(&thread_worker, &weak_progress)));
+    // Steps of collective calls may run an operation of the program here. If it panics, tasks that await something else
+    // still need the thread.
+    let body = move || {
+        while catch_unwind(AssertUnwindSafe(|| watch(&thread_worker, &weak_progress))).is_err() {}
+    };
+    let started = worker.platform().spawn(Box::new(body));
     match started {
         Ok(join) => {
             drop(join); // not joined: the thread ends by itself
@@ -29,6 +35,9 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
         }
     }
 }
+
+/// After this time without an event, the thread looks whether awaited continuations can still be complete.
+const LOOK_AFTER_NS: u64 = 10_000_000;
 
 /// The body of the thread.
 fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
@@ -54,8 +63,13 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let now_ns = worker.platform().now_ns();
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
         let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
-        let limit = first.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
+        let look_at = if is_followed { Some(now_ns + LOOK_AFTER_NS) } else { None };
+        let next = first.into_iter().chain(look_at).min();
+        let limit = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
         let waited = worker.wait(&Condition::Event(Arc::new(event)), limit, &call);
+        if is_followed && waited.is_err() {
+            progress.continuations.end_impossible();
+        }
         let over = waited.is_err_and(|error| !error.is_timeout());
         let now_ns = worker.platform().now_ns();
         for operation in &watched {

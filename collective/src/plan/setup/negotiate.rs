@@ -38,6 +38,8 @@ pub(crate) enum PlanKind {
     /// each signal equally often in a start. The flag is true if members expose their buffers to each other, which only
     /// two members may do.
     Calls(Vec<Schedule>, bool),
+    /// The execution of nonblocking calls, with such variants. Members make them in different orders.
+    NonblockingCalls(Vec<Schedule>),
 }
 
 /// What each member sends to all others when a plan is made. It fits in a short message.
@@ -60,7 +62,7 @@ const _: () = assert!(size_of::<MemberSetup>() <= ONE_LINE_MAX);
 /// A plan that all members have.
 pub(crate) struct PreparedPlan {
     pub(crate) plan_state: Arc<PlanState>,
-    /// The number that identifies it when it is dropped.
+    /// The number that identifies it when it is dropped; 0 for nonblocking calls.
     pub(crate) number: u64,
     /// The steps, if they are for cached calls.
     pub(crate) execution: Option<Execution>,
@@ -81,17 +83,23 @@ impl PlanRegistry {
         let fault = |cause| self.group.worker().fault(cause, || "plan()".into());
         let data = match kind {
             PlanKind::Queues(_) => DataPlacement::OfPlan,
-            PlanKind::Execution(_) | PlanKind::Calls(_, false) => DataPlacement::CallBuffers,
+            PlanKind::Execution(_) | PlanKind::Calls(_, false) | PlanKind::NonblockingCalls(_) => {
+                DataPlacement::CallBuffers
+            }
             PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
         };
         let draft = PlanDraft::new(self, part, data);
         let fingerprint = fingerprint(schedule, &kind);
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
-        let done = self.lock().word();
+        // The list of deferred frees needs the same order on all members.
+        let is_in_order = !matches!(kind, PlanKind::NonblockingCalls(_));
+        let done = if is_in_order { self.lock().word() } else { 0 };
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;
         let word = MemberSetup { base, found_room: draft.is_ok().into(), fingerprint, done, plan_shutdown };
         let words = allgather_words(peers, &[word]).await?;
-        self.free_what_is_over(words.iter().map(|word| word.done));
+        if is_in_order {
+            self.free_what_is_over(words.iter().map(|word| word.done));
+        }
         self.register_shutdown(&words)?;
         let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint) {
             Ok(()) => Ok(draft.finish(self, (schedule, part), &words, kind)),
@@ -114,7 +122,10 @@ impl PlanRegistry {
             Err(cause) => return Ok(Err(cause)),
         };
         let plan_state = Arc::new(plan_state);
-        let number = self.lock().enter(plan_state.clone());
+        let number = if is_in_order { self.lock().enter(plan_state.clone()) } else { 0 };
+        if !is_in_order {
+            self.enter_nonblocking(plan_state.clone());
+        }
         let CompiledSteps { execution, call_state } = steps;
         Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
     }
@@ -131,7 +142,7 @@ impl PlanRegistry {
 
     /// Registers the shutdown: from the first plan on, members leave together.
     fn register_shutdown(&self, words: &[MemberSetup]) -> Result<()> {
-        if self.leaves_together.get().is_none() {
+        if self.leaves_together.set(()).is_ok() {
             let (worker, plans) = (self.group.worker(), self.plans.clone());
             let stages = self.shutdown_stages(words);
             let stages = stages.map_err(|cause| worker.fault(cause, || "plan()".into()))?;
@@ -141,7 +152,6 @@ impl PlanRegistry {
                 self.is_freed.clone(),
                 worker,
             )))?;
-            self.leaves_together.get_or_init(|| ());
         }
         Ok(())
     }
@@ -177,7 +187,7 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     match kind {
         PlanKind::Execution(start_data) => (start_data.pieces(), start_data.how().name()).hash(&mut hasher),
         PlanKind::Queues(how) => how.name().hash(&mut hasher),
-        PlanKind::Calls(..) => {} // each call passes its operation
+        PlanKind::Calls(..) | PlanKind::NonblockingCalls(_) => {} // each call passes its operation
     }
     let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
@@ -246,9 +256,10 @@ impl PlanDraft {
         kind: PlanKind,
     ) -> (PlanState, Result<CompiledSteps, Cause>) {
         let (how, operator) = match &kind {
-            PlanKind::Execution(_) | PlanKind::Calls(..) | PlanKind::Queues(PlanCombining::Nothing) => {
-                (None, None)
-            }
+            PlanKind::Execution(_)
+            | PlanKind::Calls(..)
+            | PlanKind::NonblockingCalls(_)
+            | PlanKind::Queues(PlanCombining::Nothing) => (None, None),
             PlanKind::Queues(PlanCombining::Known(how)) => (Some(*how), None),
             PlanKind::Queues(PlanCombining::Own(operator, bytes)) => {
                 let number = self.worker.add_operator(operator.clone());
@@ -281,7 +292,7 @@ impl PlanDraft {
                         steps::compile_steps(&compiler, one, &plan_state.worker, (part.rank(), self.data))?;
                     plan_state.set_execution(execution, start_data)
                 }
-                PlanKind::Calls(others, _) => {
+                PlanKind::Calls(others, _) | PlanKind::NonblockingCalls(others) => {
                     let schedules = [slice::from_ref(schedule), &others].concat();
                     let execution = steps::compile_steps(
                         &compiler,

@@ -283,6 +283,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=3 nonblocking_collectives::j_nonblocking_calls_that_disagree_get_errors;
             Everywhere "J" 2..=5 nonblocking_collectives::j_awaited_nonblocking_calls_end_when_a_member_leaves;
             Everywhere "J" 2..=5 nonblocking_collectives::j_dropped_calls_outlive_their_communicator;
+            Everywhere "J" 2..=5 nonblocking_collectives::j_outstanding_calls_of_many_kinds;
             Everywhere "J" 1..=5 vector_collectives::j_nonblocking_blocks_of_different_lengths;
             Everywhere "J" 1..=3 vector_collectives::j_counts_beyond_memory_are_refused;
             Everywhere "J" 2..=3 vector_collectives::j_block_lengths_that_disagree_get_errors;

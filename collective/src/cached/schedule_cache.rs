@@ -72,7 +72,7 @@ impl Communicator {
 
     /// Compares the roots of two members. If both are the root, neither waits, so no wait probe finds the mismatch.
     #[cold]
-    pub(crate) fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
+    fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
         let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
         let probe_error = log.and_then(CallLog::mismatch_of_two);
         probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))

@@ -21,6 +21,7 @@ use super::communicator::Communicator;
 use super::current_call::CallWord;
 use crate::cached::schedule_cache::COMPARED_EVERY;
 use crate::call_kind::CallKind;
+use crate::failure::call_log::CallLog;
 use crate::failure::signature::CallSignature;
 use crate::plan::setup::negotiate::{PlanKind, PreparedPlan};
 use bytemuck::Pod;
@@ -151,12 +152,12 @@ impl Communicator {
             };
             let number = calls.scheduled.count();
             calls.scheduled.used(index);
-            if number.is_multiple_of(COMPARED_EVERY) {
-                self.compare_roots(kind, &|| format!("i{}", self.call_of(CallWord::of(kind)))).inspect_err(
-                    |error| {
-                        self.monitor().report(self.worker(), CallWord::of(kind), error.cause());
-                    },
-                )?;
+            let log = self.monitor().log().filter(|_| number.is_multiple_of(COMPARED_EVERY));
+            if let Some(cause) = log.and_then(CallLog::find_mismatch) {
+                // If both of two members are the root, neither waits.
+                let word = CallWord::of(kind);
+                self.monitor().report(self.worker(), word, &cause);
+                return Err(self.worker().fault(cause, || format!("i{}", self.call_of(word))));
             }
             return Ok(scheduled);
         }

@@ -289,3 +289,31 @@ pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
     }
     Ok(())
 }
+
+/// Many calls of several kinds are outstanding, and each member waits for them in an order of its own, so members
+/// compile the steps of the kinds in different orders. Then all are freed.
+pub fn j_outstanding_calls_of_many_kinds(job: &Job) -> Result<()> {
+    let (me, size) = (job.rank().index(), job.size());
+    for round in 0..effort(job, 20, 2) {
+        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        for batch in 0..3 {
+            let mut begun = Vec::new();
+            for call in 0..40_usize {
+                let (count, root) = (1 + call % 3, Rank((call % size) as u32));
+                let (request, expected) = match call % 4 {
+                    0 => (part.iallreduce(of_rank(me, count), Sum)?, total(0..size, count)),
+                    1 => (part.ibcast(of_rank(me, count), root)?, of_rank(root.index(), count)),
+                    2 => (part.iscan(of_rank(me, count), Sum)?, total(0..me + 1, count)),
+                    _ => (part.iallreduce(of_rank(me, 40 * count), Sum)?, total(0..size, 40 * count)),
+                };
+                begun.push((request, expected));
+            }
+            begun.rotate_left((7 * me + 11 * batch + round) % 40);
+            for (request, expected) in begun {
+                assert_eq!(request.wait()?, expected, "batch {batch} of round {round}");
+            }
+            part.quiesce()?;
+        }
+    }
+    job.barrier()
+}

@@ -97,7 +97,7 @@ struct QueuedCall {
 /// Makes the task that runs a call by messages.
 pub(super) type MakeTask = Box<dyn FnOnce(Box<dyn AnyCallData>) -> Arc<Task> + Send>;
 
-/// Whether a call can be added.
+/// Room for one more call in the queue: free, or the reason why no call can be added.
 pub(super) enum Room {
     Free,
     /// As many calls are under way as may be.

@@ -145,7 +145,7 @@ impl RemoteNotes {
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueDirectory {
-    /// Whether the rank's queues are polled.
+    /// Counts the threads that poll the queues of the rank.
     pub poll_state: PollState,
     /// The note about queues of other ranks that have commands for this rank.
     pub notes: RemoteNotes,

@@ -23,8 +23,9 @@ use tasuki_core::fabric::DirectCell;
 const OWN: usize = 32;
 
 /// If two members are this many calls apart, neither waits for the other: a member that the other one receives from is
-/// never so far ahead, because fewer messages can be sent ahead, and only 64 nonblocking calls can be under way.
-const APART_MIN: u16 = 16 + 64;
+/// never so far ahead, because fewer messages can be sent ahead, and at most 64 nonblocking calls can be under way by
+/// messages and 64 of each of 128 kinds on compiled steps.
+const APART_MIN: u16 = 16 + 64 * 129;
 
 /// The words of all members, as one member reads them.
 #[derive(Debug)]

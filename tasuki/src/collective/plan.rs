@@ -382,7 +382,7 @@ impl Communicator {
     /// communicators that were split from this one and that all their members have dropped.
     ///
     /// Collective. It frees the compiled schedules of nonblocking calls, too, if all members have begun the same number
-    /// of these calls.
+    /// of these calls and all of them are complete. No other thread may begin one meanwhile.
     ///
     /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
     /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call

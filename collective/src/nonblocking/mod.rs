@@ -111,7 +111,15 @@ impl Communicator {
         let mut calls = lock(&self.nonblocking.calls.0);
         // Checked first: a call that is refused must not count as a call of its kind.
         let at = calls.next().ok_or_else(|| self.too_many(&name))?;
-        let Some(scheduled) = self.scheduled_for(&mut calls, &kind, at)? else {
+        let found = self.scheduled_for(&mut calls, &kind, at);
+        if let Err(error) = found {
+            drop(calls); // a report ends other calls, whose errors read names from the table
+            if !matches!(error.cause(), Cause::Full { .. }) {
+                self.monitor().report(self.worker(), word, error.cause());
+            }
+            return Err(error);
+        }
+        let Some(scheduled) = found? else {
             return self.start_in(calls, (word, signature), name().into(), |peers| async move {
                 let mut data = data;
                 data.by_messages(&peers).await?;
@@ -155,9 +163,8 @@ impl Communicator {
             let log = self.monitor().log().filter(|_| number.is_multiple_of(COMPARED_EVERY));
             if let Some(cause) = log.and_then(CallLog::find_mismatch) {
                 // If both of two members are the root, neither waits.
-                let word = CallWord::of(kind);
-                self.monitor().report(self.worker(), word, &cause);
-                return Err(self.worker().fault(cause, || format!("i{}", self.call_of(word))));
+                let name = || format!("i{}", self.call_of(CallWord::of(kind)));
+                return Err(self.worker().fault(cause, name));
             }
             return Ok(scheduled);
         }

@@ -449,10 +449,10 @@ impl ScheduledCalls {
         if monitor.check().is_err() {
             self.end();
         } else if is_due && let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
-            let word = self.lock().queue.front().map(|front| front.word);
-            if let Some(word) = word {
+            let state = self.lock();
+            if let Some(word) = state.queue.front().map(|front| front.word) {
                 let error = self.worker().fault(cause, || self.name(word));
-                self.fail(self.lock(), Some((word, error)));
+                self.fail(state, Some((word, error)));
             }
         }
     }

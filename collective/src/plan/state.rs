@@ -2,7 +2,7 @@
 //! memory, and the form in which its starts run.
 
 use crate::deferred_free::Deferred;
-use crate::plan::compile::commands::StartThreshold;
+use crate::plan::compile::queues::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::run::in_calls::InCalls;
 use crate::plan::setup::layout::{PlacedPart, PlanAddress};

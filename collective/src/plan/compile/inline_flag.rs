@@ -5,7 +5,7 @@
 //! rank copies only one line into its buffer in a start, and raises its signals for nothing else, it can write the
 //! number of the start behind the data. The receiver waits for that number instead of the signal.
 
-use crate::plan::compile::steps::AllParts;
+use crate::plan::compile::calls::AllParts;
 use crate::plan::setup::layout::PlacedPart;
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
 use tasuki_schedule::{BufferId, BufferKind, RankPart, START, Step, StepEffect, StepKind, StepTrigger};

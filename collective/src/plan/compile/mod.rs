@@ -1,6 +1,8 @@
-//! Compiles the part of a rank: to commands of repeating queues, or to steps that the rank runs in its own calls.
+//! Compiles the part of a rank to steps: for an execution, which the rank runs in its own calls, or for repeating queues.
 
-pub(crate) mod commands;
+pub(crate) mod calls;
 pub(crate) mod inline_flag;
 pub(crate) mod owner_only_steps;
+pub(crate) mod placement;
+pub(crate) mod queues;
 pub(crate) mod steps;

@@ -6,7 +6,7 @@
 //! does no additional work. A step is not urgent either if it only releases a buffer that a later start needs, because
 //! the rank itself must make that start.
 
-use crate::plan::compile::commands::PlanCompiler;
+use crate::plan::compile::placement::PlacedParts;
 use crate::plan::setup::layout::PlacedPart;
 use tasuki_schedule::{RankPart, Step, StepKind, StepTrigger};
 
@@ -31,7 +31,7 @@ fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<
     are_late.into()
 }
 
-impl PlanCompiler<'_> {
+impl PlacedParts<'_> {
     /// Returns for each step of a queue, in order: true if it is left to its rank, because no other rank waits for it
     /// or for a later step of the queue in the same start.
     pub(crate) fn left_to_owner(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
@@ -69,7 +69,7 @@ impl PlanCompiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::compile::commands::named;
+    use crate::plan::compile::placement::named;
     use crate::plan::setup::layout::{DataPlacement, PlanAddress};
     use std::collections::BTreeMap;
     use tasuki_core::base::Rank;
@@ -94,13 +94,10 @@ mod tests {
             named(&part).into_iter().map(|rank| (rank, placed(rank))).collect();
         let initial = vec![0; part.signal_decls().len()];
         let own = placed(rank as u32);
-        let compiler = PlanCompiler { own: &own, initial: &initial, how: None, others: &others };
-        let queues = compiler.compile_queues(&part).expect("it can be compiled");
-        let commands = queues.iter().flat_map(|queue| &queue.commands);
-        commands
-            .filter(|encoded| encoded.head(0).is_some())
-            .map(|encoded| encoded.is_left_to_owner())
-            .collect()
+        let parts = PlacedParts { own: &own, initial: &initial, others: &others };
+        let queues = parts.compile_queues(&part, None).expect("it can be compiled");
+        let steps = queues.iter().flat_map(|queue| &queue.steps);
+        steps.filter(|spec| spec.wait.is_some()).map(|spec| spec.is_left_to_owner).collect()
     }
 
     #[test]

@@ -6,8 +6,10 @@ use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::Peers;
 use crate::message_algorithms::gather::allgather_words;
 use crate::plan::combining::PlanCombining;
-use crate::plan::compile::commands::{self, PlanCompiler, StartThreshold};
-use crate::plan::compile::{inline_flag, steps};
+use crate::plan::compile::calls::compile_execution;
+use crate::plan::compile::inline_flag;
+use crate::plan::compile::placement::{self, PlacedParts};
+use crate::plan::compile::queues::{QueueSteps, StartThreshold};
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::end::shutdown::PlanShutdown;
 use crate::plan::registry::PlanRegistry;
@@ -283,29 +285,24 @@ impl PlanDraft {
         };
         let others = plan_state.others(registry, schedule, part, words, self.data);
         let steps = others.and_then(|others| {
-            let compiler =
-                PlanCompiler { own: &plan_state.own, initial: &self.initial, how, others: &others };
+            let placed = PlacedParts { own: &plan_state.own, initial: &self.initial, others: &others };
             match kind {
                 PlanKind::Execution(start_data) => {
                     let one = slice::from_ref(schedule);
                     let execution =
-                        steps::compile_steps(&compiler, one, &plan_state.worker, (part.rank(), self.data))?;
+                        compile_execution(&placed, one, &plan_state.worker, (part.rank(), self.data))?;
                     plan_state.set_execution(execution, start_data)
                 }
                 PlanKind::Calls(others, _) | PlanKind::NonblockingCalls(others) => {
                     let schedules = [slice::from_ref(schedule), &others].concat();
-                    let execution = steps::compile_steps(
-                        &compiler,
-                        &schedules,
-                        &plan_state.worker,
-                        (part.rank(), self.data),
-                    )?;
+                    let execution =
+                        compile_execution(&placed, &schedules, &plan_state.worker, (part.rank(), self.data))?;
                     Ok(CompiledSteps { execution: Some(execution), call_state: None })
                 }
                 PlanKind::Queues(_) => {
                     let (queues, start_thresholds) =
-                        (compiler.compile_queues(part)?, compiler.start_thresholds(part));
-                    plan_state.make_queues(queues, start_thresholds)?;
+                        (placed.compile_queues(part, how)?, placed.start_thresholds(part));
+                    plan_state.make_queues(queues, how, start_thresholds)?;
                     plan_state.watch_departures(registry, words).map(|()| CompiledSteps::default())
                 }
             }
@@ -336,7 +333,7 @@ impl PlanState {
             let part = schedule.part(member as usize);
             Ok((member, PlacedPart::new(rank, words[member as usize].base, &part, data)))
         };
-        commands::named(part).into_iter().map(place).collect()
+        placement::named(part).into_iter().map(place).collect()
     }
 
     fn set_execution(&mut self, execution: Execution, start_data: StartData) -> Result<CompiledSteps, Cause> {
@@ -364,14 +361,15 @@ impl PlanState {
 
     fn make_queues(
         &mut self,
-        queues: Vec<commands::QueueCommands>,
+        queues: Vec<QueueSteps>,
+        how: Option<Reduction>,
         start_thresholds: Vec<StartThreshold>,
     ) -> Result<(), Cause> {
         let start = self.own.number(START);
         let mut made = Vec::new();
         let mut made_all = Ok(());
         for queue in queues {
-            match self.worker.make_repeating_queue(&queue.commands, start, queue.per_start) {
+            match self.worker.make_repeating_queue(&queue.steps, how, start, queue.per_start) {
                 Ok(own) => made.push(own),
                 Err(cause) => {
                     made_all = Err(cause);

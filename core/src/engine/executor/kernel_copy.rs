@@ -12,7 +12,7 @@ use crate::segment::GlobalAddress;
 
 /// A copy of `len` bytes between an exposed buffer and a buffer of the call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KernelCopy {
+pub(in crate::engine) struct KernelCopy {
     peer_buffer: PeerBuffer,
     /// The buffer of the call, and the offset in it.
     here: (usize, u64),

@@ -1,5 +1,5 @@
-//! Specifications of the steps of an execution. They name global addresses and signal numbers, which the executor
-//! resolves to mapped memory.
+//! Specifications of compiled steps. They name global addresses and signal numbers, which are resolved to mapped
+//! memory for an execution, or encoded as commands for a repeating queue.
 
 use crate::base::Rank;
 use crate::segment::GlobalAddress;
@@ -16,6 +16,17 @@ pub enum Operand {
     ExposedBuffer(GlobalAddress, u64),
 }
 
+impl Operand {
+    /// Returns the operand that begins `bytes` bytes later.
+    pub fn offset_by(self, bytes: u64) -> Operand {
+        match self {
+            Operand::At(at) => Operand::At(at.add(bytes)),
+            Operand::CallBuffers(buffer, at) => Operand::CallBuffers(buffer, at + bytes),
+            Operand::ExposedBuffer(word, at) => Operand::ExposedBuffer(word, at + bytes),
+        }
+    }
+}
+
 /// The action of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepAction {
@@ -23,8 +34,8 @@ pub enum StepAction {
     Nothing,
     /// Copies from the first operand to the second: the number of bytes. At least one operand is memory of this rank.
     Copy(Operand, Operand, u64),
-    /// Combines the values at the first operand into those at the second, which the call must lend: the number of
-    /// bytes, and true if the values at the first operand are the left ones.
+    /// Combines the values at the first operand into those at the second: the number of bytes, and true if the values
+    /// at the first operand are the left ones. In an execution the call lends the second operand.
     Combine(Operand, Operand, u64, bool),
 }
 
@@ -55,8 +66,8 @@ pub struct WaitSpec {
     pub signal: u32,
     /// The count that the signal must reach.
     pub count: PerStart,
-    /// The only rank that raises the signal.
-    pub by: Rank,
+    /// The only rank that raises the signal. `None`: there may be several. An execution must know it.
+    pub by: Option<Rank>,
     /// The inline flag of the data that the step reads. A rank that sees the flag need not read the signal.
     pub flag: Option<FlagSpec>,
 }
@@ -70,9 +81,30 @@ pub struct StepSpec {
     pub action: StepAction,
     /// The inline flag that the step sets after the action, in the cache line of the bytes that it wrote.
     pub flag: Option<FlagSpec>,
-    /// The signals of other ranks that the step raises last. Each has the total by which it is then higher than when
-    /// the execution was made. No other rank raises them.
-    pub raises: Vec<(GlobalAddress, PerStart)>,
+    /// The signals that the step raises last, each with the amount. In an execution they belong to other ranks, and no
+    /// other rank raises them. A command of a repeating queue raises at most two.
+    pub raises: Vec<(GlobalAddress, u64)>,
+    /// A rank that raises the awaited signal of a repeating queue leaves the step to the queue's rank.
+    pub is_left_to_owner: bool,
+}
+
+impl StepSpec {
+    /// A step that does nothing.
+    pub const NOTHING: StepSpec = StepSpec {
+        wait: None,
+        action: StepAction::Nothing,
+        flag: None,
+        raises: Vec::new(),
+        is_left_to_owner: false,
+    };
+
+    /// Returns the number of bytes that the step copies or combines.
+    pub fn moved(&self) -> u64 {
+        match self.action {
+            StepAction::Nothing => 0,
+            StepAction::Copy(_, _, len) | StepAction::Combine(_, _, len, _) => len,
+        }
+    }
 }
 
 impl PerStart {

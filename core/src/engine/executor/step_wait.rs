@@ -9,7 +9,7 @@
 //! data now, and will then be ready for the next call. For example, in a row of broadcasts with rotating roots, the
 //! root after the next one runs while the next root provides its data, and not after that.
 
-use super::ResolvedStep;
+use super::in_call::CallStep;
 use crate::base::{Rank, Result};
 use crate::engine::worker::Worker;
 
@@ -37,7 +37,7 @@ impl Worker {
     #[inline(never)]
     pub(super) fn wait_for_step(
         &self,
-        steps: &[ResolvedStep],
+        steps: &[CallStep],
         pass: u64,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
@@ -63,12 +63,12 @@ impl Worker {
 
     /// Returns true if one of the ranks on which these steps wait before they next raise a signal needs this very
     /// processor to go on.
-    fn needs_this_processor(&self, steps: &[ResolvedStep], pass: u64) -> bool {
-        let is_near = |step: &ResolvedStep| {
+    fn needs_this_processor(&self, steps: &[CallStep], pass: u64) -> bool {
+        let is_near = |step: &CallStep| {
             let unmet = step.wait.as_ref().filter(|wait| !wait.is_over_now(pass));
-            unmet.is_some_and(|wait| self.platform().shares_processor(wait.by))
+            unmet.is_some_and(|wait| wait.by.is_some_and(|by| self.platform().shares_processor(by)))
         };
-        let first_raise = steps.iter().position(|step| !step.raises.is_empty());
+        let first_raise = steps.iter().position(|step| !step.effects.raises.is_empty());
         steps[..first_raise.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: incoming values are read in place by a pointer, because other ranks may write that memory meanwhile.
 
+pub mod blocks;
 pub mod extremes;
 
 use crate::os::simd::vectorized;
@@ -347,6 +348,21 @@ impl Reduction {
         if let ReductionKind::Builtin(element, combine) = self.how {
             combine_builtin(element, combine, Values { into, from, incoming_first: self.incoming_first });
         }
+    }
+
+    /// Combines `len` bytes of values at `from` into those at `to`, by a built-in operation. Other ranks may write both
+    /// meanwhile. `len` is a multiple of the size of a value.
+    ///
+    /// # Safety
+    /// `len` bytes at both addresses are accessible.
+    pub unsafe fn combine_between(self, from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: the caller's promise, and `in_blocks` passes parts of the range.
+        let combine = |into: &mut [u8], from: *const u8| unsafe {
+            self.combine_from(into, from);
+            true
+        };
+        // SAFETY: the caller's promise.
+        unsafe { blocks::in_blocks((from, to, len), self.bytes() as usize, combine) };
     }
 }
 

@@ -5,18 +5,22 @@
 //! raise of a signal. Any rank that may run queues may run it: the rank that starts it, a rank that raises a signal,
 //! a rank that waits, or a helper.
 
-pub(super) mod compiled;
+mod encode;
+mod in_queue;
 
 use crate::base::sync::fence;
 use crate::base::{Cause, Result};
 use crate::engine::command_queue::lifecycle::LocalQueue;
 use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::command_queue::repeating::compiled::CompiledCommands;
+use crate::engine::command_queue::repeating::encode::command_of;
+use crate::engine::command_queue::repeating::in_queue::QueueSteps;
+use crate::engine::executor::StepSpec;
 use crate::engine::wait::Condition;
 use crate::engine::wait::probe::scoped_wait_probe;
 use crate::engine::worker::Worker;
 use crate::fabric::{SEVERAL, SignalCell, SignalControl, certainly_reached};
 use crate::queue::encoding::EncodedCommand;
+use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use std::sync::Arc;
@@ -36,7 +40,8 @@ const WOKEN_FROM: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct RepeatingQueue {
     local: Arc<LocalQueue>,
-    compiled: Option<CompiledCommands>,
+    /// Its steps, resolved. `None`: they are run as commands.
+    steps: Option<QueueSteps>,
 }
 
 /// The count that a signal of this rank has reached when a start is complete.
@@ -75,24 +80,27 @@ impl SignalTarget {
 }
 
 impl Worker {
-    /// Makes a repeating queue of `commands`. Each raise of this rank's signal `starts` by one lets the next
-    /// `per_start` commands run. After the last command the first one follows again. The queue lasts until
-    /// [`drop_repeating_queue`](Worker::drop_repeating_queue).
+    /// Makes a repeating queue of steps; `how` says how they combine values, if they do. Each raise of this rank's signal
+    /// `starts` by one lets the next `per_start` steps run. After the last step the first one follows again. The queue
+    /// lasts until [`drop_repeating_queue`](Worker::drop_repeating_queue).
     ///
-    /// Errors: there is no room for the queue, or a command is invalid.
+    /// Errors: there is no room for the queue, or a step cannot be a command.
     pub fn make_repeating_queue(
         &self,
-        commands: &[EncodedCommand],
+        steps: &[StepSpec],
+        how: Option<Reduction>,
         starts: u32,
         per_start: u32,
     ) -> Result<RepeatingQueue, Cause> {
+        let commands = steps.iter().map(|spec| command_of(spec, how, self.rank()));
+        let commands = commands.collect::<Result<Vec<EncodedCommand>, Cause>>()?;
         let lines: u64 = commands.iter().map(EncodedCommand::line_count).sum();
         let local = self.make_queue(lines as usize, Some(starts))?;
         local.queue().set_per_credit(per_start, self.count_of_own(starts));
         let posted = self.post_own(&local, commands.iter()).and_then(|_| self.repeat(&local));
-        let compiled = posted.and_then(|()| self.compile_commands(commands, starts, per_start));
-        let compiled = compiled.inspect_err(|_| self.drop_queue(&local))?;
-        Ok(RepeatingQueue { local, compiled })
+        let steps = posted.and_then(|()| self.resolve_queue(steps, &commands, how, (starts, per_start)));
+        let steps = steps.inspect_err(|_| self.drop_queue(&local))?;
+        Ok(RepeatingQueue { local, steps })
     }
 
     /// Removes a repeating queue.
@@ -115,14 +123,14 @@ impl Worker {
         starts: GlobalAddress,
         bytes: u64,
     ) -> Result<()> {
-        match queues.first().and_then(|repeating| repeating.compiled.as_ref()) {
+        match queues.first().and_then(|repeating| repeating.steps.as_ref()) {
             Some(first) => {
                 first.start();
                 if self.is_left_to_helper(queues, bytes) {
                     return Ok(());
                 }
                 for repeating in queues {
-                    repeating.compiled.iter().for_each(|compiled| self.begin(repeating, compiled));
+                    repeating.steps.iter().for_each(|steps| self.begin(repeating, steps));
                 }
                 Ok(())
             }
@@ -133,8 +141,7 @@ impl Worker {
     /// Returns true if the start moves many bytes, here or elsewhere, and another thread will run the queues.
     #[inline]
     fn is_left_to_helper(&self, queues: &[RepeatingQueue], bytes: u64) -> bool {
-        let moved =
-            |repeating: &RepeatingQueue| repeating.compiled.as_ref().map_or(0, CompiledCommands::moved);
+        let moved = |repeating: &RepeatingQueue| repeating.steps.as_ref().map_or(0, QueueSteps::moved);
         let moved: u64 = queues.iter().map(moved).sum();
         bytes.max(moved) >= HELPER_BYTES_MIN && self.finds_poller(moved >= WOKEN_FROM)
     }
@@ -152,7 +159,7 @@ impl Worker {
     #[inline]
     pub fn run_repeating_queues(&self, queues: &[RepeatingQueue]) -> bool {
         let run = |repeating: &RepeatingQueue| {
-            repeating.compiled.as_ref().is_some_and(|it| self.run_unless_leased(repeating, it))
+            repeating.steps.as_ref().is_some_and(|it| self.run_unless_leased(repeating, it))
         };
         queues.iter().fold(false, |moved, repeating| moved | run(repeating))
     }
@@ -161,17 +168,17 @@ impl Worker {
     /// command waits, so that a rank that raises it goes on. A lease holder may have read the count of starts too
     /// early; the mark on the lease makes it run the queue again.
     #[inline]
-    fn begin(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
-        self.run_or_mark_lease(repeating, compiled);
-        self.arm_and_run(repeating, compiled);
+    fn begin(&self, repeating: &RepeatingQueue, steps: &QueueSteps) {
+        self.run_or_mark_lease(repeating, steps);
+        self.arm_and_run(repeating, steps);
     }
 
     /// Arms the signal for which the next command of a queue waits. Runs the queue if the threshold was reached
     /// meanwhile.
     #[inline]
-    fn arm_and_run(&self, repeating: &RepeatingQueue, compiled: &CompiledCommands) {
-        if self.arm_next_wait(repeating, compiled) {
-            self.run_or_mark_lease(repeating, compiled);
+    fn arm_and_run(&self, repeating: &RepeatingQueue, steps: &QueueSteps) {
+        if self.arm_next_wait(repeating, steps) {
+            self.run_or_mark_lease(repeating, steps);
         }
     }
 
@@ -179,7 +186,7 @@ impl Worker {
     #[inline]
     fn arm_all(&self, queues: &[RepeatingQueue]) {
         for repeating in queues {
-            repeating.compiled.iter().for_each(|compiled| self.arm_and_run(repeating, compiled));
+            repeating.steps.iter().for_each(|steps| self.arm_and_run(repeating, steps));
         }
     }
 
@@ -197,7 +204,7 @@ impl Worker {
         if are_reached() {
             return Ok(());
         }
-        if queues.iter().all(|repeating| repeating.compiled.is_some())
+        if queues.iter().all(|repeating| repeating.steps.is_some())
             && self.spins_until_reached(queues, &are_reached)
         {
             return Ok(());

@@ -9,16 +9,15 @@ use crate::os::copy;
 use crate::queue::command::{Action, Command};
 use crate::queue::inline_data::Inline;
 use crate::queue::reduction::Reduction;
+use crate::queue::reduction::blocks::{BLOCK, ReduceBlock, in_blocks};
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 
 /// Most bytes that are copied under the lease. During a longer copy other ranks can run the queue.
-const INLINE_COPY_MAX: u64 = 8 * 1024;
+pub(in crate::engine::command_queue) const INLINE_COPY_MAX: u64 = 8 * 1024;
 /// Most bytes that are combined under the lease. No rank helps with a reduction, and running it without the lease takes
 /// about 4 us more.
 pub(in crate::engine::command_queue) const INLINE_REDUCE_MAX: u64 = 64 * 1024;
-/// Bytes that are combined at a time, on the stack.
-pub(in crate::engine::command_queue) const BLOCK: usize = 1024;
 
 impl Worker {
     /// Runs the action if this rank may, it is short, and it needs no other rank. Returns true if it was run. If
@@ -94,30 +93,10 @@ impl Worker {
         len: usize,
         how: Reduction,
     ) -> bool {
-        let value = how.bytes() as usize;
-        let most = BLOCK / value * value;
-        if most == 0 {
-            return false;
-        }
-        let mut ours = ReduceBlock([0; BLOCK]);
-        for at in (0..len).step_by(most) {
-            let size = (len - at).min(most);
-            let ours = &mut ours.0[..size];
-            // SAFETY: the caller promises `len` bytes at both addresses, and `at + size` is at most `len`; `ours` has
-            // `size` bytes. Other ranks may write the bytes meanwhile, if the program is wrong.
-            let is_done = unsafe {
-                let (from, to) = (from.add(at).as_ptr(), to.add(at).as_ptr());
-                copy::copy(to, ours.as_mut_ptr(), size);
-                self.combine_from(how, ours, from) && {
-                    copy::copy(ours.as_ptr(), to, size);
-                    true
-                }
-            };
-            if !is_done {
-                return false;
-            }
-        }
-        true
+        let range = (from.as_ptr().cast_const(), to.as_ptr(), len);
+        // SAFETY: the caller promises `len` bytes at both addresses, and `in_blocks` passes parts of them. Other ranks
+        // may write the bytes meanwhile, if the program is wrong.
+        unsafe { in_blocks(range, how.bytes() as usize, |ours, theirs| self.combine_from(how, ours, theirs)) }
     }
 
     /// Combines at most a block of values with those at `from`. A user-defined operator gets a slice, which no rank may
@@ -138,10 +117,6 @@ impl Worker {
         self.combine(how, into, theirs)
     }
 }
-
-/// A block of values on the stack, aligned for any type.
-#[repr(align(64))]
-struct ReduceBlock([u8; BLOCK]);
 
 /// Bytes of the widest word of an atomic.
 pub(in crate::engine::command_queue) const WORD: usize = Width::W8.bytes() as usize;

@@ -1,0 +1,342 @@
+//! Executions: steps that a rank runs on its own thread, in a collective call or in the start and wait of a plan.
+//!
+//! An execution is run by one thread, so it needs no lease, shared state or armed signals: its steps run one after the
+//! other, and when one has to wait, the call waits. [`Operand::CallBuffers`](super::Operand) names memory that the call
+//! lends; no other rank reaches it. Each signal is raised by one rank only, which knows its value, so a raise is a
+//! store.
+
+use super::call_buffers::CallBuffers;
+use super::exposed_buffer::{Exposure, ExposureTarget};
+use super::interpreter::Driver;
+use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedOperand, ResolvedStep, ResolvedWait};
+use super::step::{PerStart, StepSpec};
+use crate::base::{Cause, Rank, Result};
+use crate::engine::worker::Worker;
+use crate::fabric::{DirectCell, DirectLine, SignalLine};
+use crate::node::park::WakeMode;
+use crate::segment::GlobalAddress;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+/// What a call does when the action of a step is done.
+#[derive(Debug)]
+pub(super) struct CallEffects {
+    flag: Option<ResolvedFlag>,
+    pub(super) raises: Box<[ResolvedRaise]>,
+    /// The last step of a call, and it provides data to others: running it sets the yield hint.
+    sets_yield_hint: bool,
+}
+
+pub(super) type CallStep = ResolvedStep<CallEffects>;
+
+/// A signal that a step raises, and the count that it then has.
+#[derive(Debug)]
+pub(super) struct ResolvedRaise {
+    cell: DirectCell,
+    count: PerStart,
+    rank: Rank,
+    mode: WakeMode,
+}
+
+/// Compiled steps. Each call runs the same number of them; after the last step comes the first again. There may be
+/// several variants of the steps of a call, such as one for each root.
+#[derive(Debug)]
+pub struct Execution {
+    /// The steps of all calls of the first variant, then those of the next.
+    steps: Box<[CallStep]>,
+    /// Values of signals when they were last read. A value often shows that a buffer has been free for some calls
+    /// already; then the signal is not read again, and its line stays in the writer's cache.
+    seen: Box<[u64]>,
+    per_call: usize,
+    /// Number of steps of a variant.
+    per_variant: usize,
+    /// Index of the next step.
+    next: usize,
+    /// End of the steps of the call that is next or under way.
+    end: usize,
+    pass: u64,
+    /// Where, and to whom, this rank exposes the first buffer of each call.
+    exposes: Option<ExposureTarget>,
+    /// Why a step failed. Taken by the call that returns the error.
+    failure: Option<Cause>,
+}
+
+/// The driver of a call.
+struct CallDriver<'d> {
+    worker: &'d Worker,
+    seen: &'d mut [u64],
+    call_buffers: &'d CallBuffers<'d>,
+    variant: u64,
+    failure: &'d mut Option<Cause>,
+}
+
+impl Driver for CallDriver<'_> {
+    type Effects = CallEffects;
+
+    /// Reads the signal only if its last seen value does not show that it has been reached.
+    #[inline(always)]
+    fn is_over(&mut self, wait: &ResolvedWait, pass: u64) -> bool {
+        wait.is_over(pass, self.seen)
+    }
+
+    fn run_special(&mut self, action: &ResolvedAction) -> bool {
+        let done = match action {
+            ResolvedAction::KernelCopy(copy) => copy.run(self.worker, self.variant, self.call_buffers),
+            _ => Err(Cause::Bug("a step of a call that only a command can run".into())),
+        };
+        *self.failure = done.err();
+        self.failure.is_none()
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, effects: &CallEffects, pass: u64) {
+        if let Some(flag) = &effects.flag {
+            flag.word().set(flag.number.in_pass(pass));
+        }
+        for raise in &effects.raises {
+            let line =
+                DirectLine::new(raise.cell, self.worker.node_state().rank_state(raise.rank), raise.mode);
+            line.raise_to(raise.count.in_pass(pass));
+        }
+        if effects.sets_yield_hint {
+            self.worker.yield_hint().note();
+        }
+    }
+}
+
+impl CallStep {
+    /// Returns true if the step does nothing: it only makes all variants equally long.
+    fn is_padding(&self) -> bool {
+        self.wait.is_none()
+            && matches!(self.action, ResolvedAction::Nothing)
+            && self.effects.raises.is_empty()
+    }
+
+    /// Returns true if the step copies data to job memory and raises signals that announce them.
+    fn provides_data(&self) -> bool {
+        matches!(self.action, ResolvedAction::Copy(_, ResolvedOperand::Mapped(_), _, true))
+    }
+}
+
+impl Execution {
+    /// Moves on to the steps of the next call, which follow in the first variant.
+    #[inline(always)]
+    fn advance(&mut self) {
+        while self.end > self.per_variant {
+            self.end -= self.per_variant; // the same call in the first variant
+        }
+        let is_last = self.end == self.per_variant;
+        self.next = if is_last { 0 } else { self.end };
+        self.end = self.next + self.per_call;
+        self.pass += u64::from(is_last);
+    }
+
+    /// Reads the signal that the next call waits for first, if its first step only waits for a free buffer. The
+    /// buffer is mostly free by now. The signal's line has to come from a far processor, and now no step waits for
+    /// it.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
+        if let Some(CallStep { wait: Some(wait), action: ResolvedAction::Nothing, .. }) =
+            self.steps.get(self.next)
+            && wait.flag.is_none()
+        {
+            wait.is_over(self.pass, &mut self.seen);
+        }
+    }
+
+    /// Makes the next call, of which no step has run yet, use `variant`. Without this call it uses variant 0.
+    #[inline(always)]
+    pub fn choose_variant(&mut self, variant: usize) {
+        debug_assert!(
+            variant == 0 || (variant + 1) * self.per_variant <= self.steps.len(),
+            "a variant that exists"
+        );
+        self.next += variant * self.per_variant;
+        self.end += variant * self.per_variant;
+    }
+
+    /// Returns the variant of the call whose steps are next.
+    fn variant(&self) -> u64 {
+        (self.next / self.per_variant.max(1)) as u64
+    }
+
+    /// Returns true if the next step need not wait.
+    pub fn can_continue(&self) -> bool {
+        let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
+        wait.is_none_or(|wait| wait.is_over_now(self.pass))
+    }
+}
+
+impl Worker {
+    /// Returns true if this rank can run executions: it reaches signals of others by stores, and records no trace.
+    pub fn can_execute(&self) -> bool {
+        self.reaches_words() && self.recorder().is_none()
+    }
+
+    /// Makes an execution of the steps of `calls` calls, each with the same number of steps; after the last of these
+    /// calls the first one follows again. `variants` are different steps for the same calls, for example one variant
+    /// for each root. In each call, this rank must wait for the same signals in all variants, and raise the same
+    /// ones. Returns `None` if this rank does not reach by loads and stores all memory and signals that the steps
+    /// name, or if it records a trace.
+    ///
+    /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
+    /// address of an [`ExposedBuffer`], and the rank to which this rank exposes the first buffer of each call. The
+    /// steps of a call must then end only when that rank has finished with the buffer.
+    pub fn make_execution(
+        &self,
+        variants: &[Vec<StepSpec>],
+        calls: usize,
+        exposes: Option<(GlobalAddress, Rank)>,
+    ) -> Result<Option<Execution>, Cause> {
+        if !self.can_execute() {
+            return Ok(None);
+        }
+        let per_variant = variants.first().map_or(0, Vec::len);
+        if variants.iter().any(|variant| variant.len() != per_variant) {
+            return Err(Cause::Bug("variants of a call that differ in their number of steps".into()));
+        }
+        let specs = || variants.iter().flatten();
+        let mut found = Vec::with_capacity(per_variant * variants.len());
+        let mut signals: Vec<u32> = specs().filter_map(|spec| Some(spec.wait?.signal)).collect();
+        signals.sort_unstable();
+        signals.dedup();
+        for variant in variants {
+            let mut raised = Raised::of(variant);
+            for spec in variant {
+                let Some(step) = self.find_call_step(spec, &signals, &mut raised)? else { return Ok(None) };
+                found.push(step);
+            }
+        }
+        let stands = |&signal: &u32| self.count_of_own(signal);
+        let seen = signals.iter().map(stands).collect();
+        let per_call = per_variant / calls;
+        for call in found.chunks_mut(per_call.max(1)) {
+            let last = call.iter_mut().rfind(|step| !step.is_padding());
+            last.into_iter().for_each(|step| step.effects.sets_yield_hint = step.provides_data());
+        }
+        let exposes = exposes
+            .map(|(word, to)| Ok(ExposureTarget { word: self.exposed_buffer_at(word)?, to }))
+            .transpose()?;
+        let (steps, failure) = (found.into(), None);
+        Ok(Some(Execution {
+            steps,
+            seen,
+            per_call,
+            per_variant,
+            next: 0,
+            end: per_call,
+            pass: 0,
+            exposes,
+            failure,
+        }))
+    }
+
+    fn find_call_step(
+        &self,
+        spec: &StepSpec,
+        signals: &[u32],
+        raised: &mut Raised,
+    ) -> Result<Option<CallStep>, Cause> {
+        let wait = match spec.wait.map(|wait| self.find_wait(wait, signals)).transpose()? {
+            Some(None) => return Ok(None),
+            wait => wait.flatten(),
+        };
+        let mut raises = Vec::with_capacity(spec.raises.len());
+        for &(signal, amount) in &spec.raises {
+            let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };
+            let stood = line.cell().counter().load(Ordering::Acquire); // SYNC signal-raise
+            let PerStart { first, more } = raised.count(signal, amount);
+            let count = PerStart { first: stood.wrapping_add(first), more };
+            raises.push(ResolvedRaise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
+        }
+        let Some(action) = self.find_action(spec.action, !spec.raises.is_empty())? else { return Ok(None) };
+        let effects =
+            CallEffects { flag: self.find_flag(spec.flag)?, raises: raises.into(), sets_yield_hint: false };
+        Ok(Some(ResolvedStep { wait, action, effects }))
+    }
+
+    /// Runs the remaining steps of one call. Waits where a step must wait, and makes progress meanwhile. Fails if a
+    /// rank died, or if a rank that a step waits for has left or can no longer be reached. After an error the
+    /// execution cannot be used again.
+    #[inline]
+    pub fn execute(
+        &self,
+        execution: &mut Execution,
+        call_buffers: &CallBuffers<'_>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let exposure =
+            execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), call_buffers));
+        while !self.run_until_blocked(execution, call_buffers) {
+            self.wait_or_fail(execution, call)?;
+        }
+        exposure.into_iter().for_each(Exposure::end);
+        Ok(())
+    }
+
+    /// Waits for the condition of the next step, or returns the error if that step has failed.
+    #[cold]
+    #[inline(never)]
+    fn wait_or_fail(&self, execution: &mut Execution, call: &dyn Fn() -> String) -> Result<()> {
+        match execution.failure.take() {
+            Some(cause) => Err(self.fault(cause, call)),
+            None => self.wait_for_step(&execution.steps[execution.next..execution.end], execution.pass, call),
+        }
+    }
+
+    /// Runs the remaining steps of one call up to one that must wait or that fails. Returns true if all have run; the
+    /// next steps then belong to the next call.
+    #[inline]
+    pub fn run_until_blocked(&self, execution: &mut Execution, call_buffers: &CallBuffers<'_>) -> bool {
+        let (begin, pass) = (execution.next, execution.pass);
+        let mut driver = CallDriver {
+            worker: self,
+            seen: &mut execution.seen,
+            call_buffers,
+            variant: (begin / execution.per_variant.max(1)) as u64,
+            failure: &mut execution.failure,
+        };
+        let steps = &execution.steps[begin..execution.end];
+        if let Some(at) = self.run_steps((begin, steps), pass, call_buffers, &mut driver) {
+            execution.next = at;
+            return false;
+        }
+        execution.advance();
+        execution.look_ahead();
+        true
+    }
+
+    /// Returns why the next step can never run, if so: a rank has died, or the one that the step waits for has left.
+    pub fn ends_execution(&self, execution: &Execution) -> Option<Cause> {
+        let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
+        wait.filter(|wait| !wait.is_over_now(execution.pass))
+            .and_then(|wait| self.end_of_job(&wait.condition(execution.pass)))
+    }
+
+    /// Tests the condition of the next step: an error if it can no longer be met. Makes progress for this rank; never
+    /// waits.
+    pub fn test_execution(&self, execution: &Execution, call: &dyn Fn() -> String) -> Result<()> {
+        let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
+        wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
+    }
+}
+
+/// By how much the steps of all calls of a variant raise each signal.
+struct Raised(BTreeMap<GlobalAddress, (u64, u64)>);
+
+impl Raised {
+    fn of(variant: &[StepSpec]) -> Raised {
+        let mut raised = BTreeMap::new();
+        for &(signal, amount) in variant.iter().flat_map(|spec| &spec.raises) {
+            raised.entry(signal).or_insert((0, 0)).1 += amount;
+        }
+        Raised(raised)
+    }
+
+    /// Counts a raise. Returns the sum so far in the first pass, and what each further pass adds.
+    fn count(&mut self, signal: GlobalAddress, amount: u64) -> PerStart {
+        let (so_far, all) = self.0.entry(signal).or_insert((0, amount));
+        *so_far += amount;
+        PerStart { first: *so_far, more: *all }
+    }
+}

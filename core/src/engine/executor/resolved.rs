@@ -1,0 +1,164 @@
+//! Steps whose operands and signals are resolved to memory that this process has mapped.
+#![allow(unsafe_code)]
+//! Unsafe: pointers to job memory, which the fabric keeps mapped while it lives.
+
+use super::kernel_copy::KernelCopy;
+use super::step::{FlagSpec, Operand, PerStart, StepAction, WaitSpec};
+use crate::base::{Cause, Rank};
+use crate::engine::sync::inline_flag::InlineFlag;
+use crate::engine::wait::Condition;
+use crate::engine::worker::Worker;
+use crate::fabric::{DirectCell, SignalCell, certainly_reached};
+use crate::segment::GlobalAddress;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// A step. `E` is what its driver does when the action is done: which signals it raises, and how.
+#[derive(Debug)]
+pub(in crate::engine) struct ResolvedStep<E> {
+    pub(in crate::engine) wait: Option<ResolvedWait>,
+    pub(in crate::engine) action: ResolvedAction,
+    pub(in crate::engine) effects: E,
+}
+
+#[derive(Debug)]
+pub(in crate::engine) struct ResolvedWait {
+    pub(in crate::engine) cell: DirectCell,
+    /// The place of the value last read among those that the driver keeps, if it keeps any.
+    pub(super) seen: usize,
+    count: PerStart,
+    pub(super) by: Option<Rank>,
+    pub(super) flag: Option<ResolvedFlag>,
+}
+
+/// An inline flag, resolved to its word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResolvedFlag {
+    word: NonNull<InlineFlag>,
+    pub(super) number: PerStart,
+}
+
+/// An action with resolved operands.
+#[derive(Debug)]
+pub(in crate::engine) enum ResolvedAction {
+    Nothing,
+    /// From, to, and the number of bytes. True if another rank probably reads the bytes next.
+    Copy(ResolvedOperand, ResolvedOperand, usize, bool),
+    /// From, into, and the number of bytes. True if the values at the first operand are the left ones.
+    Combine(ResolvedOperand, ResolvedOperand, usize, bool),
+    /// A copy from or into a buffer that another rank exposes. Its driver runs it.
+    KernelCopy(KernelCopy),
+    /// The step has to be run as a command, which may also use memory that is not mapped.
+    AsCommand,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) enum ResolvedOperand {
+    Mapped(NonNull<u8>),
+    CallBuffers(usize, u64),
+}
+
+// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
+// lives.
+unsafe impl Send for ResolvedOperand {}
+// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
+// lives.
+unsafe impl Sync for ResolvedOperand {}
+// SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.
+unsafe impl Send for ResolvedFlag {}
+// SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.
+unsafe impl Sync for ResolvedFlag {}
+
+impl ResolvedWait {
+    /// Returns true if the condition is met. Reads the signal only if its last seen value does not show that.
+    #[inline(always)]
+    pub(super) fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
+        if self.flag.is_some() {
+            return self.is_over_now(pass);
+        }
+        let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
+        certainly_reached(*seen, count) || {
+            *seen = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+            certainly_reached(*seen, count)
+        }
+    }
+
+    /// Returns true if the condition is met. Always reads the flag or the signal.
+    #[inline(always)]
+    pub(in crate::engine) fn is_over_now(&self, pass: u64) -> bool {
+        if let Some(flag) = &self.flag {
+            return flag.word().is_set_to(flag.number.in_pass(pass));
+        }
+        certainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
+    }
+
+    pub(super) fn condition(&self, pass: u64) -> Condition {
+        Condition::Signal(SignalCell::Direct(self.cell), self.count.in_pass(pass), self.by)
+    }
+}
+
+impl ResolvedFlag {
+    #[inline(always)]
+    pub(super) fn word(&self) -> &InlineFlag {
+        // SAFETY: an aligned word of job memory that stays mapped while the fabric lives. Executions access it only
+        // as an atomic.
+        unsafe { self.word.as_ref() }
+    }
+}
+
+impl Worker {
+    /// Resolves a wait. `signals` are the sorted numbers of the signals whose last seen values the driver keeps.
+    /// Returns `None` if this rank does not reach the signal by loads.
+    pub(in crate::engine) fn find_wait(
+        &self,
+        wait: WaitSpec,
+        signals: &[u32],
+    ) -> Result<Option<ResolvedWait>, Cause> {
+        let WaitSpec { signal, count, by, flag } = wait;
+        let SignalCell::Direct(cell) = self.fabric().own_signal(signal)? else { return Ok(None) };
+        let seen = signals.partition_point(|&other| other < signal);
+        Ok(Some(ResolvedWait { cell, seen, count, by, flag: self.find_flag(flag)? }))
+    }
+
+    pub(super) fn find_flag(&self, flag: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {
+        let Some(FlagSpec { at, number }) = flag else { return Ok(None) };
+        let place = self
+            .place(at, size_of::<InlineFlag>() as u64)
+            .filter(|place| place.cast::<InlineFlag>().is_aligned());
+        let unseen = || Cause::Bug("an inline flag outside of mapped memory".into());
+        Ok(Some(ResolvedFlag { word: place.ok_or_else(unseen)?.cast(), number }))
+    }
+
+    pub(super) fn place(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
+    }
+
+    /// Resolves an action. `is_passed_on`: another rank probably reads the bytes next. Returns `None` if this rank does
+    /// not reach the operands by loads and stores.
+    pub(in crate::engine) fn find_action(
+        &self,
+        action: StepAction,
+        is_passed_on: bool,
+    ) -> Result<Option<ResolvedAction>, Cause> {
+        let place = |operand: Operand, len: u64| match operand {
+            Operand::CallBuffers(buffer, at) => Some(ResolvedOperand::CallBuffers(buffer, at)),
+            Operand::At(at) => self.place(at, len).map(ResolvedOperand::Mapped),
+            Operand::ExposedBuffer(..) => None,
+        };
+        if let Some(kernel_copy) = KernelCopy::of(self, action)? {
+            return Ok(Some(ResolvedAction::KernelCopy(kernel_copy)));
+        }
+        let (from, to, len) = match action {
+            StepAction::Nothing | StepAction::Copy(_, _, 0) | StepAction::Combine(_, _, 0, _) => {
+                return Ok(Some(ResolvedAction::Nothing));
+            }
+            StepAction::Copy(from, to, len) | StepAction::Combine(from, to, len, _) => (from, to, len),
+        };
+        let (Some(from), Some(to)) = (place(from, len), place(to, len)) else { return Ok(None) };
+        let len = len as usize;
+        Ok(Some(match action {
+            StepAction::Combine(_, _, _, in_front) => ResolvedAction::Combine(from, to, len, in_front),
+            _ => ResolvedAction::Copy(from, to, len, is_passed_on),
+        }))
+    }
+}

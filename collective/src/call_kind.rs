@@ -3,10 +3,10 @@
 
 use std::any::TypeId;
 use tasuki_core::base::Rank;
-use tasuki_core::engine::executor::COMBINED_MAX;
+use tasuki_core::engine::executor::{COMBINED_MAX, Pieces};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::Schedule;
-use tasuki_schedule::selection::{BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX};
+use tasuki_schedule::selection::{BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX};
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 // The executor has room for the longest value that schedules let members combine on their own.
@@ -67,17 +67,20 @@ impl CallKind {
         if ranks == 2 { self.root } else { 0 }
     }
 
-    /// Returns the schedules of the execution, one for each variant. None if `of` returns none for a variant.
-    pub(crate) fn variant_schedules(
+    /// Returns the schedules of the execution: for each variant those of its pieces. None: calls of this kind cannot have
+    /// compiled steps, or `of` returns none for a variant.
+    pub(crate) fn schedules(
         &self,
         ranks: usize,
-        of: impl Fn(&Shape) -> Option<Schedule>,
-    ) -> Option<Vec<Schedule>> {
+        of: impl Fn(&Chunks) -> Option<Vec<Schedule>>,
+    ) -> Option<CallSchedules> {
         let roots = match self.collective.is_rooted() && ranks == 2 {
             true => 0..2,
             false => self.root..self.root + 1,
         };
-        roots.map(|root| of(&CallKind { root, ..*self }.shape(ranks))).collect()
+        let cut = |root| Chunks::of(&CallKind { root, ..*self }.shape(ranks));
+        let all = roots.map(|root| of(&cut(root)?)).collect::<Option<Vec<_>>>()?;
+        Some(CallSchedules { all: all.concat(), pieces: pieces_of(&cut(self.root)?) })
     }
 
     fn shape(&self, ranks: usize) -> Shape {
@@ -94,22 +97,36 @@ impl CallKind {
         is_little && is_something && (2..=MEMBERS_MAX).contains(&ranks)
     }
 
-    /// Returns the bytes of a piece.
-    pub(crate) fn piece(&self) -> usize {
-        // True for most calls, which then need no division.
-        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX;
-        match is_short || !self.collective.is_divisible() {
-            true => self.bytes,
-            false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
-        }
-    }
-
     /// Returns the bytes that an execution for this kind uses on a member, approximately.
     pub(crate) fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
         let places = if ranks == 2 { 1 } else { 4 };
-        places * if self.collective.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+        places
+            * match self.collective.is_divisible() {
+                true => shape.bytes_of(0).min(CHUNK_BYTES),
+                false => shape.bytes_of_all(),
+            }
     }
+}
+
+/// The schedules of an execution: for each variant one, or two if its values are cut into pieces of two lengths.
+#[derive(Clone, Debug)]
+pub(crate) struct CallSchedules {
+    pub(crate) all: Vec<Schedule>,
+    pub(crate) pieces: Pieces,
+}
+
+impl CallSchedules {
+    /// Returns the schedules of a plan that is cut so.
+    pub(crate) fn of_plan(chunks: &Chunks) -> CallSchedules {
+        CallSchedules { all: chunks.schedules(), pieces: pieces_of(chunks) }
+    }
+}
+
+fn pieces_of(chunks: &Chunks) -> Pieces {
+    let Chunks { count, longer, shape } = chunks;
+    let (bytes, value_bytes) = (shape.bytes_of(0) as usize, shape.value_bytes as usize);
+    Pieces { count: *count as usize, longer: *longer as usize, bytes, value_bytes }
 }
 
 /// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.

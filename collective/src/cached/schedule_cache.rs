@@ -9,22 +9,20 @@
 //! Between two members, one execution serves both roots. It has one variant of the steps for each root. The variants
 //! use the same buffers: a rank that becomes the root writes to the buffer that it has just read, whose lines are in
 //! its cache (`schedule/src/algorithm/copy_in_copy_out.rs`).
-//!
-//! Long values are handled in pieces, which have executions of their own.
 
 use crate::cached::entry::{CacheEntry, CachedSchedule, ScheduleCache, VariantTrial};
-use crate::call_kind::CallKind;
+use crate::call_kind::{CallKind, CallSchedules};
 use crate::communicator::Communicator;
 use crate::failure::call_log::CallLog;
 use crate::plan::{PlanKind, PreparedPlan};
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::executor::CallBuffers;
-use tasuki_schedule::Schedule;
-use tasuki_schedule::selection::{MESSAGE_BYTES_MAX, calling_thread_schedule};
+use tasuki_schedule::selection::MESSAGE_BYTES_MAX;
 
 /// Two members compare roots once in this number of calls.
 pub(crate) const COMPARED_EVERY: u64 = 32;
+
 impl Communicator {
     fn lock_cache(&self) -> MutexGuard<'_, ScheduleCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,11 +60,7 @@ impl Communicator {
         if cache.count().is_multiple_of(COMPARED_EVERY) {
             self.compare_roots(kind, call)?;
         }
-        let piece = kind.piece();
-        if piece < kind.bytes {
-            return self.run_in_pieces(&mut cache, kind, piece, buffers, call);
-        }
-        let Some(at) = self.cached_for(&mut cache, kind, Some(word), call)? else { return Ok(false) };
+        let Some(at) = self.cached_for(&mut cache, kind, word, call)? else { return Ok(false) };
         self.run_entry(&mut cache, at, kind, buffers, call).map(|()| true)
     }
 
@@ -76,24 +70,6 @@ impl Communicator {
         let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
         let probe_error = log.and_then(CallLog::mismatch_of_two);
         probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
-    }
-
-    #[inline(never)]
-    fn run_in_pieces(
-        &self,
-        cache: &mut ScheduleCache,
-        kind: &CallKind,
-        piece: usize,
-        buffers: &CallBuffers<'_>,
-        call: &dyn Fn() -> String,
-    ) -> Result<bool> {
-        let Some([first, last]) = self.cached_for_pieces(cache, kind, piece, call)? else { return Ok(false) };
-        for from in (0..kind.bytes).step_by(piece) {
-            let to = kind.bytes.min(from + piece);
-            let at = if to - from == piece { first } else { last };
-            self.run_entry(cache, at, kind, &buffers.piece(from..to), call)?;
-        }
-        Ok(true)
     }
 
     /// Runs the execution of an entry once.
@@ -114,41 +90,20 @@ impl Communicator {
         self.worker().execute(execution, buffers, call)
     }
 
-    /// Returns the entries for pieces of full length and for the last piece.
-    fn cached_for_pieces(
-        &self,
-        cache: &mut ScheduleCache,
-        kind: &CallKind,
-        piece: usize,
-        call: &dyn Fn() -> String,
-    ) -> Result<Option<[usize; 2]>> {
-        let (first, rest) = (CallKind { bytes: piece, ..*kind }, kind.bytes % piece);
-        let Some(at) = self.cached_for(cache, &first, kind.word(), call)? else { return Ok(None) };
-        if rest == 0 {
-            return Ok(Some([at; 2]));
-        }
-        let last = CallKind { bytes: rest, ..*kind };
-        let Some(at) = self.cached_for(cache, &last, None, call)? else { return Ok(None) };
-        // Making room for the second entry may have moved or removed the first.
-        let first = first.key(self.size()).and_then(|key| cache.find(key));
-        Ok(first.map(|first| [first, at]))
-    }
-
-    /// Returns the entry for a kind, or for a piece. If there is none, the members compile one; but if `counted` is a
-    /// kind, only once calls of that kind are frequent. None: these are not frequent, or the members cannot have an
-    /// entry.
+    /// Returns the entry for a kind, which `word` names. If there is none, and calls of that kind are frequent, the
+    /// members compile one. None: these are not frequent, or the members cannot have an entry.
     #[inline(always)]
     fn cached_for(
         &self,
         cache: &mut ScheduleCache,
         kind: &CallKind,
-        counted: Option<u64>,
+        word: u64,
         call: &dyn Fn() -> String,
     ) -> Result<Option<usize>> {
         let Some(key) = kind.key(self.size()) else { return Ok(None) };
         let at = match cache.find(key) {
             Some(at) => at,
-            None if counted.is_some_and(|word| !cache.is_frequent(word)) => return Ok(None),
+            None if !cache.is_frequent(word) => return Ok(None),
             None => self.compile_for_cache(cache, key, kind, call)?,
         };
         let Some(CacheEntry { now, trial }) = cache.used(at) else { return Ok(None) };
@@ -170,22 +125,23 @@ impl Communicator {
     ) -> Result<usize> {
         let bytes = kind.memory(self.size());
         cache.make_room(bytes).into_iter().for_each(|entry| self.evict(entry));
-        let schedules = kind
-            .variant_schedules(self.size(), |shape| Some(calling_thread_schedule(shape)))
-            .unwrap_or_default();
-        let compiled = self.compile_variants(schedules, false, call)?;
+        let schedules = kind.schedules(self.size(), |chunks| Some(chunks.schedules()));
+        let compiled = match schedules {
+            Some(schedules) => self.compile_variants(schedules, false, call)?,
+            None => None,
+        };
         let known = compiled.map(|now| CacheEntry { now, trial: VariantTrial::of(kind, self.size()) });
         Ok(cache.enter(key, bytes, known))
     }
 
-    /// Compiles those schedules, one for each variant. None: the members cannot have compiled steps.
+    /// Compiles those schedules. None: the members cannot have compiled steps.
     pub(crate) fn compile_variants(
         &self,
-        mut schedules: Vec<Schedule>,
+        schedules: CallSchedules,
         are_exposed: bool,
         call: &dyn Fn() -> String,
     ) -> Result<Option<CachedSchedule>> {
-        let schedule = schedules.remove(0);
+        let schedule = schedules.all[0].clone();
         let part = schedule.part(self.rank().index());
         match self.negotiate(&schedule, &part, PlanKind::Calls(schedules, are_exposed), call)? {
             Ok(PreparedPlan { number, execution: Some(execution), .. }) => {

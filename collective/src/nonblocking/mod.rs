@@ -34,7 +34,6 @@ pub use started::StartedCollective;
 use std::sync::{Arc, Mutex, MutexGuard};
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_schedule::selection::calling_thread_schedule;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
@@ -145,8 +144,7 @@ impl Communicator {
         at: (u32, u64),
     ) -> Result<Option<Arc<ScheduledCalls>>> {
         let size = self.size();
-        let is_one_piece = kind.can_be_compiled(size) && kind.piece() == kind.bytes;
-        if !is_one_piece || !self.worker().reaches_words() {
+        if !kind.can_be_compiled(size) || !self.worker().reaches_words() {
             return Ok(None);
         }
         let (Some(word), Some(key)) = (kind.word(), kind.key(size)) else { return Ok(None) };
@@ -198,10 +196,9 @@ impl Communicator {
         let steps = |peers: Arc<CallChannel>| {
             async move {
                 let group = &plans.group;
-                let schedules =
-                    kind.variant_schedules(group.size(), |shape| Some(calling_thread_schedule(shape)));
-                let mut schedules = schedules.unwrap_or_default();
-                let schedule = schedules.remove(0);
+                let schedules = kind.schedules(group.size(), |chunks| Some(chunks.schedules()));
+                let Some(schedules) = schedules else { return Ok(None) };
+                let schedule = schedules.all[0].clone();
                 let part = schedule.part(group.place().index());
                 let plan_kind = PlanKind::NonblockingCalls(schedules);
                 match plans.negotiate(&*peers, &schedule, &part, plan_kind).await? {

@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod state;
 
+use super::call_kind::CallSchedules;
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
 use crate::failure::monitor::FailureMonitor;
@@ -123,13 +124,15 @@ impl Communicator {
     }
 
     fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: PlanCombining) -> Result<Plan> {
-        let (schedule, name) = (chunks.schedule(), name_of(shape));
+        let (schedules, name) = (CallSchedules::of_plan(chunks), name_of(shape));
+        let schedule = schedules.all[0].clone();
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
-        let start_data = StartData::new(bytes, chunks, how);
+        let start_data = StartData::new(bytes, shape.value_bytes, how);
         let prepared = self.begin(None, &call)?.run_agreed(|| {
-            let prepared = self.negotiate(&schedule, &part, PlanKind::Execution(start_data), &call)?;
+            let prepared =
+                self.negotiate(&schedule, &part, PlanKind::Execution(schedules, start_data), &call)?;
             Ok(prepared.map_err(|cause| self.worker().fault(cause, call)))
         })?;
         if let Form::Execution(in_calls) = &prepared.plan_state.form {

@@ -38,18 +38,20 @@ const EXPOSED_BYTES_MIN: u64 = 128 << 10;
 /// The most ranks of a broadcast in one copy: in a deeper tree, ranks wait for their turns on the processor.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
-/// A collective cut into chunks that members run inline, one after the other.
+/// A collective cut into chunks that members run inline, one after the other. Their lengths differ by at most one value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunks {
     /// Number of chunks.
     pub count: u64,
-    /// The shape of one chunk.
+    /// The first so many chunks have the shape; the others have one value less.
+    pub longer: u64,
+    /// The shape of the first chunk.
     pub shape: Shape,
 }
 
 impl Chunks {
-    /// Returns `None` if the shape is too large or moves nothing.
-    fn of(shape: &Shape) -> Option<Chunks> {
+    /// Cuts a shape. Returns `None` if it is too large or moves nothing.
+    pub fn of(shape: &Shape) -> Option<Chunks> {
         let Counts::Equal(bytes) = shape.counts else { return None };
         let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
         if !(1..=VALUE_BYTES_MAX).contains(&value) || !bytes.is_multiple_of(value) {
@@ -58,17 +60,39 @@ impl Chunks {
         if !shape.collective.is_divisible() {
             let is_some = bytes > 0 || shape.collective == CollectiveKind::Barrier;
             let is_little = bytes.saturating_mul(ranks) <= BLOCKS_BYTES_MAX;
-            return (is_some && is_little).then(|| Chunks { count: 1, shape: shape.clone() });
+            return (is_some && is_little).then(|| Chunks { count: 1, longer: 1, shape: shape.clone() });
         }
         let (values, count) = (bytes / value, bytes.div_ceil(CHUNK_BYTES));
         let values_each = if count > 0 { values.div_ceil(count) } else { return None };
         let chunk = Shape { counts: Counts::Equal(values_each * value), ..shape.clone() };
-        Some(Chunks { count: values.div_ceil(values_each), shape: chunk })
+        Some(Chunks { count, longer: values - count * (values_each - 1), shape: chunk })
     }
 
-    /// The schedule of one chunk.
-    pub fn schedule(&self) -> Schedule {
-        calling_thread_schedule(&self.shape)
+    /// The shapes of chunks: one, or those of the longer and of the shorter chunks.
+    fn shapes(&self) -> impl Iterator<Item = Shape> {
+        let shorter = (self.longer < self.count).then(|| {
+            let bytes = self.shape.bytes_of(0) - self.shape.value_bytes;
+            Shape { counts: Counts::Equal(bytes), ..self.shape.clone() }
+        });
+        [self.shape.clone()].into_iter().chain(shorter)
+    }
+
+    /// The schedules of chunks: one, or those of the longer and of the shorter chunks. Both have the same steps, on
+    /// other numbers of bytes.
+    pub fn schedules(&self) -> Vec<Schedule> {
+        let (algorithm, segments) = algorithm_in_segments(&self.shape);
+        self.shapes().map(|shape| algorithm.schedule(&shape, segments)).collect()
+    }
+
+    /// The schedules of chunks of two members that expose their call buffers to each other. Returns `None` if too
+    /// little is moved, or there is no such algorithm.
+    pub fn exposed_schedules(&self) -> Option<Vec<Schedule>> {
+        let put_and_get = (self.shape.collective == CollectiveKind::Bcast)
+            .then(|| named(self.shape.collective, "put and get"))?;
+        let shapes = || self.shapes().filter(|shape| (put_and_get.fits)(shape));
+        let is_much =
+            self.shape.bytes_of(0) >= EXPOSED_BYTES_MIN && shapes().count() == self.shapes().count();
+        is_much.then(|| shapes().map(|shape| put_and_get.schedule(&shape, 1)).collect())
     }
 }
 
@@ -94,7 +118,7 @@ impl Selection {
     /// inline in their own calls; the schedule then moves one chunk.
     pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
         match self.calling_thread_chunks(shape, false) {
-            Some(chunks) => (chunks.schedule(), Some(chunks.count)),
+            Some(chunks) => (calling_thread_schedule(&chunks.shape), Some(chunks.count)),
             None => (self.choose(shape).schedule(shape, 1), None),
         }
     }
@@ -103,7 +127,9 @@ impl Selection {
     /// Returns `None` if there is none for the shape.
     pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
         let is_equal = matches!(shape.counts, Counts::Equal(_));
-        let is_tried = is_equal && shape.ranks == 2 && exposed_schedule(shape).is_some();
+        let is_tried = is_equal
+            && shape.ranks == 2
+            && Chunks::of(shape).and_then(|chunks| chunks.exposed_schedules()).is_some();
         is_tried.then(|| named(shape.collective, "put and get"))
     }
 
@@ -132,17 +158,13 @@ fn is_copied_once(shape: &Shape) -> bool {
 
 /// Returns the schedule with which the calling threads run calls of a shape.
 pub fn calling_thread_schedule(shape: &Shape) -> Schedule {
-    let least = SEGMENT_BYTES_MIN[usize::from(shape.ranks > 2)];
-    algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
+    let (algorithm, segments) = algorithm_in_segments(shape);
+    algorithm.schedule(shape, segments)
 }
 
-/// The schedule of inline calls of two members that expose their call buffers to each other. Returns `None` if too
-/// little is moved, or there is no such algorithm.
-pub fn exposed_schedule(shape: &Shape) -> Option<Schedule> {
-    let put_and_get =
-        (shape.collective == CollectiveKind::Bcast).then(|| named(shape.collective, "put and get"))?;
-    ((put_and_get.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
-        .then(|| put_and_get.schedule(shape, 1))
+fn algorithm_in_segments(shape: &Shape) -> (&'static Algorithm, u64) {
+    let least = SEGMENT_BYTES_MIN[usize::from(shape.ranks > 2)];
+    (algorithm(shape), (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
 }
 
 /// The algorithm of inline calls of a shape.

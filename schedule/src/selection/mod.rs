@@ -20,7 +20,7 @@ use crate::shape::Shape;
 
 pub use calling_thread::{
     BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX,
-    calling_thread_schedule, exposed_schedule,
+    calling_thread_schedule,
 };
 pub use cost_parameters::CostParameters;
 pub use fitting::Measurement;

@@ -3,6 +3,7 @@
 //! The schedule must have one queue for each rank, and only one rank may raise each signal. No rank may read or write
 //! the data of another, unless there are two ranks that expose their buffers to each other.
 
+use crate::call_kind::CallSchedules;
 use crate::plan::compile::inline_flag::{FLAG_OFFSET, FlaggedBuffer};
 use crate::plan::compile::placement::PlacedParts;
 use crate::plan::compile::steps::StepCompiler;
@@ -15,24 +16,24 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_schedule::shape::DATA;
 use tasuki_schedule::{Location, RankPart, START, Schedule, SignalId, Step, StepKind, StepTrigger};
 
-/// What is known of the data of calls and of the other ranks.
-pub(crate) struct Calls<'l> {
+/// What the steps of calls need to know: where data lie, and what the other ranks do.
+pub(crate) struct CallForm<'l> {
     data: DataPlacement,
     parts: &'l AllParts,
     /// The flagged buffers of this rank and of those that it refers to.
     flagged_buffers: BTreeMap<u32, FlaggedBuffer>,
 }
 
-/// Compiles the execution of a rank: one variant for each schedule, all in the same buffers and signals.
+/// Compiles the execution of a rank: a variant for each schedule, all in the same buffers and signals.
 pub(crate) fn compile_execution(
     placed: &PlacedParts<'_>,
-    schedules: &[Schedule],
+    schedules: &CallSchedules,
     worker: &Worker,
     (me, data): (usize, DataPlacement),
 ) -> Result<Execution, Cause> {
     let turns = placed.turns();
     let compiled = |schedule| variant_steps(placed, schedule, (&schedule.part(me), data), turns);
-    let mut variants = schedules.iter().map(compiled).collect::<Result<Vec<_>, Cause>>()?;
+    let mut variants = schedules.all.iter().map(compiled).collect::<Result<Vec<_>, Cause>>()?;
     let most = variants.iter().flatten().map(Vec::len).max().unwrap_or(0);
     let specs: Vec<Vec<StepSpec>> = variants.drain(..).map(|variant| pad_calls(variant, most)).collect();
     let exposes = match data {
@@ -41,7 +42,7 @@ pub(crate) fn compile_execution(
         }
         DataPlacement::OfPlan | DataPlacement::CallBuffers => None,
     };
-    let made = worker.make_execution(&specs, turns as usize, exposes)?;
+    let made = worker.make_execution(&specs, turns as usize, schedules.pieces, exposes)?;
     made.ok_or_else(|| {
         Cause::Unsupported(
             "compiled steps need members that reach each other's memory by loads and stores".into(),
@@ -73,7 +74,7 @@ fn variant_steps(
     let parts = &AllParts::new(schedule)?;
     let flagged = |&rank: &u32| Some((rank, FlaggedBuffer::of(parts, rank)?));
     let flagged_buffers = placed.others.keys().filter_map(flagged).collect();
-    let calls = Some(Calls { data, parts, flagged_buffers });
+    let calls = Some(CallForm { data, parts, flagged_buffers });
     let compiler = StepCompiler { placed, part, turns, calls };
     (0..turns).map(|start| compiler.call_steps(start)).collect()
 }
@@ -150,7 +151,7 @@ impl AllParts {
     }
 }
 
-impl Calls<'_> {
+impl CallForm<'_> {
     /// Returns the other rank that raises a signal of the part; `None` if this rank raises it itself.
     pub(crate) fn raiser(&self, part: &RankPart, signal: SignalId) -> Option<u32> {
         let own = part.rank() as u32;

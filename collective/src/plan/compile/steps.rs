@@ -5,7 +5,7 @@
 //! has reached a count, which grows each time the steps repeat, from the value that the signal had when the plan was
 //! made.
 
-use crate::plan::compile::calls::Calls;
+use crate::plan::compile::calls::CallForm;
 use crate::plan::compile::placement::PlacedParts;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::executor::{Operand, StepAction, StepSpec, WaitSpec};
@@ -19,7 +19,7 @@ pub(crate) struct StepCompiler<'l> {
     /// Number of starts after which the steps repeat.
     pub(crate) turns: u64,
     /// If the rank runs the steps in calls: what is known of their data and of the other ranks.
-    pub(crate) calls: Option<Calls<'l>>,
+    pub(crate) calls: Option<CallForm<'l>>,
 }
 
 impl StepCompiler<'_> {

@@ -3,9 +3,6 @@
 //! Any rank may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the node has no helper,
 //! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
 //! to the first that must wait. Any later call of this rank that waits continues from there.
-//!
-//! Long values pass in pieces, with one run of the execution for each piece. The last piece is padded with copies of
-//! the last value.
 
 use crate::plan::combining::PlanCombining;
 use bytemuck::{Pod, Zeroable};
@@ -20,15 +17,11 @@ use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::check_available;
 use tasuki_message::Continuation;
 use tasuki_schedule::BufferId;
-use tasuki_schedule::selection::Chunks;
 
 /// The data of one start of a plan.
 pub(crate) struct StartData {
     /// Bytes of this member's data, and of the separate result.
     bytes: [u64; 2],
-    pieces: u64,
-    /// Bytes of a piece, if there are several.
-    piece: u64,
     value_bytes: u64,
     how: PlanCombining,
 }
@@ -56,10 +49,8 @@ pub(crate) struct CallState {
     buffers: [CallBuffer; 2],
     how: PieceCombining,
     value_bytes: usize,
-    pieces: usize,
-    piece: usize,
-    /// Number of pieces that have passed in this start.
-    passed: usize,
+    /// True from the begin of a start until its last step has run.
+    is_under_way: bool,
 }
 
 /// A buffer that is aligned for values of any type.
@@ -76,15 +67,15 @@ struct CacheLine([u64; 8]);
 /// takes 50 us.
 const LOOKED_UP_FROM: u64 = 1 << 20;
 
-/// Returns the number of cache lines of a buffer with room for padding.
-fn lines_of(bytes: usize, with_filling: usize) -> usize {
-    with_filling.max(bytes).div_ceil(size_of::<CacheLine>())
+/// Returns the number of cache lines of a buffer.
+fn lines_of(bytes: u64) -> usize {
+    (bytes as usize).div_ceil(size_of::<CacheLine>())
 }
 
 impl CallBuffer {
     /// Allocates a buffer. Error: machine or container has no room for it.
-    fn new(bytes: usize, with_filling: usize) -> Result<CallBuffer, Cause> {
-        let count = lines_of(bytes, with_filling);
+    fn new(bytes: u64) -> Result<CallBuffer, Cause> {
+        let count = lines_of(bytes);
         let wanted = (count * size_of::<CacheLine>()) as u64;
         if wanted >= LOOKED_UP_FROM {
             check_available(wanted).map_err(|error| error.cause().clone())?;
@@ -93,32 +84,17 @@ impl CallBuffer {
         let refused = |why: TryReserveError| Cause::System { call: "allocation", why: why.to_string() };
         lines.try_reserve_exact(count).map_err(refused)?;
         lines.resize(count, CacheLine([0; 8]));
-        Ok(CallBuffer { lines, bytes })
+        Ok(CallBuffer { lines, bytes: bytes as usize })
     }
 
     fn all(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.lines)
-    }
-
-    /// Fills the buffer behind the values, up to `end`, with copies of the last value.
-    fn fill_up(&mut self, end: usize, value_bytes: usize) {
-        let bytes = self.bytes;
-        let last = bytes.saturating_sub(value_bytes)..bytes;
-        for at in (bytes..end).step_by(value_bytes) {
-            self.all().copy_within(last.clone(), at);
-        }
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }
 }
 
 impl StartData {
-    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: PlanCombining) -> StartData {
-        let Chunks { count, shape } = chunks;
-        StartData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
-    }
-
-    /// Returns the number of pieces.
-    pub(crate) fn pieces(&self) -> u64 {
-        self.pieces
+    pub(crate) fn new(bytes: [u64; 2], value_bytes: u64, how: PlanCombining) -> StartData {
+        StartData { bytes, value_bytes, how }
     }
 
     /// Returns how its values are combined.
@@ -128,19 +104,12 @@ impl StartData {
 
     /// Returns the bytes of its buffers.
     pub(crate) fn memory(&self) -> u64 {
-        let [data, result] = self.sizes().map(|(bytes, filled)| lines_of(bytes, filled));
+        let [data, result] = self.bytes.map(lines_of);
         ((data + result) * size_of::<CacheLine>()) as u64
     }
 
-    /// Returns the bytes of each buffer, and the bytes up to which it is padded.
-    fn sizes(&self) -> [(usize, usize); 2] {
-        let [data, result] = self.bytes.map(|bytes| bytes as usize);
-        let filled = if self.pieces > 1 { (self.pieces * self.piece) as usize } else { data };
-        [(data, filled), (result, result)]
-    }
-
     fn make_buffers(&self) -> Result<[CallBuffer; 2], Cause> {
-        let [data, result] = self.sizes().map(|(bytes, filled)| CallBuffer::new(bytes, filled));
+        let [data, result] = self.bytes.map(CallBuffer::new);
         Ok([data?, result?])
     }
 }
@@ -153,23 +122,23 @@ impl InCalls {
         start_data: StartData,
     ) -> Result<(InCalls, InCallsState), Cause> {
         let buffers = start_data.make_buffers()?;
-        let StartData { pieces, piece, value_bytes, how, .. } = start_data;
+        let StartData { value_bytes, how, .. } = start_data;
         let how = match how {
             PlanCombining::Nothing => PieceCombining::Not,
             PlanCombining::Known(how) => PieceCombining::Known(how),
             PlanCombining::Own(operator, _) => PieceCombining::Own(operator),
         };
-        let (pieces, piece, value_bytes) = (pieces as usize, piece as usize, value_bytes as usize);
-        let (owner, borrower) =
-            owner_lock(CallState { execution, buffers, how, value_bytes, pieces, piece, passed: pieces });
+        let value_bytes = value_bytes as usize;
+        let state = CallState { execution, buffers, how, value_bytes, is_under_way: false };
+        let (owner, borrower) = owner_lock(state);
         Ok((InCalls { worker, borrower }, owner))
     }
 
     /// Starts the plan, and runs the steps up to the first that must wait. The previous start must be complete.
     #[inline]
     pub(crate) fn start(&self, call_state: &mut InCallsState) -> Result<(), Cause> {
-        let state = call_state.owned_mut().filter(|state| state.passed == state.pieces).ok_or_else(broken)?;
-        state.begin();
+        let state = call_state.owned_mut().filter(|state| !state.is_under_way).ok_or_else(broken)?;
+        state.is_under_way = true;
         if !self.run_until_blocked(state) {
             call_state.release();
         }
@@ -197,7 +166,7 @@ impl InCalls {
         while !self.is_over() {
             match self.borrower.try_lock() {
                 Ok(mut guard) => {
-                    guard.value().pass(|execution, buffers| {
+                    guard.value().run(|execution, buffers| {
                         self.worker.execute(execution, buffers, call).map(|()| true)
                     })?;
                     guard.give_back();
@@ -226,9 +195,8 @@ impl InCalls {
     /// Runs the steps up to the first that must wait. Returns true if all have run.
     #[inline]
     fn run_until_blocked(&self, state: &mut CallState) -> bool {
-        let Ok(is_over) = state.pass(|execution, buffers| {
-            Ok::<_, Infallible>(self.worker.run_until_blocked(execution, buffers))
-        });
+        let Ok(is_over) = state
+            .run(|execution, buffers| Ok::<_, Infallible>(self.worker.run_until_blocked(execution, buffers)));
         is_over
     }
 
@@ -245,7 +213,7 @@ impl InCalls {
 /// Returns true if a panic of the program's operation has ended a start while the owner ran it.
 #[inline]
 pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
-    call_state.owned().is_some_and(|state| state.passed < state.pieces)
+    call_state.owned().is_some_and(|state| state.is_under_way)
 }
 
 #[cold]
@@ -277,7 +245,8 @@ impl CallState {
     /// Returns one of the two buffers that the program uses.
     #[inline]
     pub(crate) fn buffer(&self, buffer: BufferId) -> &[u8] {
-        bytemuck::cast_slice(&self.buffers[buffer.index()].lines)
+        let CallBuffer { lines, bytes } = &self.buffers[buffer.index()];
+        &bytemuck::cast_slice(lines)[..*bytes]
     }
 
     #[inline]
@@ -285,22 +254,13 @@ impl CallState {
         self.buffers[buffer.index()].all()
     }
 
+    /// Calls `run` with the execution and the buffers. Returns true if `run` does: then all steps have run.
     #[inline]
-    fn begin(&mut self) {
-        self.passed = 0;
-        if self.pieces > 1 {
-            self.buffers[0].fill_up(self.pieces * self.piece, self.value_bytes);
-        }
-    }
-
-    /// Calls `run` with the execution for each piece that is left, until it returns false. Returns true if all pieces
-    /// have passed.
-    #[inline]
-    fn pass<E>(
+    fn run<E>(
         &mut self,
         mut run: impl FnMut(&mut Execution, &CallBuffers<'_>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
-        let CallState { buffers: [data, result], how, value_bytes, pieces, piece, .. } = self;
+        let CallState { buffers: [data, result], how, value_bytes, .. } = self;
         let by_operator;
         let how = match &*how {
             PieceCombining::Not => executor::CombineWith::Not,
@@ -310,17 +270,10 @@ impl CallState {
                 executor::CombineWith::By(&by_operator)
             }
         };
-        let result = BufferView::of_mut(result.all());
-        while self.passed < *pieces {
-            let data = data.all();
-            let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
-            let buffers =
-                CallBuffers { buffers: [BufferView::of_mut(data), result], how, value_bytes: *value_bytes };
-            if !run(&mut self.execution, &buffers)? {
-                return Ok(false);
-            }
-            self.passed += 1;
-        }
-        Ok(true)
+        let buffers = [BufferView::of_mut(data.all()), BufferView::of_mut(result.all())];
+        let buffers = CallBuffers { buffers, how, value_bytes: *value_bytes };
+        let is_over = run(&mut self.execution, &buffers)?;
+        self.is_under_way = !is_over;
+        Ok(is_over)
     }
 }

@@ -1,6 +1,7 @@
 //! Makes a plan or an execution of a schedule, together with all members: each member allocates its part, sends its
 //! address to all others, and compiles its steps. Either all members get the plan, or none.
 
+use crate::call_kind::CallSchedules;
 use crate::dissemination::Dissemination;
 use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::Peers;
@@ -19,7 +20,6 @@ use crate::plan::state::{Form, PlanState};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -34,14 +34,14 @@ pub(crate) enum PlanKind {
     /// Repeating queues, which any rank may run.
     Queues(PlanCombining),
     /// The execution of a plan. This rank runs it in its own calls, on the given data.
-    Execution(StartData),
-    /// The execution of cached calls, which use the buffers that each call passes. The schedules are additional
-    /// variants for these calls, for example for other roots. All variants have equal buffers and signals, and raise
-    /// each signal equally often in a start. The flag is true if members expose their buffers to each other, which only
-    /// two members may do.
-    Calls(Vec<Schedule>, bool),
+    Execution(CallSchedules, StartData),
+    /// The execution of cached calls, which use the buffers that each call passes. The schedules are variants for these
+    /// calls, for example for other roots; the first is the one that is negotiated. All variants have equal buffers and
+    /// signals, and raise each signal equally often in a start. The flag is true if members expose their buffers to each
+    /// other, which only two members may do.
+    Calls(CallSchedules, bool),
     /// The execution of nonblocking calls, with such variants. Members make them in different orders.
-    NonblockingCalls(Vec<Schedule>),
+    NonblockingCalls(CallSchedules),
 }
 
 /// What each member sends to all others when a plan is made. It fits in a short message.
@@ -85,7 +85,7 @@ impl PlanRegistry {
         let fault = |cause| self.group.worker().fault(cause, || "plan()".into());
         let data = match kind {
             PlanKind::Queues(_) => DataPlacement::OfPlan,
-            PlanKind::Execution(_) | PlanKind::Calls(_, false) | PlanKind::NonblockingCalls(_) => {
+            PlanKind::Execution(..) | PlanKind::Calls(_, false) | PlanKind::NonblockingCalls(_) => {
                 DataPlacement::CallBuffers
             }
             PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
@@ -187,7 +187,9 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
     match kind {
-        PlanKind::Execution(start_data) => (start_data.pieces(), start_data.how().name()).hash(&mut hasher),
+        PlanKind::Execution(schedules, start_data) => {
+            (schedules.pieces.count, schedules.pieces.longer, start_data.how().name()).hash(&mut hasher);
+        }
         PlanKind::Queues(how) => how.name().hash(&mut hasher),
         PlanKind::Calls(..) | PlanKind::NonblockingCalls(_) => {} // each call passes its operation
     }
@@ -258,7 +260,7 @@ impl PlanDraft {
         kind: PlanKind,
     ) -> (PlanState, Result<CompiledSteps, Cause>) {
         let (how, operator) = match &kind {
-            PlanKind::Execution(_)
+            PlanKind::Execution(..)
             | PlanKind::Calls(..)
             | PlanKind::NonblockingCalls(_)
             | PlanKind::Queues(PlanCombining::Nothing) => (None, None),
@@ -286,18 +288,16 @@ impl PlanDraft {
         let others = plan_state.others(registry, schedule, part, words, self.data);
         let steps = others.and_then(|others| {
             let placed = PlacedParts { own: &plan_state.own, initial: &self.initial, others: &others };
+            let compile = |schedules: &CallSchedules| {
+                compile_execution(&placed, schedules, &plan_state.worker, (part.rank(), self.data))
+            };
             match kind {
-                PlanKind::Execution(start_data) => {
-                    let one = slice::from_ref(schedule);
-                    let execution =
-                        compile_execution(&placed, one, &plan_state.worker, (part.rank(), self.data))?;
+                PlanKind::Execution(schedules, start_data) => {
+                    let execution = compile(&schedules)?;
                     plan_state.set_execution(execution, start_data)
                 }
-                PlanKind::Calls(others, _) | PlanKind::NonblockingCalls(others) => {
-                    let schedules = [slice::from_ref(schedule), &others].concat();
-                    let execution =
-                        compile_execution(&placed, &schedules, &plan_state.worker, (part.rank(), self.data))?;
-                    Ok(CompiledSteps { execution: Some(execution), call_state: None })
+                PlanKind::Calls(schedules, _) | PlanKind::NonblockingCalls(schedules) => {
+                    Ok(CompiledSteps { execution: Some(compile(&schedules)?), call_state: None })
                 }
                 PlanKind::Queues(_) => {
                     let (queues, start_thresholds) =

@@ -16,6 +16,7 @@ use crate::fabric::{DirectCell, DirectLine, SignalLine};
 use crate::node::park::WakeMode;
 use crate::segment::GlobalAddress;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// What a call does when the action of a step is done.
@@ -38,6 +39,35 @@ pub(super) struct ResolvedRaise {
     mode: WakeMode,
 }
 
+/// How the values of a call, in its first buffer, are cut into pieces that pass one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pieces {
+    /// Number of pieces.
+    pub count: usize,
+    /// The first so many pieces have `bytes` bytes; the others have one value less.
+    pub longer: usize,
+    /// Bytes of the first piece.
+    pub bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+}
+
+impl Pieces {
+    /// Number of different lengths.
+    #[inline(always)]
+    fn lengths(&self) -> usize {
+        1 + usize::from(self.longer < self.count)
+    }
+
+    /// Returns the bytes of a piece.
+    fn range(&self, piece: usize) -> Range<usize> {
+        let shorter_before = piece.saturating_sub(self.longer);
+        let from = piece * self.bytes - shorter_before * self.value_bytes;
+        let missing = if piece < self.longer { 0 } else { self.value_bytes };
+        from..from + self.bytes - missing
+    }
+}
+
 /// Compiled steps. Each call runs the same number of them; after the last step comes the first again. There may be
 /// several variants of the steps of a call, such as one for each root.
 #[derive(Debug)]
@@ -57,6 +87,11 @@ pub struct Execution {
     pass: u64,
     /// Where, and to whom, this rank exposes the first buffer of each call.
     exposes: Option<ExposureTarget>,
+    pieces: Pieces,
+    /// The number of the piece that is next or under way.
+    piece: usize,
+    /// The variant that the present call has chosen.
+    chosen: usize,
     /// Why a step failed. Taken by the call that returns the error.
     failure: Option<Cause>,
 }
@@ -147,12 +182,35 @@ impl Execution {
     /// Makes the next call, of which no step has run yet, use `variant`. Without this call it uses variant 0.
     #[inline(always)]
     pub fn choose_variant(&mut self, variant: usize) {
+        self.chosen = variant;
+        self.choose_steps(variant * self.pieces.lengths());
+    }
+
+    /// Makes the next piece use these of the steps.
+    #[inline(always)]
+    fn choose_steps(&mut self, variant: usize) {
         debug_assert!(
             variant == 0 || (variant + 1) * self.per_variant <= self.steps.len(),
             "a variant that exists"
         );
         self.next += variant * self.per_variant;
         self.end += variant * self.per_variant;
+    }
+
+    /// Moves on to the next piece of a call, one of which has passed. Returns true if that was the last one.
+    #[inline(always)]
+    fn end_piece(&mut self) -> bool {
+        if self.pieces.count == 1 {
+            return true;
+        }
+        self.piece += 1;
+        if self.piece < self.pieces.count {
+            let is_shorter = self.piece >= self.pieces.longer;
+            self.choose_steps(self.chosen * self.pieces.lengths() + usize::from(is_shorter));
+            return false;
+        }
+        (self.piece, self.chosen) = (0, 0);
+        true
     }
 
     /// Returns the variant of the call whose steps are next.
@@ -179,6 +237,8 @@ impl Worker {
     /// ones. Returns `None` if this rank does not reach by loads and stores all memory and signals that the steps
     /// name, or if it records a trace.
     ///
+    /// If calls are cut into `pieces` of two lengths, each variant comes twice: for the longer pieces, and for the others.
+    ///
     /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
     /// address of an [`ExposedBuffer`], and the rank to which this rank exposes the first buffer of each call. The
     /// steps of a call must then end only when that rank has finished with the buffer.
@@ -186,6 +246,7 @@ impl Worker {
         &self,
         variants: &[Vec<StepSpec>],
         calls: usize,
+        pieces: Pieces,
         exposes: Option<(GlobalAddress, Rank)>,
     ) -> Result<Option<Execution>, Cause> {
         if !self.can_execute() {
@@ -194,6 +255,15 @@ impl Worker {
         let per_variant = variants.first().map_or(0, Vec::len);
         if variants.iter().any(|variant| variant.len() != per_variant) {
             return Err(Cause::Bug("variants of a call that differ in their number of steps".into()));
+        }
+        let per_call = per_variant / calls;
+        let raised_by_calls = |variant: &[StepSpec]| -> Vec<Raised> {
+            variant.chunks(per_call.max(1)).map(Raised::of).collect()
+        };
+        let mut all = variants.iter().map(|variant| raised_by_calls(variant));
+        if all.next().is_some_and(|first| all.any(|other| other != first)) {
+            let text = "variants of a call that raise signals differently".into();
+            return Err(Cause::Unsupported(text));
         }
         let specs = || variants.iter().flatten();
         let mut found = Vec::with_capacity(per_variant * variants.len());
@@ -209,7 +279,6 @@ impl Worker {
         }
         let stands = |&signal: &u32| self.count_of_own(signal);
         let seen = signals.iter().map(stands).collect();
-        let per_call = per_variant / calls;
         for call in found.chunks_mut(per_call.max(1)) {
             let last = call.iter_mut().rfind(|step| !step.is_padding());
             last.into_iter().for_each(|step| step.effects.sets_yield_hint = step.provides_data());
@@ -227,6 +296,9 @@ impl Worker {
             end: per_call,
             pass: 0,
             exposes,
+            pieces,
+            piece: 0,
+            chosen: 0,
             failure,
         }))
     }
@@ -265,13 +337,24 @@ impl Worker {
         call_buffers: &CallBuffers<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let exposure =
-            execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), call_buffers));
-        while !self.run_until_blocked(execution, call_buffers) {
-            self.wait_or_fail(execution, call)?;
+        loop {
+            let piece;
+            let call_buffers = if execution.pieces.count == 1 {
+                call_buffers // not copied: a load of what was just stored in parts is slow
+            } else {
+                piece = call_buffers.piece(execution.pieces.range(execution.piece));
+                &piece
+            };
+            let exposure =
+                execution.exposes.map(|target| Exposure::of(self, target, execution.variant(), call_buffers));
+            while !self.run_piece(execution, call_buffers) {
+                self.wait_or_fail(execution, call)?;
+            }
+            exposure.into_iter().for_each(Exposure::end);
+            if execution.end_piece() {
+                return Ok(());
+            }
         }
-        exposure.into_iter().for_each(Exposure::end);
-        Ok(())
     }
 
     /// Waits for the condition of the next step, or returns the error if that step has failed.
@@ -288,6 +371,23 @@ impl Worker {
     /// next steps then belong to the next call.
     #[inline]
     pub fn run_until_blocked(&self, execution: &mut Execution, call_buffers: &CallBuffers<'_>) -> bool {
+        if execution.pieces.count == 1 {
+            return self.run_piece(execution, call_buffers);
+        }
+        loop {
+            let piece = call_buffers.piece(execution.pieces.range(execution.piece));
+            if !self.run_piece(execution, &piece) {
+                return false;
+            }
+            if execution.end_piece() {
+                return true;
+            }
+        }
+    }
+
+    /// Runs the remaining steps of a piece of a call, as [`Worker::run_until_blocked`] does.
+    #[inline]
+    fn run_piece(&self, execution: &mut Execution, call_buffers: &CallBuffers<'_>) -> bool {
         let (begin, pass) = (execution.next, execution.pass);
         let mut driver = CallDriver {
             worker: self,
@@ -321,13 +421,14 @@ impl Worker {
     }
 }
 
-/// By how much the steps of all calls of a variant raise each signal.
+/// By how much steps raise each signal: those counted so far, and all.
+#[derive(PartialEq)]
 struct Raised(BTreeMap<GlobalAddress, (u64, u64)>);
 
 impl Raised {
-    fn of(variant: &[StepSpec]) -> Raised {
+    fn of(steps: &[StepSpec]) -> Raised {
         let mut raised = BTreeMap::new();
-        for &(signal, amount) in variant.iter().flat_map(|spec| &spec.raises) {
+        for &(signal, amount) in steps.iter().flat_map(|spec| &spec.raises) {
             raised.entry(signal).or_insert((0, 0)).1 += amount;
         }
         Raised(raised)

@@ -27,7 +27,7 @@ mod yield_hint;
 
 pub use call_buffers::{COMBINED_MAX, CallBuffers, CombineWith};
 pub use exposed_buffer::{EXPOSED_BYTES, ExposedBuffer};
-pub use in_call::Execution;
+pub use in_call::{Execution, Pieces};
 pub(super) use interpreter::Driver;
 pub(super) use resolved::{ResolvedAction, ResolvedStep, ResolvedWait};
 pub use step::{FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};

@@ -244,7 +244,7 @@ impl Worker {
         let released = steps.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
         let mut left = released.wrapping_sub(queue.commands());
         let how = steps.how.map_or(CombineWith::Not, CombineWith::Known);
-        let lent = CallBuffers { how, ..CallBuffers::nothing() };
+        let nothing = CallBuffers { how, ..CallBuffers::nothing() };
         let position = queue.reader().read();
         let mut driver = QueueDriver { worker: self, resolved, ready, position, needs_command: false };
         while left > 0 {
@@ -252,7 +252,7 @@ impl Worker {
             let at = steps.at_line[line as usize] as usize;
             // The rest of the start: in the next one, the pass may be another.
             let count = (steps.per_start - at % steps.per_start).min(left as usize);
-            if self.run_steps((at, &steps.steps[at..at + count]), pass, &lent, &mut driver).is_some() {
+            if self.run_steps((at, &steps.steps[at..at + count]), pass, &nothing, &mut driver).is_some() {
                 return !driver.needs_command;
             }
             left -= count as u64;

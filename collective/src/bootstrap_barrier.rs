@@ -46,9 +46,31 @@ pub struct BootstrapBarrier {
     /// Number of the first of `2 * rounds` signals, equal on all ranks.
     first: u32,
     rounds: u32,
-    /// Number of barriers that this rank has finished. Locked during a barrier, so that two threads of a rank cannot
-    /// be in barriers at a time: the other ranks could not know the order.
-    finished: Mutex<u64>,
+    /// How far this rank has come. Locked during a barrier, so that two threads of a rank cannot be in barriers at a
+    /// time: the other ranks could not know the order.
+    state: Mutex<BarrierState>,
+}
+
+#[derive(Debug, Default)]
+struct BarrierState {
+    /// Number of barriers that this rank has finished.
+    finished: u64,
+    /// The round of the next barrier in which this rank has written its line, and what it knew, if its wait in that
+    /// round has failed. The next call goes on from there, because the other ranks may have read the line.
+    written: Option<(u32, MinMax)>,
+}
+
+/// The ranks to which a rank writes in a round, and that writes to it.
+struct Partners {
+    next: Rank,
+    before: Rank,
+}
+
+impl Partners {
+    fn of(worker: &Worker, round: u32) -> Partners {
+        let (size, step, me) = (worker.size() as u32, 1 << round, worker.rank().0);
+        Partners { next: Rank((me + step) % size), before: Rank((me + size - step) % size) }
+    }
 }
 
 impl BootstrapBarrier {
@@ -61,7 +83,7 @@ impl BootstrapBarrier {
             let signal = worker.registry().signal()?;
             first = if line == 0 { signal } else { first };
         }
-        Ok(BootstrapBarrier { first, rounds, finished: Mutex::new(0) })
+        Ok(BootstrapBarrier { first, rounds, state: Mutex::default() })
     }
 
     /// Returns the least and largest value of all ranks when all have called it. `call` names the call in errors and
@@ -72,36 +94,28 @@ impl BootstrapBarrier {
     /// ceil(log2 P) lines written and as many waits.
     pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
-        let Ok(mut finished) = self.finished.try_lock() else {
+        let Ok(mut state) = self.state.try_lock() else {
             let text =
                 "another thread of this rank is in a collective call; their order must be known to all ranks";
             return Err(worker.fault(Cause::Argument(text.into()), || call.into()));
         };
         worker.settle(&|| call.into())?; // the lines of the barrier could overtake earlier puts
-        let instance = *finished + 1;
-        let mut known = MinMax { least: value, most: value, busy: !worker.is_idle() };
-        for round in 0..self.rounds {
-            known = known.with(self.round(worker, round, instance, known.words(), call)?);
+        let instance = state.finished + 1;
+        let own = MinMax { least: value, most: value, busy: !worker.is_idle() };
+        let (first, mut known) = state.written.unwrap_or((0, own));
+        for round in first..self.rounds {
+            let partners = Partners::of(worker, round);
+            let signal = self.first + round * 2 + (instance % 2) as u32;
+            if state.written.is_none_or(|(written, _)| written < round) {
+                self.send(worker, partners.next, signal, instance, known.words(), call)?;
+                state.written = Some((round, known));
+            }
+            let cell =
+                worker.fabric().own_signal(signal).map_err(|cause| worker.fault(cause, || call.into()))?;
+            known = known.with(self.receive(worker, cell, partners.before, instance, call)?);
         }
-        *finished = instance;
-        Ok(known)
-    }
-
-    fn round(
-        &self,
-        worker: &Worker,
-        round: u32,
-        instance: u64,
-        words: [u64; 3],
-        call: &str,
-    ) -> Result<[u64; 3]> {
-        let (size, step) = (worker.size() as u32, 1 << round);
-        let me = worker.rank().0;
-        let (next, before) = (Rank((me + step) % size), Rank((me + size - step) % size));
-        let signal = self.first + round * 2 + (instance % 2) as u32;
-        self.send(worker, next, signal, instance, words, call)?;
-        let cell = worker.fabric().own_signal(signal).map_err(|cause| worker.fault(cause, || call.into()))?;
-        self.receive(worker, cell, before, instance, call)
+        *state = BarrierState { finished: instance, written: None };
+        Ok(known.with(own.words()))
     }
 
     fn send(

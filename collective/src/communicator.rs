@@ -2,7 +2,7 @@
 //! its place in the group.
 
 use super::agreement::Agreed;
-use super::current_call::{CallWord, CurrentCall, call_on};
+use super::current_call::{CallWord, CurrentCall, JobCall, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::entry::ScheduleCache;
 use crate::call_kind::CallKind;
@@ -327,6 +327,11 @@ impl Communicator {
         })
     }
 
+    /// Sets whether a failure of any communicator of the rank, which this rank finds, ends the job.
+    pub fn abort_on_failure(&self, aborts: bool) {
+        self.of_rank.monitors.abort_on_failure(aborts);
+    }
+
     /// Makes a communicator with the members, the order and the number of slots of this one, which replaces this one
     /// after a failure. Collective. Works whether this communicator has failed or not, but only once for each
     /// communicator.
@@ -481,6 +486,22 @@ impl Communicator {
         set_wait_probe(self.monitor().probe());
         self.monitor().note(signature);
         Ok(CallGuard { communicator: self })
+    }
+
+    /// Runs a collective call of the job, which goes by other means, as a call of this communicator, the world. So
+    /// members in different calls are noticed. After the world has failed, the call runs without that.
+    #[inline]
+    pub fn run_job_call<R>(
+        &self,
+        what: JobCall,
+        call: &dyn Fn() -> String,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.monitor().check().is_err() {
+            return body();
+        }
+        let (word, signature) = (CallWord::of_job_call(what), CallSignature::of_job_call(what));
+        self.begin_as(word, signature, call)?.run(body)
     }
 
     #[inline]

@@ -120,6 +120,10 @@ impl Communicator {
     /// [`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed), which names the first failure. Messages of the
     /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
     ///
+    /// Barriers and allocations of the [`Job`](crate::Job) are calls of the world until the world has failed, and go on
+    /// afterwards without being compared with its calls. If the failure was in one of them, all ranks make a
+    /// [`barrier`](crate::Job::barrier) next: it completes what some of them had begun.
+    ///
     /// Collective, once for each communicator. Errors: a rank died or left; the communicator was recreated before; a
     /// member has no signals left. Cost: an allgather of 40 bytes by slots of its own.
     ///
@@ -157,6 +161,10 @@ impl Communicator {
         let selection = tasuki_schedule::Selection { has_no_helper: !helper.may_start(), ..selection };
         let inner = Arc::new(tasuki_collective::Communicator::world(worker.clone(), SLOTS, selection)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
+    }
+
+    pub(crate) fn abort_on_failure(&self, aborts: bool) {
+        self.inner.abort_on_failure(aborts);
     }
 
     pub(crate) fn inner(&self) -> &tasuki_collective::Communicator {

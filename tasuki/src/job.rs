@@ -8,7 +8,7 @@ use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
 use crate::{Error, GlobalAddress, Pod, Rank, Result};
 use std::sync::Arc;
-use tasuki_collective::{BootstrapBarrier, MinMax};
+use tasuki_collective::{BootstrapBarrier, JobCall, MinMax};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 use tasuki_core::segment::check_available;
@@ -36,6 +36,7 @@ impl Job {
         let worker = Arc::new(worker);
         let helper = Helper::new(&worker, rank_options.helper);
         let world = Communicator::world(&worker, &helper, rank_options.selection)?;
+        world.abort_on_failure(rank_options.abort_on_failure);
         if !handlers.are_none() {
             helper.start();
         }
@@ -58,6 +59,27 @@ impl Job {
     #[inline]
     pub fn world(&self) -> &Communicator {
         &self.world
+    }
+
+    /// Sets what happens when a collective call fails on this rank: whether the job ends, as if the rank had died.
+    ///
+    /// Otherwise, and at first, the call returns its error, and the communicator has failed until the members
+    /// [`recreate`](Communicator::recreate) it. MPI calls these error handlers `MPI_ERRORS_ARE_FATAL`, which is its
+    /// default, and `MPI_ERRORS_RETURN`. The environment variable `TASUKI_ABORT_ON_FAILURE=on` sets it for all ranks of
+    /// a job. Only failures count that make a communicator fail, not wrong arguments that a call refuses before it
+    /// begins. Local; applies to all communicators of the rank. Cost: a store.
+    ///
+    /// ```
+    /// let ended = tasuki::local(2, |job| {
+    ///     job.abort_on_failure(true);
+    ///     let mine = vec![1_u64; if job.rank() == 1 { 2 } else { 1 }]; // a bug: lengths differ
+    ///     let _ = job.world().allgather(&mine);
+    ///     job.barrier() // the job is over
+    /// });
+    /// assert!(ended.is_err());
+    /// ```
+    pub fn abort_on_failure(&self, aborts: bool) {
+        self.world.abort_on_failure(aborts);
     }
 
     /// Allocates `count` zeroed values on every rank.
@@ -110,7 +132,7 @@ impl Job {
     /// Collective. Errors: a rank died or left; another thread of this rank is in a collective call. Cost: ceil(log2
     /// P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
-        self.agree(0, "barrier(world)").map(drop)
+        self.agree(JobCall::Barrier, 0, "job.barrier()").map(drop)
     }
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.
@@ -152,7 +174,8 @@ impl Job {
     fn agree_on_size(&self, bytes: u64, call: &str) -> Result<()> {
         const NO_ROOM: u64 = u64::MAX;
         let room = check_available(bytes.saturating_mul(self.size() as u64));
-        let MinMax { least, most, .. } = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
+        let MinMax { least, most, .. } =
+            self.agree(JobCall::Alloc, if room.is_ok() { bytes } else { NO_ROOM }, call)?;
         room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         let cause = match most {
             NO_ROOM => {
@@ -170,7 +193,7 @@ impl Job {
         let mut from = 0;
         loop {
             let ours = self.worker.registry().freed_symmetric(bytes, from);
-            let MinMax { least, most, busy } = self.agree(ours, call)?;
+            let MinMax { least, most, busy } = self.agree(JobCall::Alloc, ours, call)?;
             if most == u64::MAX || busy {
                 let until = if busy {
                     " (freed memory cannot be used again before the operations of all ranks have ended)"
@@ -199,7 +222,7 @@ impl Job {
 
     /// The outcome of a step that every rank takes: an error on one rank is an error on all ranks.
     fn unanimous(&self, own: Result<u64>, call: &str) -> Result<u64> {
-        let least = self.agree(u64::from(own.is_ok()), call)?.least;
+        let least = self.agree(JobCall::Alloc, u64::from(own.is_ok()), call)?.least;
         let own = own.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         if least == 1 {
             return Ok(own);
@@ -212,8 +235,9 @@ impl Job {
 
     /// A barrier that also computes the minimum and maximum of the ranks' values. If no rank had unfinished
     /// operations, memory that was freed before may be used again.
-    fn agree(&self, value: u64, call: &str) -> Result<MinMax> {
-        let agreed = self.bootstrap_barrier.agree(&self.worker, value, call)?;
+    fn agree(&self, what: JobCall, value: u64, call: &str) -> Result<MinMax> {
+        let agree = || self.bootstrap_barrier.agree(&self.worker, value, call);
+        let agreed = self.world.inner().run_job_call(what, &|| call.into(), agree)?;
         if !agreed.busy {
             self.worker.registry().barrier_passed();
         }

@@ -269,6 +269,8 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 cached_schedules::j_message_calls_report_a_panicking_operation;
             Everywhere "J" 2..=4 failed_communicators::j_a_failed_call_fails_the_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
+            Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;
+            Everywhere "J" 2..=4 failed_communicators::j_allocations_of_the_job_are_calls_of_the_world;
             Everywhere "J" 1..=4 dropped_communicators::j_dropped_communicators_are_freed;
             Everywhere "J" 1..=4 dropped_communicators::j_communicators_are_dropped_at_different_times;
             Everywhere "J" 2..=4 dropped_communicators::j_a_member_leaves_while_communicators_are_freed;

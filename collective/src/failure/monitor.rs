@@ -164,6 +164,7 @@ pub(crate) struct FailureMonitor {
     /// requests keep after their communicator is dropped.
     probe: u32,
     worker: Weak<Worker>,
+    of_rank: Arc<RankMonitors>,
 }
 
 /// Where members look for those in other calls.
@@ -187,7 +188,11 @@ struct MonitorProbe {
 
 /// The monitors of a rank, for its alarm.
 #[derive(Debug, Default)]
-pub(crate) struct RankMonitors(Mutex<Vec<Weak<FailureMonitor>>>);
+pub(crate) struct RankMonitors {
+    all: Mutex<Vec<Weak<FailureMonitor>>>,
+    /// A failure that this rank reports ends the job.
+    aborts: AtomicBool,
+}
 
 impl FailureMonitor {
     /// Makes the monitor of member `me`, and registers it with its rank.
@@ -197,7 +202,7 @@ impl FailureMonitor {
         members: Box<[MonitoredMember]>,
         alarm: u32,
         current_call: Arc<CurrentCall>,
-        of_rank: &RankMonitors,
+        of_rank: &Arc<RankMonitors>,
     ) -> Result<Arc<FailureMonitor>, Cause> {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
@@ -218,6 +223,7 @@ impl FailureMonitor {
             calls: Mutex::default(),
             probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
             worker: Arc::downgrade(worker),
+            of_rank: of_rank.clone(),
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -316,6 +322,11 @@ impl FailureMonitor {
             let _ = self.first_failure.set((format!("{call} failed on this rank: {reason}"), reason));
         }
         self.has_failed.store(true, Ordering::Relaxed);
+        if self.of_rank.aborts.load(Ordering::Relaxed) {
+            let how = format!("{} failed ({reason}), and the job is set to end then", self.text_of(call));
+            worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
+            return;
+        }
         let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me);
         for (_, member) in others {
             // Fails if that member has left, which needs no notice.
@@ -439,7 +450,12 @@ impl WaitProbe for MonitorProbe {
 
 impl RankMonitors {
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<FailureMonitor>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets whether a failure that this rank reports ends the job.
+    pub(crate) fn abort_on_failure(&self, aborts: bool) {
+        self.aborts.store(aborts, Ordering::Relaxed);
     }
 }
 

@@ -24,6 +24,8 @@ pub const DIRECT_BYTES_MIN: &str = "TASUKI_DIRECT_BYTES_MIN";
 pub const COST_PARAMETERS: &str = "TASUKI_COST_PARAMETERS";
 /// Algorithms that collectives must use where they fit, whatever the cost model says.
 pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
+/// Whether a failed collective call ends the job.
+pub const ABORT_ON_FAILURE: &str = "TASUKI_ABORT_ON_FAILURE";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The trace file.
@@ -95,6 +97,7 @@ pub const VARIABLES: &[Variable] = &[
         "COLLECTIVE=ALGORITHM,.. as in bcast=binomial",
         "algorithms that plans use where they fit",
     ),
+    user(ABORT_ON_FAILURE, "off", "off, on", "on: a collective call that fails ends the job"),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(
         TRACE_EVENTS,

@@ -34,6 +34,8 @@ pub struct Settings {
     pub collectives: String,
     /// The helper threads.
     pub helper: Helper,
+    /// A collective call that fails ends the job.
+    pub abort_on_failure: bool,
     /// The trace file, if ranks write one.
     pub trace: Option<TraceTo>,
     /// How this process becomes one rank or several.
@@ -172,6 +174,7 @@ impl Settings {
             costs: environment.get(names::COST_PARAMETERS).unwrap_or_default().into(),
             collectives: environment.get(names::COLLECTIVES).unwrap_or_default().into(),
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
+            abort_on_failure: from.choice(names::ABORT_ON_FAILURE, "on", "off")?,
             trace: from.trace()?,
             start: start(&from)?,
         })

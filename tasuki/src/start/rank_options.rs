@@ -1,4 +1,4 @@
-//! The options of a rank: its helper, and the choice of algorithms.
+//! The options of a rank: its helper, the choice of algorithms, and what a failure does.
 
 use crate::{Cause, Error, Result};
 use tasuki_core::bootstrap::Settings;
@@ -6,11 +6,15 @@ use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
 use tasuki_schedule::Selection;
 
-/// The helper that the rank shall have, and the settings by which it chooses algorithms.
+/// The options of a rank.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankOptions {
+    /// The helper that it shall have.
     pub(crate) helper: Wanted,
+    /// The settings by which it chooses algorithms.
     pub(crate) selection: Selection,
+    /// A collective call that fails ends the job.
+    pub(crate) abort_on_failure: bool,
 }
 
 impl RankOptions {
@@ -24,6 +28,6 @@ impl RankOptions {
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };
-        Ok(RankOptions { helper: settings.helper, selection })
+        Ok(RankOptions { helper: settings.helper, selection, abort_on_failure: settings.abort_on_failure })
     }
 }

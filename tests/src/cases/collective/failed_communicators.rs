@@ -58,6 +58,44 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// A rank is in a barrier of the job, the others are in a call of the world. All get an error, and afterwards barriers
+/// and allocations of the job still meet.
+pub fn j_barriers_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> {
+    let outcome = match job.rank() == 0 {
+        true => job.barrier(),
+        false => job.world().allreduce(&[1_u64], Sum).map(drop),
+    };
+    refused(job, outcome, Blame::Misuse, &["job.barrier()"]);
+    calls_of_the_job_still_meet(job)
+}
+
+/// The same with an allocation.
+pub fn j_allocations_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> {
+    let outcome = match job.rank() == 0 {
+        true => job.alloc::<u64>(100).map(drop),
+        false => job.world().barrier(),
+    };
+    refused(job, outcome, Blame::Misuse, &["job.alloc()"]);
+    calls_of_the_job_still_meet(job)
+}
+
+fn calls_of_the_job_still_meet(job: &Job) -> Result<()> {
+    let again = job.world().recreate()?;
+    job.barrier()?; // rank 0 had begun it
+    for round in 0..5 {
+        let values = job.alloc::<u64>(100)?;
+        values.set(0, round)?;
+        job.barrier()?;
+        let next = Rank((job.rank().0 + 1) % job.size() as u32);
+        let mut read = [0];
+        job.get(values.on(next), &mut read)?;
+        assert_eq!(read, [round]);
+        job.barrier()?;
+        assert_eq!(again.allreduce(&[1_u64], Sum)?, [job.size() as u64]);
+    }
+    Ok(())
+}
+
 /// A plan outlives its communicator. The failure of another communicator, made later, does not reach it.
 pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
     let me = job.rank();

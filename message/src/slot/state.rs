@@ -53,9 +53,11 @@ impl SlotState {
         self.0.load(Acquire) == IDLE // SYNC bank-open, SYNC slot-idle
     }
 
+    /// Returns true if the slot is busy. Orders nothing: only protocols with preposted receives ask, and those
+    /// make one call at a time.
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {
-        self.0.load(Acquire) == BUSY // SYNC bank-open
+        self.0.load(Relaxed) == BUSY
     }
 
     /// Goes from idle to busy. The caller must have just seen idle, and must be the only user of the slot.

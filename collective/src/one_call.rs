@@ -5,6 +5,7 @@
 //! the same time, both may begin. That is an error of the program, and it disturbs only this communicator.
 
 use tasuki_core::base::sync::{AtomicU64, Ordering};
+use tasuki_core::base::{planted, relaxed_if_planted};
 
 /// The word while no thread is in a call.
 const NO_CALL: u64 = 0;
@@ -23,7 +24,8 @@ impl OneCall {
     /// may have made.
     #[inline(always)]
     pub(crate) fn is_none(&self) -> bool {
-        self.0.load(Ordering::Acquire) == NO_CALL // SYNC one-call
+        let order = relaxed_if_planted("one_call_look_relaxed", Ordering::Acquire); // SYNC one-call
+        self.0.load(order) == NO_CALL || planted("one_call_not_looked_at")
     }
 
     /// Begins the call of that word, which is not 0. The caller must have just seen that there is none.
@@ -35,7 +37,7 @@ impl OneCall {
     /// Ends the call.
     #[inline(always)]
     pub(crate) fn end(&self) {
-        self.0.store(NO_CALL, Ordering::Release); // SYNC one-call
+        self.0.store(NO_CALL, relaxed_if_planted("one_call_end_relaxed", Ordering::Release)); // SYNC one-call
     }
 
     /// Returns the word of the call under way, or 0.

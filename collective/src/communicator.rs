@@ -89,10 +89,6 @@ struct RankShared {
     monitors: Arc<RankMonitors>,
 }
 
-/// The value of the word of the current call while no thread is in a collective call. Otherwise the word is the
-/// [`CallWord`] of the call.
-const NO_CALL: u64 = 0;
-
 /// A collective call under way. While it exists, no other call can begin. If it is dropped before it has ended, a panic
 /// has ended the call.
 // It holds one reference only: copying a larger guard would load words just after parts of them were stored, which is
@@ -347,7 +343,7 @@ impl Communicator {
         let context = self.messages().number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
         current_call.note_preparing(call());
-        current_call.word.store(CallWord::PREPARES.bits(), Ordering::Relaxed);
+        current_call.one_call.begin(CallWord::PREPARES.bits());
         let names = Arc::downgrade(&current_call) as _;
         let channel = CollectiveChannel::new(
             Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
@@ -449,11 +445,6 @@ impl Communicator {
     }
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
-    ///
-    /// A plain store writes the word of the call, as it writes the state of slots. A locked instruction would wait
-    /// until the stores of the previous call have reached its partners, which costs a cache-line transfer. So if two
-    /// threads call at exactly the same time, this check may miss it. That is an error of the program, and it
-    /// disturbs only this communicator.
     #[inline]
     pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
         match kind {
@@ -472,8 +463,7 @@ impl Communicator {
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         self.monitor().check().map_err(|cause| self.worker().fault(cause, call))?;
-        // SYNC one-call: makes the writes of the last call visible, which may have been made by another thread.
-        if self.current_call.word.load(Ordering::Acquire) != NO_CALL {
+        if !self.current_call.one_call.is_none() {
             let text =
                 "another thread of this rank is in a collective call; their order must be known to all";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
@@ -481,7 +471,7 @@ impl Communicator {
         if word == CallWord::PREPARES {
             self.current_call.note_preparing(call());
         }
-        self.current_call.word.store(word.bits(), Ordering::Relaxed);
+        self.current_call.one_call.begin(word.bits());
         self.channel.begin_call(signature);
         set_wait_probe(self.monitor().probe());
         self.monitor().note(signature);
@@ -507,7 +497,7 @@ impl Communicator {
     #[inline]
     fn leave_call(&self) {
         set_wait_probe(0);
-        self.current_call.word.store(NO_CALL, Ordering::Release); // SYNC one-call
+        self.current_call.one_call.end();
     }
 
     /// Reports to all members that the call under way has failed on this member.
@@ -522,7 +512,7 @@ impl Communicator {
     }
 
     fn word_of_call(&self) -> CallWord {
-        CallWord::from_bits(self.current_call.word.load(Ordering::Relaxed))
+        CallWord::from_bits(self.current_call.one_call.word())
     }
 
     /// Returns an error unless `root` is a member.

@@ -4,7 +4,7 @@
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::call_kind::CallKind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::one_call::OneCall;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_message::CallNames;
@@ -158,15 +158,15 @@ pub(crate) fn call_on(call: &str, communicator: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct CurrentCall {
     communicator_name: Arc<str>,
-    /// 0, or the call under way. [`Communicator::begin`](super::Communicator) defines the other values.
-    pub(crate) word: AtomicU64,
+    /// The call under way, as a [`CallWord`].
+    pub(crate) one_call: OneCall,
     /// The text of the call under way, if its word is [`CallWord::PREPARES`].
     preparing: Mutex<String>,
 }
 
 impl CurrentCall {
     pub(crate) fn new(communicator_name: Arc<str>) -> Arc<CurrentCall> {
-        Arc::new(CurrentCall { communicator_name, word: AtomicU64::new(0), preparing: Mutex::default() })
+        Arc::new(CurrentCall { communicator_name, one_call: OneCall::none(), preparing: Mutex::default() })
     }
 
     pub(crate) fn communicator_name(&self) -> &Arc<str> {
@@ -190,7 +190,7 @@ impl CurrentCall {
 
 impl CallNames for CurrentCall {
     fn call_on(&self, _slot: u32) -> Option<String> {
-        let word = CallWord(self.word.load(Ordering::Relaxed));
+        let word = CallWord(self.one_call.word());
         (1..=CODE_PREPARES).contains(&word.code()).then(|| self.call(word))
     }
 }
@@ -202,7 +202,7 @@ mod tests {
     fn named(collective: CollectiveKind, root: u32, bytes: usize) -> String {
         let current_call = CurrentCall::new("world".into());
         let word = CallWord::of(&CallKind::of::<u8>(collective, Rank(root), bytes));
-        current_call.word.store(word.bits(), Ordering::Relaxed);
+        current_call.one_call.begin(word.bits());
         current_call.call_on(3).expect("a call is under way")
     }
 

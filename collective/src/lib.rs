@@ -20,6 +20,7 @@ mod group;
 mod message_algorithms;
 mod neighbourhood;
 mod nonblocking;
+mod one_call;
 mod plan;
 mod quiesce;
 

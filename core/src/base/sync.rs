@@ -1,16 +1,21 @@
 //! Atomics and locks, real or loom's. Every structure that threads or processes share takes them from here, so that the
-//! same code runs in production and in the models of `core/tests/*/loom_*.rs`.
+//! same code runs in production and in the models, the files `loom_*.rs` of the crates' `tests`.
 
 #[cfg(not(loom))]
 pub use std::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence},
+    atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        compiler_fence, fence,
+    },
 };
 
 #[cfg(loom)]
 pub use loom::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    },
 };
 
 /// A compiler fence does nothing under loom: it does not order processors.

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 //! Unsafe: atomic access to words whose addresses the caller has checked. Everybody accesses these words as atomics.
 
-use crate::base::Cause;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use crate::base::{Cause, relaxed_if_planted};
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Identifies an operation to its issuer.
 pub type Token = u64;
@@ -161,7 +161,8 @@ impl Atomic {
             AtomicKind::And => word.fetch_and(value, SeqCst),
             AtomicKind::Load => word.load(SeqCst),
             AtomicKind::Cas { expected } => {
-                word.compare_exchange(expected, value, SeqCst, SeqCst).unwrap_or_else(|found| found)
+                let order = relaxed_if_planted("ref_count_exchange_relaxed", SeqCst); // SYNC bank-units
+                word.compare_exchange(expected, value, order, order).unwrap_or_else(|found| found)
             }
         }
     }

@@ -30,7 +30,8 @@ pub(crate) const LINES: usize = 2 * UNIT_SLOTS;
 pub(crate) const UNIT: u64 = LINES as u64 * SLOT_LINE;
 const UNITS: u64 = 8 << 20;
 /// Number of units of a rank.
-pub(crate) const UNITS_MAX: u64 = (ARENA_BYTES - UNITS) / UNIT;
+const UNITS_MAX: u64 = (ARENA_BYTES - UNITS) / UNIT;
+const _: () = assert!(UNITS_MAX <= u16::MAX as u64, "a unit's number has 16 bits in `ref_count.rs`");
 
 const FREE: u64 = 0;
 const FRESH: u64 = 8;

@@ -7,8 +7,8 @@
 
 use crate::slot::directory::OpenedBank;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tasuki_core::base::Result;
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tasuki_core::engine::Worker;
 
 /// Numbers of banks of a rank, over all its contexts.

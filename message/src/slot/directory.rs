@@ -253,7 +253,7 @@ impl RefCountMemory for EntryRef<'_> {
 
     fn exchange(&self, expected: u64, new: u64) -> Result<u64> {
         let exchange = atomic8(AtomicKind::Cas { expected }, new);
-        self.pair.worker.atomic(self.address().add(REF_COUNT), exchange)
+        self.pair.worker.atomic(self.address().add(REF_COUNT), exchange) // SYNC bank-units
     }
 
     fn sides(&self) -> &'static [Side] {

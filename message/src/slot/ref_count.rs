@@ -9,6 +9,11 @@
 //! and increments the generation, in one compare-and-swap. Then this rank alone frees the units. So a rank that opens
 //! the bank later cannot find units that may belong to another pair. Nor can it mistake new units for the old ones,
 //! unless there are 2^30 generations between its close and its open.
+//!
+//! The compare-and-swap also orders the uses of the units (`SYNC bank-units`): a rank that opens the bank sees its
+//! units zeroed, and the rank that frees them sees that the other rank no longer uses them.
+
+use tasuki_core::base::planted;
 
 /// One of the two ranks of a pair. If a rank is paired with itself, it is the lower one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +31,6 @@ pub(crate) struct RefCount {
 }
 
 const GENERATIONS: u32 = 1 << 30;
-const _: () = assert!(crate::slot::arena::UNITS_MAX <= u16::MAX as u64, "a unit's number has 16 bits");
 
 impl RefCount {
     pub(crate) fn of(word: u64) -> RefCount {
@@ -72,10 +76,11 @@ impl RefCount {
     fn closed(self, side: Side) -> (RefCount, bool) {
         let mut new = self;
         new.open[side as usize] = false;
-        if new.is_open() {
+        if new.is_open() && !planted("ref_count_freed_early") {
             return (new, false);
         }
-        let generation = (self.generation + 1) % GENERATIONS;
+        let step = if planted("ref_count_generation_kept") { 0 } else { 1 };
+        let generation = (self.generation + step) % GENERATIONS;
         (RefCount { generation, ..RefCount::default() }, true)
     }
 }
@@ -112,14 +117,13 @@ pub(crate) fn open<G: RefCountMemory>(memory: &G, side: Side) -> Result<RefCount
             None => *own.insert(take(memory)?),
         };
         let after = before.opened(side, units);
-        match memory.exchange(found, after.word())? {
-            same if same == found => break (before, after),
-            other => found = other,
+        if exchange(memory, &mut found, after)? {
+            break (before, after);
         }
     };
     match own {
         // The other side has opened the bank first, so free the units that this side has allocated.
-        Some(units) if before.is_open() => give_back(memory, units)?,
+        Some(units) if before.is_open() && !planted("ref_count_units_lost") => give_back(memory, units)?,
         _ => {}
     }
     Ok(after)
@@ -134,12 +138,17 @@ pub(crate) fn close<G: RefCountMemory>(memory: &G, side: Side) -> Result<(), G::
             return Ok(());
         }
         let (after, last) = before.closed(side);
-        match memory.exchange(found, after.word())? {
-            same if same == found && last => return give_back(memory, before.units),
-            same if same == found => return Ok(()),
-            other => found = other,
+        if exchange(memory, &mut found, after)? {
+            return if last { give_back(memory, before.units) } else { Ok(()) };
         }
     }
+}
+
+/// Replaces the word by `new` if it is `found`. Otherwise returns false, and `found` is then the present word.
+fn exchange<G: RefCountMemory>(memory: &G, found: &mut u64, new: RefCount) -> Result<bool, G::Error> {
+    let expected = *found;
+    *found = memory.exchange(expected, new.word())?;
+    Ok(*found == expected || planted("ref_count_exchange_ignored"))
 }
 
 /// Allocates a unit at each side that needs one. If one allocation fails, frees the others.
@@ -169,6 +178,7 @@ pub(crate) fn give_back<G: RefCountMemory>(memory: &G, units: [u16; 2]) -> Resul
 }
 
 #[cfg(test)]
+#[cfg(not(loom))] // a model includes this file
 mod tests {
     use super::*;
     use std::cell::Cell;

@@ -2,8 +2,8 @@
 //! only when the peer has closed the bank, too. So the rank checks all entries again whenever a context ends.
 
 use crate::slot::directory;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tasuki_core::base::sync::{AtomicBool, Ordering};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::Worker;
 

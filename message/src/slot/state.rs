@@ -16,7 +16,8 @@
 //! slot in two threads at once. A thread leaves the state suspect by a compare-and-swap, because two threads may
 //! correctly try that at once: a receive of any slot does not know of a receive that names the slot.
 
-use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use tasuki_core::base::sync::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use tasuki_core::base::{planted, relaxed_if_planted};
 
 const IDLE: u8 = 0;
 const BUSY: u8 = 1;
@@ -50,12 +51,15 @@ impl SlotState {
 
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.0.load(Acquire) == IDLE // SYNC bank-open, SYNC slot-idle
+        let order = relaxed_if_planted("slot_state_idle_look_relaxed", Acquire); // SYNC bank-open, SYNC slot-idle
+        self.0.load(order) == IDLE
     }
 
+    /// Returns true if the slot is busy. Orders nothing: only protocols with preposted receives ask, and those
+    /// make one call at a time.
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {
-        self.0.load(Acquire) == BUSY // SYNC bank-open
+        self.0.load(Relaxed) == BUSY
     }
 
     /// Goes from idle to busy. The caller must have just seen idle, and must be the only user of the slot.
@@ -68,12 +72,12 @@ impl SlotState {
     /// that occupies the slot next sees the new message numbers.
     #[inline(always)]
     pub(crate) fn set_idle(&self) {
-        self.0.store(IDLE, Release); // SYNC slot-idle
+        self.0.store(IDLE, relaxed_if_planted("slot_state_idle_relaxed", Release)); // SYNC slot-idle
     }
 
     /// Goes to busy from any state that is not in use. The caller then sees what the previous user has written about
     /// the slot.
-    // SYNC slot-suspect, SYNC slot-idle
+    // SYNC slot-suspect, SYNC slot-idle, SYNC bank-open
     pub(crate) fn occupy(&self) -> Result<(), OccupyError> {
         self.change(|state| match state {
             IDLE | SUSPECT => Ok(BUSY),
@@ -86,17 +90,23 @@ impl SlotState {
     /// Goes to suspect: a receive has ended without its message, which may have arrived nevertheless, or may still
     /// arrive.
     pub(crate) fn suspect(&self) {
-        self.0.store(SUSPECT, Release); // SYNC slot-suspect
+        self.0.store(SUSPECT, relaxed_if_planted("slot_state_suspect_relaxed", Release)); // SYNC slot-suspect
     }
 
     /// Goes from suspect to borrowed. Returns false if the state was not suspect.
     pub(crate) fn borrow(&self) -> bool {
-        self.0.compare_exchange(SUSPECT, BORROWED, Acquire, Relaxed).is_ok() // SYNC slot-suspect
+        if planted("slot_state_borrow_by_store") && self.is_suspect() {
+            self.0.store(BORROWED, Relaxed);
+            return true;
+        }
+        let order = relaxed_if_planted("slot_state_borrow_relaxed", Acquire); // SYNC slot-suspect
+        self.0.compare_exchange(SUSPECT, BORROWED, order, Relaxed).is_ok()
     }
 
     /// Goes from borrowed to idle, or back to suspect if the message was not taken.
     pub(crate) fn give_back(&self, was_taken: bool) {
-        self.0.store(if was_taken { IDLE } else { SUSPECT }, Release); // SYNC slot-suspect
+        let order = relaxed_if_planted("slot_state_give_back_relaxed", Release); // SYNC slot-suspect
+        self.0.store(if was_taken { IDLE } else { SUSPECT }, order);
     }
 
     /// Returns true if the state is suspect or borrowed, or will be suspect when the bank is reopened.
@@ -105,7 +115,7 @@ impl SlotState {
     }
 
     pub(crate) fn is_suspect(&self) -> bool {
-        self.0.load(Acquire) == SUSPECT
+        self.0.load(relaxed_if_planted("slot_state_suspect_look_relaxed", Acquire)) == SUSPECT // SYNC bank-open
     }
 
     pub(crate) fn is_borrowed(&self) -> bool {
@@ -114,14 +124,18 @@ impl SlotState {
 
     /// Closes the slot, unless it is in use. Returns true if the slot is closed.
     pub(crate) fn close(&self) -> bool {
-        let closed = |state| if matches!(state, BUSY | BORROWED) { Err(()) } else { Ok(state | CLOSED) };
-        self.change(closed).is_ok()
+        let is_used = |state| matches!(state, BUSY | BORROWED) && !planted("slot_state_close_in_use");
+        self.change(|state| if is_used(state) { Err(()) } else { Ok(state | CLOSED) }).is_ok()
     }
 
     /// Reopens the slot, if it is closed.
     pub(crate) fn reopen(&self) {
         // SYNC bank-open: a thread that sees a slot idle sees the present location of its lines.
-        let _ = self.0.fetch_and(!CLOSED, Release);
+        let order = relaxed_if_planted("slot_state_reopen_relaxed", Release);
+        if planted("slot_state_reopen_by_store") {
+            return self.0.store(self.0.load(Relaxed) & !CLOSED, order);
+        }
+        let _ = self.0.fetch_and(!CLOSED, order);
     }
 
     /// Returns true if a call uses the slot, or may use it.
@@ -136,8 +150,13 @@ impl SlotState {
 
     fn change<E>(&self, to: impl Fn(u8) -> Result<u8, E>) -> Result<(), E> {
         let mut found = self.0.load(Relaxed);
+        let order = relaxed_if_planted("slot_state_change_relaxed", Acquire);
         loop {
-            match self.0.compare_exchange(found, to(found)?, Acquire, Relaxed) {
+            if planted("slot_state_change_by_store") {
+                self.0.store(to(found)?, Relaxed);
+                return Ok(());
+            }
+            match self.0.compare_exchange(found, to(found)?, order, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(other) => found = other,
             }
@@ -146,6 +165,7 @@ impl SlotState {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))] // a model includes this file
 mod tests {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Model checking: each file core/tests/*/loom_*.rs runs a structure that processors share through
-//! all interleavings that loom distinguishes.
+//! Model checking: each test loom_* runs a structure that processors or threads share through all
+//! interleavings that loom distinguishes.
 
 use crate::test::libtest::Tally;
 use crate::test::planted::{self, Checker};
@@ -16,7 +16,7 @@ const PREEMPTIONS_MAX: &str = "3";
 pub(super) fn models(shell: &Shell) -> Result<Outcome> {
     let tally = Tally::of(&shell.expect(&mut command(shell, "*")?)?);
     if tally.passed == 0 || tally.idle > 0 {
-        bail!("{} models ran, {} files core/tests/*/loom_*.rs had none", tally.passed, tally.idle);
+        bail!("{} models ran, {} tests loom_* had none", tally.passed, tally.idle);
     }
     Ok(Outcome::Passed(format!("{} models", tally.passed)))
 }
@@ -35,7 +35,8 @@ fn beside(shell: &Shell, fault: &str) -> Result<Command> {
 /// Optimised, since there are many interleavings, with assertions, but without the release
 /// profile's slow linking.
 fn command(shell: &Shell, models: &str) -> Result<Command> {
-    let mut command = shell.cargo(&format!("test --release --package tasuki-core --test loom_{models}"));
+    let packages = "--package tasuki-core --package tasuki-message --package tasuki-collective";
+    let mut command = shell.cargo(&format!("test --release {packages} --test loom_{models}"));
     planted::make_plantable(shell, &mut command)?;
     command
         .env("RUSTFLAGS", "--cfg loom")

@@ -65,7 +65,7 @@ pub fn j_barriers_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> {
         true => job.barrier(),
         false => job.world().allreduce(&[1_u64], Sum).map(drop),
     };
-    refused(job, outcome, Blame::Misuse, &["job.barrier()"]);
+    refused(job, outcome, Blame::Misuse, &["call"]);
     calls_of_the_job_still_meet(job)
 }
 
@@ -75,7 +75,7 @@ pub fn j_allocations_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> 
         true => job.alloc::<u64>(100).map(drop),
         false => job.world().barrier(),
     };
-    refused(job, outcome, Blame::Misuse, &["job.alloc()"]);
+    refused(job, outcome, Blame::Misuse, &["call"]);
     calls_of_the_job_still_meet(job)
 }
 

@@ -7,7 +7,7 @@ use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tasuki_core::base::{Blame, Cause, Rank};
 use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker};
@@ -16,6 +16,8 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{LINE_PAYLOAD, signal_offset};
 use tasuki_schedule::selection::MEMBERS_MAX;
 
+/// Tests of calls look once in this number whether members are in different calls.
+const LOOKED_EVERY: u64 = 64;
 /// The counter of a record that was written.
 const WRITTEN: u64 = 1;
 
@@ -165,6 +167,8 @@ pub(crate) struct FailureMonitor {
     probe: u32,
     worker: Weak<Worker>,
     of_rank: Arc<RankMonitors>,
+    /// Number of tests of calls that were not complete.
+    tests: AtomicU64,
 }
 
 /// Where members look for those in other calls.
@@ -224,6 +228,7 @@ impl FailureMonitor {
             probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
             worker: Arc::downgrade(worker),
             of_rank: of_rank.clone(),
+            tests: AtomicU64::new(0),
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -334,6 +339,12 @@ impl FailureMonitor {
             let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
         }
         self.end_calls();
+    }
+
+    /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in
+    /// different calls.
+    pub(crate) fn is_look_due(&self) -> bool {
+        self.tests.fetch_add(1, Ordering::Relaxed) % LOOKED_EVERY == LOOKED_EVERY - 1
     }
 
     /// Registers a nonblocking call, which ends when the communicator fails.

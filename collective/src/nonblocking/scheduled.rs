@@ -25,9 +25,6 @@ use tasuki_core::engine::Worker;
 use tasuki_core::engine::executor::Execution;
 use tasuki_message::Continuation;
 
-/// Tests look once in this number whether members are in different calls.
-const LOOKED_EVERY: u64 = 64;
-
 /// The number of a call among those of its kind, and the word that names it.
 pub(super) type ScheduledCall = (u64, CallWord);
 
@@ -37,8 +34,6 @@ pub(super) struct ScheduledCalls {
     state: Mutex<State>,
     /// Number of calls that are complete or have failed.
     over: AtomicU64,
-    /// Number of tests in which the calls were not over.
-    looks: AtomicU64,
     /// Runs the steps in other waits of the rank.
     continuation: Arc<ScheduledSteps>,
 }
@@ -157,7 +152,6 @@ impl ScheduledCalls {
                 kept: None,
             }),
             over: AtomicU64::new(0),
-            looks: AtomicU64::new(0),
             continuation: Arc::new(ScheduledSteps(this.clone())),
         });
         calls.plans.group.messages().progress().add_continuation(calls.continuation.clone());
@@ -438,17 +432,16 @@ impl ScheduledCalls {
             Ok(Ran::Task(task)) => task.step(),
             _ => {}
         }
-        self.end_if_impossible();
+        self.end_if_impossible(self.plans.monitor.is_look_due());
         self.is_over(number)
     }
 
-    /// Ends the calls if the communicator has failed, or now and then looks whether members are in different calls.
-    fn end_if_impossible(&self) {
+    /// Ends the calls if the communicator has failed, or if `looks` and members are in different calls.
+    fn end_if_impossible(&self, looks: bool) {
         let monitor = &self.plans.monitor;
-        let is_due = self.looks.fetch_add(1, Ordering::Relaxed) % LOOKED_EVERY == LOOKED_EVERY - 1;
         if monitor.check().is_err() {
             self.end();
-        } else if is_due && let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
+        } else if looks && let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
             let state = self.lock();
             if let Some(word) = state.queue.front().map(|front| front.word) {
                 let error = self.worker().fault(cause, || self.name(word));
@@ -541,8 +534,7 @@ impl Continuation for ScheduledSteps {
 
     fn end_if_impossible(&self) {
         if let Some(calls) = self.0.upgrade().filter(|calls| calls.lock().awaited > 0) {
-            calls.looks.store(LOOKED_EVERY - 1, Ordering::Relaxed);
-            calls.end_if_impossible();
+            calls.end_if_impossible(true);
         }
     }
 

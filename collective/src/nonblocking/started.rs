@@ -3,6 +3,8 @@
 use super::call_data::CallData;
 use super::scheduled::{ScheduledCall, ScheduledCalls};
 use super::task::{Task, lock, lost};
+use crate::current_call::CallWord;
+use crate::failure::call_log::CallLog;
 use crate::plan::registry::PlanRegistry;
 use std::any::Any;
 use std::fmt;
@@ -22,6 +24,7 @@ enum StartedForm<R> {
         task: Arc<Task>,
         result: Arc<Mutex<Option<Result<R>>>>,
         name: Arc<str>,
+        word: CallWord,
     },
     Scheduled {
         calls: Arc<ScheduledCalls>,
@@ -46,9 +49,9 @@ impl<R> StartedCollective<R> {
         plans: Arc<PlanRegistry>,
         task: Arc<Task>,
         result: Arc<Mutex<Option<Result<R>>>>,
-        name: Arc<str>,
+        (name, word): (Arc<str>, CallWord),
     ) -> StartedCollective<R> {
-        StartedCollective(StartedForm::Task { plans, task, result, name })
+        StartedCollective(StartedForm::Task { plans, task, result, name, word })
     }
 
     /// A scheduled call. `result` makes its result.
@@ -93,9 +96,16 @@ impl<R> StartedCollective<R> {
         self.plans().group.worker().progress();
         let has_failed = self.end_if_failed();
         match &self.0 {
-            StartedForm::Task { task, .. } => {
+            StartedForm::Task { task, plans, word, .. } => {
                 if !has_failed {
                     task.step();
+                    let looks = !task.is_over() && plans.monitor.is_look_due();
+                    // If both of two members are the root, neither waits for the other.
+                    if let Some(cause) =
+                        plans.monitor.log().filter(|_| looks).and_then(CallLog::find_mismatch)
+                    {
+                        plans.monitor.report(plans.group.worker(), *word, &cause);
+                    }
                 }
                 task.is_over()
             }

@@ -203,6 +203,7 @@ mod tests {
     fn settings(rank: u32, size: usize, server: &ServerAddress) -> Settings {
         let launched = LauncherSettings { rank: Rank(rank), size, server: server.clone() };
         Settings {
+            abort_on_failure: false,
             log: Level::Warn,
             disabled: DisabledFeatures::default(),
             wake: None,

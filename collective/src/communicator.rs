@@ -2,13 +2,14 @@
 //! its place in the group.
 
 use super::agreement::Agreed;
-use super::current_call::{CallWord, CurrentCall, JobCall, call_on};
+use super::current_call::{CallWord, CurrentCall, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::entry::ScheduleCache;
 use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
 use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
+use crate::failure::job_call::JobCall;
 use crate::failure::member::{MonitoredMember, SIGNALS};
 use crate::failure::monitor::{FailureMonitor, RankMonitors};
 use crate::failure::signature::CallSignature;
@@ -24,7 +25,7 @@ use crate::plan::registry::PlanRegistry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::{Worker, set_wait_probe};
+use tasuki_core::engine::{Worker, scoped_wait_probe, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
 
@@ -478,20 +479,26 @@ impl Communicator {
         Ok(CallGuard { communicator: self })
     }
 
-    /// Runs a collective call of the job, which goes by other means, as a call of this communicator, the world. So
-    /// members in different calls are noticed. After the world has failed, the call runs without that.
-    #[inline]
+    /// Runs a collective call of the job, which goes by other means, beside the calls of this communicator, the world.
+    /// So a member that waits in a call of the world finds that another one is in a call of the job instead, and the
+    /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on.
     pub fn run_job_call<R>(
         &self,
         what: JobCall,
         call: &dyn Fn() -> String,
-        body: impl FnOnce() -> Result<R>,
+        body: impl Fn() -> Result<R>,
     ) -> Result<R> {
-        if self.monitor().check().is_err() {
-            return body();
+        let monitor = self.monitor();
+        let Some(job_call) = monitor.begin_job_call(what) else { return body() };
+        let monitored = scoped_wait_probe(monitor.probe());
+        let outcome = body();
+        drop(monitored);
+        match outcome {
+            Err(error) if matches!(error.cause(), Cause::CommunicatorFailed { .. }) => {
+                job_call.find_mismatch().map_or_else(body, |cause| Err(self.worker().fault(cause, call)))
+            }
+            outcome => outcome,
         }
-        let (word, signature) = (CallWord::of_job_call(what), CallSignature::of_job_call(what));
-        self.begin_as(word, signature, call)?.run(body)
     }
 
     #[inline]

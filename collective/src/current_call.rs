@@ -26,15 +26,6 @@ pub(crate) enum VectorCall {
     Exchange,
 }
 
-/// A collective call of the job, which counts as one of the world: members in different calls are noticed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JobCall {
-    /// A barrier.
-    Barrier = 20,
-    /// An allocation, which consists of several such calls.
-    Alloc,
-}
-
 impl VectorCall {
     /// Returns true if only one member, the root, knows all lengths.
     pub(crate) fn is_rooted(self) -> bool {
@@ -59,10 +50,6 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
     (VectorCall::Exchange, "exchange"),
 ];
 
-/// The names of the job's calls.
-pub(crate) const JOB_CALLS: [(JobCall, &str); 2] =
-    [(JobCall::Barrier, "job.barrier()"), (JobCall::Alloc, "job.alloc()")];
-
 impl CallWord {
     /// A call that is not an operation, for example one that prepares a plan. [`CurrentCall`] holds its text.
     pub(crate) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
@@ -79,11 +66,6 @@ impl CallWord {
 
     pub(crate) fn of_vector_call(what: VectorCall, values: usize, root: Rank) -> CallWord {
         CallWord::new(what as u64, root.index(), values)
-    }
-
-    #[inline]
-    pub(crate) fn of_job_call(what: JobCall) -> CallWord {
-        CallWord::new(what as u64, 0, 0)
     }
 
     pub(crate) fn from_bits(bits: u64) -> CallWord {
@@ -112,9 +94,6 @@ impl CallWord {
             };
             let s = if amount == 1 { "" } else { "s" };
             return Some(format!("{name}({amount} value{s}{rooted}, {communicator})"));
-        }
-        if let Some((_, name)) = JOB_CALLS.iter().find(|(what, _)| *what as u64 == code) {
-            return Some((*name).into());
         }
         let (name, collective) =
             *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;

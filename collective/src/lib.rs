@@ -28,7 +28,7 @@ pub use blocking::reductions::{CombinerRef, ValueCombiner};
 pub use blocking::vector::allocate;
 pub use bootstrap_barrier::{BootstrapBarrier, MinMax};
 pub use communicator::Communicator;
-pub use current_call::JobCall;
+pub use failure::job_call::JobCall;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::{BoxedCombiner, StartedCollective};

@@ -132,7 +132,7 @@ impl Job {
     /// Collective. Errors: a rank died or left; another thread of this rank is in a collective call. Cost: ceil(log2
     /// P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
-        self.agree(JobCall::Barrier, 0, "job.barrier()").map(drop)
+        self.agree(JobCall::Barrier, 0, "barrier(world)").map(drop)
     }
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.

@@ -11,6 +11,7 @@
 //! - Members are in different calls. Each member records its last calls in words that the others can read
 //!   ([`call_log`]); where they cannot, it passes notices on around a ring ([`call_notices`]). A member that has
 //!   waited for a millisecond compares. Messages of a call carry its length, and find a difference themselves.
+//! - Members are in a collective call of the job, such as a barrier, and others in one of the world ([`job_call`]).
 //! - A member has left the job: the wait for it ends, since its stage is published on the node; for plans, whose
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
 //! - A member has died. This ends the whole job.
@@ -25,6 +26,7 @@
 
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
+pub(crate) mod job_call;
 pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod notice_line;

@@ -3,7 +3,8 @@
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
+use crate::failure::job_call::JobCalls;
+use crate::failure::member::{CALLS, JOB, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -146,8 +147,8 @@ pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct FailureMonitor {
     fabric: Arc<dyn Fabric>,
-    me: usize,
-    members: Box<[MonitoredMember]>,
+    pub(super) me: usize,
+    pub(super) members: Box<[MonitoredMember]>,
     /// The number of each rank's alarm.
     alarm: u32,
     current_call: Arc<CurrentCall>,
@@ -157,7 +158,7 @@ pub(crate) struct FailureMonitor {
     /// The first failure, once it was looked for.
     first_failure: OnceLock<(String, FailureReason)>,
     /// True if the ranks of the job read each other's words.
-    reads_words: bool,
+    pub(super) reads_words: bool,
     /// Opened by the first call.
     records: OnceLock<CallRecords>,
     /// Nonblocking calls that may be under way.
@@ -169,6 +170,7 @@ pub(crate) struct FailureMonitor {
     of_rank: Arc<RankMonitors>,
     /// Number of tests of calls that were not complete.
     tests: AtomicU64,
+    pub(super) job_calls: JobCalls,
 }
 
 /// Where members look for those in other calls.
@@ -213,6 +215,7 @@ impl FailureMonitor {
         // Its count was 0 when the members agreed on it. Another member may have failed since.
         let notice = (cell, 0);
         let reads_words = worker.reaches_words();
+        let job_calls = JobCalls::new(fabric.own_signal(members[me].first + JOB)?);
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
@@ -229,6 +232,7 @@ impl FailureMonitor {
             worker: Arc::downgrade(worker),
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
+            job_calls,
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -284,7 +288,7 @@ impl FailureMonitor {
     }
 
     /// Returns a signal of a member, if this member reaches it by loads.
-    fn cell(&self, member: usize, number: u32) -> Option<DirectCell> {
+    pub(super) fn cell(&self, member: usize, number: u32) -> Option<DirectCell> {
         let place = &self.members[member];
         if member == self.me {
             let SignalCell::Direct(cell) = self.fabric.own_signal(place.first + number).ok()? else {
@@ -389,6 +393,11 @@ impl FailureMonitor {
         if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
     }
 
+    /// Returns the log of calls, if this member has made a call.
+    pub(super) fn opened_log(&self) -> Option<&CallLog> {
+        if let Some(CallRecords::Log(log)) = self.records.get() { Some(log) } else { None }
+    }
+
     /// Returns the notices of calls, if members do not read each other's words.
     pub(crate) fn call_notices(&self) -> Option<&Arc<CallNotices>> {
         if let CallRecords::Notices(notices) = self.records() { Some(notices) } else { None }
@@ -443,7 +452,7 @@ impl WaitProbe for MonitorProbe {
     fn probe_error(&self) -> Option<Cause> {
         let monitor = self.monitor.upgrade()?;
         let find_mismatch = || match monitor.records.get()? {
-            CallRecords::Log(log) => log.find_mismatch(),
+            CallRecords::Log(log) => log.find_mismatch().or_else(|| monitor.find_job_call(log)),
             CallRecords::Notices(notices) => notices.find_mismatch(),
             CallRecords::None => None,
         };

@@ -1,7 +1,7 @@
 //! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
 use crate::call_kind::{CallKind, ELEMENTS, USER_DEFINED, element_code};
-use crate::current_call::{JOB_CALLS, JobCall, VECTOR_CALLS, VectorCall};
+use crate::current_call::{VECTOR_CALLS, VectorCall};
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::queue::reduction::Reduction;
@@ -49,11 +49,6 @@ impl CallSignature {
         CallSignature::new(call as u64, root, element_code::<T>(), 0, 0)
     }
 
-    #[inline]
-    pub(crate) fn of_job_call(call: JobCall) -> CallSignature {
-        CallSignature::new(call as u64, 0, 0, 0, 0)
-    }
-
     pub(crate) fn nonblocking(self) -> CallSignature {
         CallSignature(self.0 | NONBLOCKING)
     }
@@ -89,9 +84,6 @@ impl fmt::Display for CallSignature {
         let of = element.map_or(String::new(), |element| format!(" of {element}"));
         if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
             return write!(f, "{i}{name}(blocks{of})");
-        }
-        if let Some((_, name)) = JOB_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
-            return f.write_str(name);
         }
         let collective = COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
         let Some((name, collective)) = collective else {

@@ -3,7 +3,7 @@
 use super::ActiveMessages;
 use super::reply::{ReplyLines, ReplyTicket};
 use crate::base::{Cause, Rank, Result};
-use crate::engine::wait::{Condition, WaitEvent};
+use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::node::node_state::RankStage;

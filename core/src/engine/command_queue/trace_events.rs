@@ -11,7 +11,7 @@ use crate::engine::operation::kind::Operation;
 use crate::engine::trace::{
     CommandId, CommandSummary, EventKind, QueueId, Raise, Recorder, TraceText, Transfer,
 };
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::queue::command::{Command, Effect};

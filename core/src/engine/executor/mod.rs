@@ -27,7 +27,7 @@ pub use step::{FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};
 pub(super) use yield_hint::YieldHint;
 
 use super::sync::inline_flag::InlineFlag;
-use super::wait::Condition;
+use super::wait::condition::Condition;
 use super::worker::Worker;
 use crate::base::{Cause, Rank, Result};
 use crate::fabric::{DirectCell, DirectLine, SignalCell, SignalLine, certainly_reached};

@@ -10,7 +10,7 @@ use crate::engine::operation::order::{After, Handle, Order};
 use crate::engine::operation::set::FAILURES_MAX;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
 use crate::engine::trace::Recorder;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
 use crate::os::copy;

@@ -3,8 +3,8 @@
 
 use crate::base::Rank;
 use crate::engine::command_queue::QueuePoller;
+use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::wait::platform::Pause;
-use crate::engine::wait::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
 use crate::node::node_state::RankStage;
 use crate::os::process;

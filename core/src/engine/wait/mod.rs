@@ -1,6 +1,7 @@
 //! The one function that waits, for all kinds of conditions.
 
 pub(super) mod alarm;
+pub(super) mod condition;
 pub(super) mod helper_thread;
 #[cfg(not(loom))]
 pub(super) mod node_platform;
@@ -10,54 +11,14 @@ mod progress;
 
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
+use crate::engine::wait::condition::Condition;
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
 use crate::os::process;
-use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// An event of a crate above this one that a thread waits for.
-pub trait WaitEvent: Send + Sync + Debug {
-    /// Returns true if a wait for the event should end: it has happened, or the waiting thread
-    /// itself can make progress. State that other threads of the rank may change without a call
-    /// must be read last.
-    fn happened(&self) -> bool;
-
-    /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
-    fn impossible_after(&self) -> Option<(Rank, RankStage)>;
-
-    /// Returns the only rank whose program must send or receive a message before the event can
-    /// happen, if that is known.
-    fn needs_message_of(&self) -> Option<Rank> {
-        None
-    }
-}
-
-/// The condition that a thread of a rank waits for.
-#[derive(Clone, Debug)]
-pub enum Condition {
-    /// An own signal has reached a value. The rank, if given, is the only one that can raise it;
-    /// its leaving ends the wait.
-    Signal(SignalCell, u64, Option<Rank>),
-    /// The operation of that number has ended.
-    Finished(u64),
-    /// The operation of that number and all before it have ended.
-    FinishedThrough(u64),
-    /// Another operation may be issued.
-    Room,
-    /// Never met: for a pause.
-    Never,
-    /// All ranks have reached a stage of their lives.
-    AllReached(RankStage),
-    /// Everything that this rank's fabric has accepted has arrived.
-    Settled,
-    /// An event of a crate above this one has happened.
-    Event(Arc<dyn WaitEvent>),
-}
 
 /// Waits shorter than this are not published, because no reader could see them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
@@ -151,7 +112,7 @@ impl Worker {
                 alarm_at_ns = now + PUBLISH_AFTER_NS;
             }
             if self.handle_alarm(is_alarm_due)
-                && can_be_abandoned(condition)
+                && condition.can_be_abandoned()
                 && let Some(cause) = self.probe_failure()
             {
                 return Err(self.fault(cause, call));
@@ -161,7 +122,7 @@ impl Worker {
             }
             if now - start > PUBLISH_AFTER_NS {
                 published.publish(condition, limit, call, start);
-                if can_be_abandoned(condition)
+                if condition.can_be_abandoned()
                     && let Some(cause) = self.probe_error()
                 {
                     return Err(self.fault(cause, call));
@@ -364,17 +325,6 @@ impl Drop for PublishedWaitGuard<'_> {
         if self.by_us {
             self.worker.rank_state().end_wait();
             self.worker.publishing_wait().store(false, Ordering::Release);
-        }
-    }
-}
-
-/// Returns true if a probe may end a wait for `condition`. Not a wait for operations of this rank: each ends by itself,
-/// and until then the fabric may use a buffer that the waiting call has borrowed.
-fn can_be_abandoned(condition: &Condition) -> bool {
-    match condition {
-        Condition::Signal(..) | Condition::Event(_) | Condition::Never | Condition::AllReached(_) => true,
-        Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Settled => {
-            false
         }
     }
 }

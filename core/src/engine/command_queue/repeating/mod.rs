@@ -12,7 +12,7 @@ use crate::base::{Cause, Result};
 use crate::engine::command_queue::lifecycle::LocalQueue;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::compiled::CompiledCommands;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::wait::probe::scoped_wait_probe;
 use crate::engine::worker::Worker;
 use crate::fabric::{SEVERAL, SignalCell, SignalControl, certainly_reached};

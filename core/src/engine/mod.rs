@@ -29,11 +29,11 @@ pub use sync::owner_lock;
 pub use sync::revocable_buffer::{BufferUse, BufferView, Registration, RevocableBuffer};
 pub use sync::try_lock::TryLock;
 pub use sync::work_queue::WorkQueue;
-pub use wait::alarm::AlarmHandler;
+pub use wait::alarm::{Alarm, AlarmHandler};
 pub use wait::condition::{Condition, WaitEvent};
 pub use wait::helper_thread::{HELPER_THREAD, HelperControl, HelperScope};
 #[cfg(not(loom))]
 pub use wait::node_platform::NodePlatform;
 pub use wait::platform::{Pause, Platform};
-pub use wait::probe::{WaitProbe, scoped_wait_probe, set_wait_probe};
+pub use wait::probe::{WaitProbe, WaitProbes, scoped_wait_probe, set_wait_probe};
 pub use worker::{Agent, Effort, Worker};

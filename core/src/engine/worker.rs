@@ -271,12 +271,13 @@ impl Worker {
         &self.operations
     }
 
-    #[inline(always)]
-    pub(super) fn wait_probes(&self) -> &WaitProbes {
+    /// Returns the probes that long waits of this rank call.
+    pub fn wait_probes(&self) -> &WaitProbes {
         &self.wait_probes
     }
 
-    pub(super) fn alarm(&self) -> &Alarm {
+    /// Returns the alarm of this rank.
+    pub fn alarm(&self) -> &Alarm {
         &self.alarm
     }
 

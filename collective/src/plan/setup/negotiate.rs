@@ -357,7 +357,7 @@ impl PlanState {
             self.started.clone(),
             address_of,
         )?);
-        let wait_probe = self.worker.add_wait_probe(starts.clone());
+        let wait_probe = self.worker.wait_probes().add(starts.clone());
         self.starts = Some((starts, wait_probe));
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::condition::Condition;
 use crate::engine::wait::platform::Pause;
+use crate::engine::wait::probe::wait_probe_is_urgent;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
@@ -111,9 +112,9 @@ impl Worker {
             if is_alarm_due {
                 alarm_at_ns = now + PUBLISH_AFTER_NS;
             }
-            if self.handle_alarm(is_alarm_due)
+            if self.alarm().handle(self.fabric(), is_alarm_due)
                 && condition.can_be_abandoned()
-                && let Some(cause) = self.probe_failure()
+                && let Some(cause) = self.wait_probes().failure()
             {
                 return Err(self.fault(cause, call));
             }
@@ -123,7 +124,7 @@ impl Worker {
             if now - start > PUBLISH_AFTER_NS {
                 published.publish(condition, limit, call, start);
                 if condition.can_be_abandoned()
-                    && let Some(cause) = self.probe_error()
+                    && let Some(cause) = self.wait_probes().error()
                 {
                     return Err(self.fault(cause, call));
                 }
@@ -150,7 +151,7 @@ impl Worker {
     /// only when no event is left, so no pause ends for them.
     fn publish_deadline(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
-        let is_asked = self.wait_probe_is_urgent() || self.platform().lets_threads_sleep();
+        let is_asked = wait_probe_is_urgent() || self.platform().lets_threads_sleep();
         if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
@@ -291,7 +292,7 @@ impl Worker {
         self.fabric().has_work()
             || self.agent_has_work()
             || self.node_state().is_over()
-            || self.has_unhandled_alarm()
+            || self.alarm().is_unhandled(self.fabric(), self.platform().lets_threads_sleep())
             || self.queues_look_ready(true)
     }
 }

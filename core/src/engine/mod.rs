@@ -31,7 +31,8 @@ pub use sync::try_lock::TryLock;
 pub use sync::work_queue::WorkQueue;
 pub use wait::alarm::{Alarm, AlarmHandler};
 pub use wait::condition::{Condition, WaitEvent};
-pub use wait::helper_thread::{HELPER_THREAD, HelperControl, HelperScope};
+pub use wait::helper_control::{HelperControl, HelperScope, NodeHelper};
+pub use wait::helper_thread::HELPER_THREAD;
 #[cfg(not(loom))]
 pub use wait::node_platform::NodePlatform;
 pub use wait::platform::{Pause, Platform};

@@ -10,7 +10,7 @@ use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
 use super::wait::alarm::Alarm;
 use super::wait::condition::WaitEvent;
-use super::wait::helper_thread::NodeHelper;
+use super::wait::helper_control::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
@@ -193,7 +193,7 @@ impl Worker {
     }
 
     /// Returns the control of the node's helper thread, which runs in at most one rank of the node.
-    pub(super) fn node_helper(&self) -> &NodeHelper {
+    pub fn node_helper(&self) -> &NodeHelper {
         &self.node_helper
     }
 
@@ -230,16 +230,7 @@ impl Worker {
 
     /// Wakes sleeping threads of this rank, because this thread has done something that they wait for.
     pub fn wake_own_threads(&self) {
-        self.wake_sleepers(self.rank);
-    }
-
-    /// Wakes sleeping threads of a rank, because what they wait for has been stored.
-    #[inline]
-    pub(super) fn wake_sleepers(&self, rank: Rank) {
-        let rank_state = self.node_state.rank_state(rank);
-        if rank_state.park().needs_wake(self.node_state.wake_mode()) {
-            rank_state.wake_futex();
-        }
+        self.node_state.wake_sleepers(self.rank);
     }
 
     /// Returns the clock and the pauses.

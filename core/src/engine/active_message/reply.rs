@@ -199,7 +199,7 @@ impl Worker {
         // SAFETY: `reply_line` has just found the line mapped. Reply addresses are aligned to a line, and a line is
         // made of atomics.
         unsafe { line.cast::<RingLine>().as_ref() }.write(place.sequence(), words);
-        self.wake_sleepers(place.line().rank());
+        self.node_state().wake_sleepers(place.line().rank());
         true
     }
 }

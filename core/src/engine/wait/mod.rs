@@ -2,6 +2,7 @@
 
 pub(super) mod alarm;
 pub(super) mod condition;
+pub(super) mod helper_control;
 pub(super) mod helper_thread;
 #[cfg(not(loom))]
 pub(super) mod node_platform;
@@ -130,7 +131,7 @@ impl Worker {
                 }
             }
             self.fail_commands_of_departed_ranks();
-            self.replace_helper();
+            self.node_helper().replace(self.node_state());
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
             let until_ns = self.publish_deadline(self.until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {

@@ -81,7 +81,7 @@ impl Worker {
             Ok(Accepted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
             Ok(Accepted::Done(_)) if self.is_left_to(signal.rank()) => {
                 if !self.commands().direct {
-                    self.notify_helper(signal.rank()); // no other thread can run the queue
+                    self.node_state().notify_helper(signal.rank()); // no other thread can run the queue
                 }
             }
             Ok(Accepted::Done(mark)) => self.add_armed_queues(ready, signal.rank(), mark),

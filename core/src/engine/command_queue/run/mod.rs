@@ -53,7 +53,8 @@ impl Worker {
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
         if self.directory_of(owner).is_none() {
-            return self.notify_helper(owner); // no other thread can run the queue
+            self.node_state().notify_helper(owner); // no other thread can run the queue
+            return;
         }
         if owner == self.rank() || !self.is_left_to(owner) {
             let mut ready = ReadyList::default();

@@ -2,7 +2,7 @@
 
 use crate::base::Rank;
 use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::wait::helper_thread::HelperScope;
+use crate::engine::wait::helper_control::HelperScope;
 use crate::engine::worker::Worker;
 use crate::queue::directory::{PollerKind, QueueDirectory};
 use crate::queue::encoding::EncodedCommand;

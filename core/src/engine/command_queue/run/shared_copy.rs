@@ -69,7 +69,7 @@ impl Worker {
         let offered =
             self.node_state().shared_copies().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
         if offered && len >= HELPER_BYTES_MIN {
-            self.notify_helper(Rank(0));
+            self.node_state().notify_helper(Rank(0));
         }
         while offered && self.copy_shared_chunk() {}
         offered

@@ -20,17 +20,19 @@
 //! to it (`offload`), into a queue that each rank has for this (`offload/inbox`).
 
 mod lifecycle;
+mod local_queue;
 mod lookup;
 mod offload;
 mod post;
+mod queue_name;
 mod remote_post;
 mod repeating;
 mod run;
 mod trace_events;
 
-pub use lifecycle::LocalQueue;
+pub use local_queue::{LocalQueue, QueueStats};
 pub(super) use lookup::ResolvedQueue;
-pub use post::{QueueName, QueueStats};
+pub use queue_name::QueueName;
 pub use repeating::{RepeatingQueue, SignalTarget};
 pub(super) use run::poll::QueuePoller;
 

@@ -1,11 +1,10 @@
 //! Posting and cancelling commands.
 
-use super::lifecycle::LocalQueue;
+use super::local_queue::LocalQueue;
 use super::lookup::ResolvedQueue;
-use super::run::Failure;
+use super::queue_name::QueueName;
 use crate::base::{Cause, Rank, error_hint};
 use crate::engine::worker::Worker;
-use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::command::{Action, Effect};
@@ -13,53 +12,8 @@ use crate::queue::encoding::EncodedCommand;
 use crate::queue::handler_call::ReceivedCall;
 use crate::queue::layout::{CALLS, Queue};
 use crate::queue::ring::RingWriters;
-use crate::segment::layout::GRANULE;
-use crate::segment::{GlobalAddress, layout};
+use crate::segment::GlobalAddress;
 use std::sync::atomic::{Ordering, fence};
-
-/// The name of a queue of any rank, in a word that may be sent to other ranks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-pub struct QueueName(u64);
-
-/// The contents of a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct QueueStats {
-    /// Number of lines that were reserved and not read.
-    pub unread: u64,
-    /// Number of commands that wait for their triggers.
-    pub waiting: u64,
-    /// Number of commands that have fired and whose effects have not happened.
-    pub in_flight: u64,
-    /// Number of commands that have failed.
-    pub failed: u64,
-}
-
-impl QueueName {
-    /// Largest generation: all bits below the address.
-    pub(super) const GENERATIONS: u32 = GRANULE as u32 - 1;
-
-    /// Queues begin at granules, so the low bits of the address are free for the generation.
-    pub(super) fn new(at: GlobalAddress, generation: u32) -> QueueName {
-        debug_assert!(at.bits().is_multiple_of(GRANULE) && generation <= QueueName::GENERATIONS);
-        QueueName(at.bits() | u64::from(generation))
-    }
-
-    /// The queue at the same offset, with the same generation, on another rank.
-    #[inline]
-    pub(in crate::engine) fn on(self, rank: Rank) -> QueueName {
-        QueueName::new(GlobalAddress::new(rank, self.address().offset()), self.generation())
-    }
-
-    /// Where it begins.
-    pub fn address(self) -> GlobalAddress {
-        GlobalAddress::from_bits(self.0 / GRANULE * GRANULE)
-    }
-
-    pub(super) fn generation(self) -> u32 {
-        self.0 as u32 & QueueName::GENERATIONS
-    }
-}
 
 impl Worker {
     /// Posts commands to a queue of this rank: all of them, at consecutive positions, or none. Returns the position of
@@ -286,25 +240,6 @@ impl Worker {
         Some(true)
     }
 
-    /// The contents of a queue of this rank.
-    pub fn queue_stats(&self, local: &LocalQueue) -> QueueStats {
-        let queue = local.queue();
-        let in_flight = queue.in_flight().numbers();
-        QueueStats {
-            unread: queue.writers().reserved().saturating_sub(queue.reader().read()),
-            waiting: u64::from(queue.triggered().len()),
-            in_flight: in_flight.end - in_flight.start,
-            failed: queue.failures().0,
-        }
-    }
-
-    /// The cause of the first failure of a command of the queue.
-    pub fn first_failure(&self, local: &LocalQueue) -> Option<Cause> {
-        let (failed, words) = local.queue().failures();
-        let poison: Failure = (failed > 0).then(|| Poison::from_words(words)).flatten();
-        poison.map(Poison::cause)
-    }
-
     /// Makes a session queue of this rank repeat: after the last command that was posted up to now it starts again from
     /// the first. No more commands can be posted.
     ///
@@ -398,5 +333,3 @@ pub(super) fn closed(number: u32, owner: Rank, repeats: bool) -> Cause {
         _ => Cause::QueueDropped,
     }
 }
-
-const _: () = assert!(layout::LOCAL.start.is_multiple_of(GRANULE));

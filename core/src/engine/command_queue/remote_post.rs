@@ -1,7 +1,8 @@
 //! Posting to a queue that this process cannot map: positions are reserved by atomics of the fabric, and lines are
 //! written by the fabric. The queue's owner or its helper runs the queue.
 
-use super::post::{QueueName, closed, full};
+use super::post::{closed, full};
+use super::queue_name::QueueName;
 use crate::base::{Cause, Error};
 use crate::engine::trace::QueueId;
 use crate::engine::worker::Worker;

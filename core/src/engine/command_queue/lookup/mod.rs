@@ -7,7 +7,7 @@ pub(super) mod local_queues;
 
 use crate::base::{Cause, IdMap, Rank};
 use crate::engine::command_queue::CommandQueues;
-use crate::engine::command_queue::lifecycle::LocalQueue;
+use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::engine::command_queue::lookup::cache::CachedQueue;
 use crate::engine::command_queue::lookup::local_queues::LocalQueues;
 use crate::engine::command_queue::run::Failure;

@@ -5,8 +5,8 @@
 //! command in it has no trigger, needs no third rank and raises one signal of its sender. So an inbox always drains.
 
 use crate::base::{Cause, Error, Rank, Result};
-use crate::engine::command_queue::lifecycle::LocalQueue;
-use crate::engine::command_queue::post::QueueName;
+use crate::engine::command_queue::local_queue::LocalQueue;
+use crate::engine::command_queue::queue_name::QueueName;
 use crate::engine::worker::Worker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,7 @@ pub(super) mod compiled;
 
 use crate::base::sync::fence;
 use crate::base::{Cause, Result};
-use crate::engine::command_queue::lifecycle::LocalQueue;
+use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::compiled::CompiledCommands;
 use crate::engine::wait::condition::Condition;

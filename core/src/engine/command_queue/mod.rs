@@ -14,7 +14,7 @@
 //!
 //! A rank that runs a queue takes its lease. If the lease is held, the rank marks it, and the holder runs the queue
 //! again (`queue/lease`). The holder runs short actions itself (`run/short_action`), and a long one after it has
-//! released the lease (`run/long_action`).
+//! released the lease (`run/long_steps`).
 //!
 //! If other ranks cannot map the queues, only the owner runs them. Commands that another rank has to run are offloaded
 //! to it (`offload`), into a queue that each rank has for this (`offload/inbox`).

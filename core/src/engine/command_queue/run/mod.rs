@@ -3,6 +3,7 @@
 
 mod effects;
 pub(super) mod long_action;
+mod long_steps;
 pub(super) mod poll;
 mod prefetch;
 pub(super) mod ready_list;

@@ -66,9 +66,9 @@ pub(super) struct CommandQueues {
     /// Held by the thread of the rank that does so.
     forward_lock: TryLock,
     /// Commands that other ranks run for this rank.
-    offloaded: WorkQueue<offload::OffloadedCommand>,
+    offloaded: WorkQueue<offload::offloaded_command::OffloadedCommand>,
     /// Return signals that no offloaded command uses at the moment.
-    free_return_signals: WorkQueue<offload::ReturnSignal>,
+    free_return_signals: WorkQueue<offload::offloaded_command::ReturnSignal>,
     /// Signals that this rank has poisoned. Needed where its operations on one signal may arrive in any order.
     poisoned_signals: WorkQueue<GlobalAddress>,
     /// The queue into which other ranks post commands for this rank. None if they can map its queues.

@@ -7,9 +7,11 @@
 
 mod forward;
 pub(super) mod inbox;
+pub(super) mod offloaded_command;
 
-use crate::base::{Cause, Rank};
+use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::command_queue::lookup::ResolvedQueue;
+use crate::engine::command_queue::queue_name::QueueName;
 use crate::engine::command_queue::run::Failure;
 use crate::engine::trace::CommandId;
 use crate::engine::worker::Worker;
@@ -19,23 +21,59 @@ use crate::queue::command::{Action, Command, Effect};
 use crate::queue::encoding::EncodedCommand;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
+use inbox::Inbox;
+use offloaded_command::{OffloadedCommand, ReturnSignal};
 
-/// A signal by which one offloaded command at a time reports its end.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::command_queue) struct ReturnSignal {
-    signal: u32,
-    /// Value of the signal when the next command has succeeded.
-    count: u64,
-}
-
-/// A command that another rank runs for this one.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::command_queue) struct OffloadedCommand {
-    place: CommandId,
-    by: ReturnSignal,
-}
+/// Lines of the ring of an inbox.
+const INBOX_LINES: usize = 256;
 
 impl Worker {
+    /// Makes this rank's inbox, if it needs one. Called once, before the rank has allocated anything, so that it lies
+    /// at the same offset on all ranks.
+    pub fn open_inbox(&self) -> Result<()> {
+        if self.commands().direct {
+            return Ok(());
+        }
+        // It is in symmetric memory, which all ranks allocate alike. The program's allocations follow it.
+        let none = || Error::new(Cause::Bug("there is no symmetric memory for the inbox".into()));
+        let allocate = |bytes| self.registry().allocate_symmetric(bytes)?.ok_or_else(none);
+        let queue = self.lay_out_queue(INBOX_LINES, None, &allocate).map_err(Error::new)?;
+        let first = self.commands().inbox.set(Inbox::new(queue)).is_ok();
+        debug_assert!(first, "a rank has one inbox");
+        Ok(())
+    }
+
+    /// The inbox of a rank. It has the same offset as this rank's inbox.
+    fn inbox_of(&self, rank: Rank) -> Option<QueueName> {
+        Some(self.commands().inbox.get()?.queue().name().on(rank))
+    }
+
+    /// Its number in this rank's directory.
+    fn inbox_number(&self) -> Option<u32> {
+        Some(self.commands().inbox.get()?.queue().info().number)
+    }
+
+    /// Returns true if the first command has arrived in this rank's inbox and the inbox is not polled yet.
+    #[inline]
+    pub(in crate::engine) fn inbox_has_commands(&self) -> bool {
+        self.commands().inbox.get().is_some_and(Inbox::has_arrived)
+    }
+
+    /// Begins to poll the inbox like the other queues, if a command has arrived there.
+    pub(in crate::engine::command_queue) fn use_inbox(&self) {
+        self.commands().inbox.get().into_iter().for_each(|inbox| inbox.begin_use(&self.commands().local));
+    }
+
+    /// Called when the rank leaves: accepts no more commands, and waits until those that were accepted have run.
+    pub(in crate::engine) fn close_inbox(&self) {
+        let Some(inbox) = self.commands().inbox.get() else { return };
+        let Ok(lines) = self.close(inbox.queue()) else { return }; // the job is over
+        let queue = inbox.queue().queue();
+        while (queue.reader().read() < lines || !queue.in_flight().is_empty()) && self.check().is_ok() {
+            self.pause();
+        }
+    }
+
     /// The rank to which a command, taken for this rank, is offloaded, if it is.
     #[inline]
     pub(in crate::engine::command_queue) fn offload_target(&self, command: &Command) -> Option<Rank> {

@@ -15,7 +15,7 @@ use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, SignalCell};
 use crate::node::node_state::{NodeState, RankStage, RankState, UnderWay};
 use crate::os::store_policy::StorePolicy;
 use crate::segment::Registry;
@@ -100,7 +100,7 @@ impl Worker {
         platform: Arc<dyn Platform>,
         log: Log,
     ) -> Result<Worker> {
-        let commands = CommandQueues::new(rank, &*fabric).map_err(Error::new)?;
+        let commands = CommandQueues::new(rank, fabric.clone()).map_err(Error::new)?;
         Ok(Worker {
             rank,
             serial: WORKERS_CREATED.fetch_add(1, Ordering::Relaxed),
@@ -188,6 +188,7 @@ impl Worker {
     }
 
     /// Returns the fabric for holders that outlive a call.
+    #[inline]
     pub fn shared_fabric(&self) -> &Arc<dyn Fabric> {
         &self.fabric
     }
@@ -276,8 +277,22 @@ impl Worker {
         &self.operators
     }
 
+    #[inline(always)]
     pub(super) fn commands(&self) -> &CommandQueues {
         &self.commands
+    }
+
+    /// Returns true if this process writes the memory of other ranks by stores, and their signals by atomics of the
+    /// processor.
+    #[inline(always)]
+    pub fn reaches_words(&self) -> bool {
+        self.commands.reach_words()
+    }
+
+    /// The value of a signal of this rank, poisoned or not.
+    #[inline]
+    pub fn signal_value(&self, cell: &SignalCell) -> u64 {
+        self.commands.signal_value(cell)
     }
 
     /// Returns how many times to read a word before the first pause. `from`: the only rank that

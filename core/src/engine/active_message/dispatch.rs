@@ -130,8 +130,8 @@ impl Worker {
         if !has_room(&calls.unsent, 1) {
             return false;
         }
-        let resolved = self.resolved(&level.queue);
-        let Some(encoded) = self.encoded_at(&resolved, position) else { return false };
+        let resolved = self.commands().resolved(&level.queue);
+        let Some(encoded) = resolved.encoded_at(position) else { return false };
         let Some(call) = encoded.call() else {
             queue.reader().set_read(position + encoded.line_count().max(1));
             return true; // no poster writes such a line: it is skipped
@@ -315,7 +315,10 @@ impl Worker {
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
             fence(Ordering::Acquire); // SYNC ring-read
             // In this order: the posts of a call are deferred before the thread that read the call releases `running`.
-            all_ran && !calls.running.is_locked() && calls.has_nothing_deferred() && self.has_forwarded()
+            all_ran
+                && !calls.running.is_locked()
+                && calls.has_nothing_deferred()
+                && self.commands().has_forwarded()
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();

@@ -139,7 +139,7 @@ impl Worker {
     /// The first failure of a call of this rank that had neither a reply nor effects.
     pub fn call_failure(&self) -> Option<Cause> {
         let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
-        self.signal_control_at(signal)?.poisoned().map(|poison| poison.as_own_failure().cause())
+        self.commands().signal_control_at(signal)?.poisoned().map(|poison| poison.as_own_failure().cause())
     }
 
     /// Adds the name of a handler to a cause that holds its number. Both are the same on all ranks.

@@ -36,7 +36,7 @@ impl Worker {
         }
         let local = self.lay_out_queue(capacity, credit, &|bytes| self.registry().allocate_local(bytes))?;
         if let Some(credit) = credit {
-            self.resolved(&local).signal_control(credit).arm(local.info().number, false);
+            self.commands().resolved(&local).signal_control(credit).arm(local.info().number, false);
         }
         self.commands().local.add(local.info().number, &local);
         Ok(local)
@@ -88,7 +88,7 @@ impl Worker {
     /// Drops a queue. No rank can post any more. Commands that can fire do so and are waited for, unless the job is
     /// over. Commands that cannot fire are abandoned, and their signals are poisoned.
     pub fn drop_queue(&self, local: &LocalQueue) {
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let Ok(reserved) = self.close(local) else { return }; // its memory is freed with the job
         let mut tries = 0;
         loop {
@@ -154,9 +154,9 @@ impl Worker {
         let done = is_idle && is_read && resolved.queue.in_flight().is_empty();
         if done {
             if let Some(credit) = resolved.queue.credit() {
-                self.disarm(resolved, credit);
+                resolved.disarm(credit);
             }
-            self.head_signals(resolved).for_each(|signal| self.disarm(resolved, signal));
+            resolved.head_signals().for_each(|signal| resolved.disarm(signal));
             resolved.queue.end();
         }
         self.release(resolved, taken_command, &mut ready);
@@ -164,25 +164,11 @@ impl Worker {
         Some(done)
     }
 
-    /// The signals that commands of a repeating queue wait for at its head. A signal may come more than once.
-    pub(super) fn head_signals<'n>(
-        &'n self,
-        resolved: &'n ResolvedQueue<'n>,
-    ) -> impl Iterator<Item = u32> + use<'n> {
-        let (end, mut at) = (resolved.queue.cycle().unwrap_or(0), 0);
-        let all = std::iter::from_fn(move || {
-            let encoded = if at < end { self.encoded_at(resolved, at) } else { None };
-            at += encoded.map_or(0, |encoded| encoded.line_count());
-            encoded
-        });
-        all.filter_map(|encoded| Some(encoded.head(0)?.signal))
-    }
-
     /// Fails each in-flight command of this rank's queues that only a rank may run which has left
     /// the job: other ranks wait for the command's effects.
     pub(in crate::engine) fn fail_commands_of_departed_ranks(&self) {
         for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
-            let (resolved, mut ready) = (self.resolved(local), ReadyList::default());
+            let (resolved, mut ready) = (self.commands().resolved(local), ReadyList::default());
             if self.bound_to_departed(&resolved).next().is_some()
                 && resolved.queue.lease().acquire_or_mark(self.rank().0)
             {
@@ -236,7 +222,7 @@ impl Worker {
         let lists = resolved.queue.triggered();
         while let Some(trigger) = lists.triggers().next() {
             let first = lists.first(0);
-            self.remove_first(resolved, 0, trigger.signal);
+            resolved.remove_first(0, trigger.signal);
             if let Some(command) = first.and_then(|(encoded, _)| Command::decode(&encoded)) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);
             }
@@ -248,7 +234,7 @@ impl Worker {
         let reader = resolved.queue.reader();
         let mut left = resolved.queue.cycle().unwrap_or(u64::MAX);
         while left > 0
-            && let Some(encoded) = self.encoded_at(resolved, reader.read())
+            && let Some(encoded) = resolved.encoded_at(reader.read())
         {
             if let Some(command) = Command::decode(&encoded) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);

@@ -27,14 +27,14 @@ impl Worker {
         commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let lines = self.check_all(commands.clone(), resolved.queue.credit().is_some())?;
         if !self.commands().coherent {
             return self.post_remotely(local.name(), &local.info(), lines, commands);
         }
         let first = write_commands(&resolved, lines, commands.clone())?;
         self.notify_posted(&resolved, first, commands, || {
-            self.run_queue_and_ready(&self.resolved(local));
+            self.run_queue_and_ready(&self.commands().resolved(local));
         });
         Ok(first)
     }
@@ -50,7 +50,7 @@ impl Worker {
     ) -> Result<u64, Cause> {
         self.check()?;
         self.check_operand(name.address())?;
-        if !self.commands().reach(self.rank(), name) {
+        if !self.commands().reach(name) {
             let info = self.remote_info(name)?;
             let lines = self.check_all(commands.clone(), info.credit.is_some())?;
             return self.post_remotely(name, &info, lines, commands);
@@ -70,7 +70,7 @@ impl Worker {
             self.check_slowly(call, false)?;
         }
         let (lines, call) = (call.line_count(), std::iter::once(call));
-        if !self.commands().reach(self.rank(), name) {
+        if !self.commands().reach(name) {
             return self.post_remotely(name, &self.remote_info(name)?, lines, call).map(drop);
         }
         let resolved = self.resolve_name(name)?;
@@ -82,7 +82,7 @@ impl Worker {
     /// Finds the queue with that name, which this process can map.
     #[inline(always)]
     fn resolve_name(&self, name: QueueName) -> Result<ResolvedQueue<'_>, Cause> {
-        match self.queue_at(name.address()) {
+        match self.commands().queue_at(name.address()) {
             Some(resolved) if resolved.generation == name.generation() => Ok(resolved),
             _ => Err(Cause::Stale { address: name.address().bits() }),
         }
@@ -130,7 +130,7 @@ impl Worker {
     /// Runs the queue that begins at `at`.
     #[inline(never)]
     fn run_queue_at(&self, at: GlobalAddress) {
-        if let Some(resolved) = self.queue_at(at) {
+        if let Some(resolved) = self.commands().queue_at(at) {
             self.run_queue_and_ready(&resolved);
         }
     }
@@ -200,7 +200,7 @@ impl Worker {
     ///
     /// Errors: the queue repeats.
     pub fn cancel(&self, local: &LocalQueue, position: u64) -> Result<bool, Cause> {
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let queue = &resolved.queue;
         if queue.cycle().is_some() {
             return Err(Cause::Argument("the commands of a repeating queue cannot be cancelled".into()));
@@ -225,7 +225,7 @@ impl Worker {
         let queue = &resolved.queue;
         if let Some((signal, was_last)) = queue.triggered().remove(position) {
             if was_last {
-                self.disarm(resolved, signal);
+                resolved.disarm(signal);
             }
             return Some(true);
         }
@@ -233,7 +233,7 @@ impl Worker {
             return Some(false);
         }
         // It was not read: it is overwritten by a command that does nothing.
-        let encoded = self.encoded_at(resolved, position)?;
+        let encoded = resolved.encoded_at(position)?;
         let mut nothing = EncodedCommand::of(&Action::Nothing);
         nothing.set_line_count(encoded.line_count());
         queue.line(position).write(position, &nothing.words[0]);
@@ -260,9 +260,10 @@ impl Worker {
             );
         }
         queue.set_cycle(self.close(local)?);
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         if !self.reaches_words() {
-            self.head_signals(&resolved)
+            resolved
+                .head_signals()
                 .for_each(|signal| resolved.signal_control(signal).arm(resolved.number, false));
         }
         Ok(())

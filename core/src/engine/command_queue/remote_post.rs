@@ -10,11 +10,7 @@ use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::layout::{QueueInfo, QueueWord, RemoteQueueHeader};
 use crate::queue::ring::CLOSED;
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
-
-/// Information about queues that this process cannot map, by their names.
-pub(super) type RemoteQueues = BTreeMap<QueueName, QueueInfo>;
 
 impl Worker {
     /// Posts commands, which were checked and take `lines` lines, to a queue that this process cannot map.

@@ -14,7 +14,7 @@ use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
 use crate::os::copy;
-use crate::segment::{GlobalAddress, Kind};
+use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -433,13 +433,7 @@ impl Worker {
                 self.rank()
             )));
         }
-        let range = self.registry().range();
-        let bug = |error: Error| error.cause().clone();
-        let place = range.extent_table().map_err(bug)?.find(at.offset(), len, at.bits())?;
-        match place.kind {
-            Kind::Program(host) => Ok(host as *mut u8),
-            Kind::Job => range.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
-        }
+        self.registry().own_place(at, len)
     }
 }
 

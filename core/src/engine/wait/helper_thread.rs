@@ -51,7 +51,9 @@ impl Worker {
         }
         let over = Condition::Event(end.stop_requested.clone());
         let _gone = HelperExit { worker: self, end };
-        let is_free = || !end.stop_requested.happened() && !self.inbox_has_commands() && self.check().is_ok();
+        let is_free = || {
+            !end.stop_requested.happened() && !self.commands().inbox_has_commands() && self.check().is_ok()
+        };
         while end.on_standby.load(Ordering::Acquire) && is_free() {
             self.platform().keep_on_standby(&over);
         }
@@ -77,7 +79,7 @@ impl Worker {
             let waited_ns = now - last_useful_ns;
             // Virtual time advances by itself to the next event, and must not advance by naps when no event is left.
             let naps = self.agent_is_busy() && self.platform().lets_threads_sleep();
-            let until_ns = self.until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
+            let until_ns = self.commands().until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
             let pause = Pause { condition: &over, waited_ns, until_ns, met, work, suspend, resume };
             self.platform().pause_helper(pause, awake_ns);
         }

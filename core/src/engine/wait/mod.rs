@@ -133,7 +133,7 @@ impl Worker {
             self.fail_commands_of_departed_ranks();
             self.node_helper().replace(self.node_state());
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
-            let until_ns = self.publish_deadline(self.until_room(until_ns, now), start, now);
+            let until_ns = self.publish_deadline(self.commands().until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)
                     || self.poisoned(condition).is_some()
@@ -186,7 +186,7 @@ impl Worker {
         match condition {
             Condition::Signal(cell, threshold, _) => {
                 let count = cell.read(self.fabric());
-                let verdict = || self.signal_control_of(cell)?.check_threshold(count, *threshold);
+                let verdict = || self.commands().signal_control_of(cell)?.check_threshold(count, *threshold);
                 certainly_reached(count, *threshold) || verdict() == Some(Ok(()))
             }
             Condition::Finished(number) => self.operations().is_finished(*number),
@@ -234,7 +234,7 @@ impl Worker {
     /// Returns the cause if the signal was poisoned before it reached the threshold.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
         let Condition::Signal(cell, threshold, _) = condition else { return None };
-        let (poison, stood) = self.signal_control_of(cell)?.poison_and_value()?;
+        let (poison, stood) = self.commands().signal_control_of(cell)?.poison_and_value()?;
         (!reached(stood, *threshold)).then(|| poison.cause())
     }
 
@@ -254,7 +254,7 @@ impl Worker {
             None => others.clone().next_back().filter(|_| others.all(is_gone))?,
         };
         // An operation or command of this rank may still raise it.
-        let is_quiet = self.is_idle() && !self.queues_are_busy();
+        let is_quiet = self.is_idle() && !self.commands().are_busy();
         (is_quiet && !self.met(condition)).then_some(Cause::PeerLeft { peer })
     }
 

@@ -78,7 +78,10 @@ impl Worker {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if self.commands().are_used() || self.has_remote_note() || self.inbox_has_commands() {
+        if self.commands().are_used()
+            || self.commands().has_remote_note()
+            || self.commands().inbox_has_commands()
+        {
             self.poll_queues();
         }
         self.agent().is_some_and(|agent| agent.advance(self, effort))

@@ -242,15 +242,15 @@ impl Worker {
 
     fn arm_next(&self, resolved: &ResolvedQueue<'_>) -> bool {
         let position = resolved.queue.reader().read();
-        let Some(encoded) = self.encoded_at(resolved, position).filter(|encoded| !encoded.is_left_to_owner())
+        let Some(encoded) = resolved.encoded_at(position).filter(|encoded| !encoded.is_left_to_owner())
         else {
             return false;
         };
         let Some(trigger) = encoded.head(resolved.queue.place_of(position).1) else { return false };
-        resolved.credit(self).is_some()
-            && resolved.trigger_outcome(self, trigger).is_none()
+        resolved.credit(self.shared_fabric()).is_some()
+            && resolved.trigger_outcome(self.shared_fabric(), trigger).is_none()
             && arm(resolved.signal_control(trigger.signal), resolved.number)
-            && resolved.trigger_outcome(self, trigger).is_some()
+            && resolved.trigger_outcome(self.shared_fabric(), trigger).is_some()
     }
 
     /// Returns true if all commands that starts have released are complete, and nobody holds the lease.

@@ -1,8 +1,7 @@
 //! Running long actions: without the lease, step by step if the fabric does not complete them at once.
 
 use crate::base::Cause;
-use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::command_queue::run::Failure;
+use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
 use crate::engine::command_queue::run::long_action::LongAction;
 use crate::engine::command_queue::run::short_action::WORD;
 use crate::engine::operation::kind::Operation;
@@ -28,8 +27,8 @@ impl Worker {
             let cause = Cause::Bug("an in-flight command with an invalid encoding".into());
             return self.end_in_flight(resolved, command_number, Some(Poison::of(&cause, self.rank())));
         };
-        if command.as_call().is_some() || self.offload_target(&command).is_some() {
-            return self.forward_later(resolved, command_number);
+        if command.as_call().is_some() || self.commands().offload_target(&command).is_some() {
+            return self.commands().forward_later(resolved, command_number);
         }
         if !self.share_copy(resolved, command_number, &command) {
             self.begin_steps(resolved, command_number, &command);
@@ -192,7 +191,7 @@ impl Worker {
 
     /// Continues a command whose step has ended or can be tried again.
     fn step_finished(&self, one: LongAction, outcome: Result<u64, Cause>) {
-        let Some(resolved) = self.find_by_id(one.place.queue) else { return };
+        let Some(resolved) = self.commands().find_by_id(one.place.queue) else { return };
         let Some(command) = resolved.queue.in_flight().command(one.place.number) else { return };
         let left = match outcome {
             Ok(fetched) => self.advance(&resolved, one, &command, fetched),
@@ -207,11 +206,6 @@ impl Worker {
                 self.run_queue_and_ready(&resolved);
             }
         }
-    }
-
-    /// Returns true if this rank runs long actions.
-    pub(in crate::engine::command_queue) fn has_in_flight(&self) -> bool {
-        !self.commands().in_flight.is_empty()
     }
 
     /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.

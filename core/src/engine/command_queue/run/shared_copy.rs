@@ -1,8 +1,7 @@
 //! Shared copies: a long copy is divided into chunks, which all waiting ranks of the node may copy.
 
 use crate::base::{Cause, Rank};
-use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::command_queue::run::Failure;
+use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
 use crate::engine::trace::{CommandId, EventKind, QueueId, Recorder};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
@@ -118,7 +117,7 @@ impl Worker {
 
     fn shared_ended(&self, complete: &CompletedCopy) {
         let SharedCopyRequest { from, place, .. } = SharedCopyRequest::of(complete.words);
-        let Some(resolved) = self.find_by_id(place.queue) else { return };
+        let Some(resolved) = self.commands().find_by_id(place.queue) else { return };
         // The memory was mapped when the copy was offered, and was not when a chunk was copied.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_ok).then(stale);

@@ -25,7 +25,7 @@ impl Worker {
     /// anything is unusual, such as an address that is wrong or not mapped yet, the command is run as a long action.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn try_short_action(&self, command: &Command) -> bool {
-        self.may_run(command)
+        self.commands().may_run(command)
             && match command.action {
                 Action::Nothing => true,
                 Action::Copy { from, to, len } => {

@@ -385,7 +385,7 @@ impl Worker {
     /// Makes an error of a cause: adds the rank, the call, and the name of a handler that failed.
     #[cold]
     pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {
-        self.name_handler(&mut cause);
+        self.handler_table().name_handler(&mut cause);
         Error::new(cause).in_call(call).on_rank(self.rank)
     }
 

@@ -187,7 +187,7 @@ impl Worker {
         }
         let Some(ReceivedCall { peer, handler, len, .. }) = command.call() else { return Ok(()) };
         self.check_rank(peer)?;
-        self.check_handler(handler, len)
+        self.handler_table().check(handler, len).map(drop)
     }
 
     #[inline(always)]

@@ -211,7 +211,7 @@ impl PlanState {
         }
         self.starts.iter().for_each(|&(_, wait_probe)| self.worker.wait_probes().remove(wait_probe));
         self.own.give_back(&self.worker, self.signals, &self.counted);
-        self.operator.iter().for_each(|&number| self.worker.remove_operator(number));
+        self.operator.iter().for_each(|&number| self.worker.operators().remove(number));
     }
 }
 

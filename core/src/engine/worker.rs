@@ -5,9 +5,9 @@ use super::command_queue::CommandQueues;
 use super::executor::YieldHint;
 use super::fork_guard::ForkGuard;
 use super::operation::set::OperationSet;
-use super::operator_table::UserOperators;
 use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
+use super::user_operators::UserOperators;
 use super::wait::alarm::Alarm;
 use super::wait::condition::WaitEvent;
 use super::wait::helper_control::NodeHelper;
@@ -273,7 +273,8 @@ impl Worker {
         &self.alarm
     }
 
-    pub(super) fn operators(&self) -> &UserOperators {
+    /// Returns the operators of the program that commands of this rank's own queues may use.
+    pub fn operators(&self) -> &UserOperators {
         &self.operators
     }
 

@@ -262,7 +262,7 @@ impl PlanDraft {
             | PlanKind::Queues(PlanCombining::Nothing) => (None, None),
             PlanKind::Queues(PlanCombining::Known(how)) => (Some(*how), None),
             PlanKind::Queues(PlanCombining::Own(operator, bytes)) => {
-                let number = self.worker.add_operator(operator.clone());
+                let number = self.worker.operators().add(operator.clone());
                 (Some(Reduction::user_defined(number, *bytes)), Some(number))
             }
         };

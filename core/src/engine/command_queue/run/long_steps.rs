@@ -143,8 +143,8 @@ impl Worker {
                     let (mut from, mut into) = (vec![0; size], vec![0; size]);
                     theirs.enter()?.view().read(0, &mut from);
                     ours.enter()?.view().read(0, &mut into);
-                    if !self.combine(how, &mut into, &mut from) {
-                        return Err(self.why_not_combined(how));
+                    if !self.operators().combine(how, &mut into, &mut from, self.log()) {
+                        return Err(self.operators().why_not_combined(how, self.rank()));
                     }
                     ours.enter()?.view().write(0, &into);
                 }

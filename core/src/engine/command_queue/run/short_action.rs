@@ -135,7 +135,7 @@ impl Worker {
         let theirs = &mut theirs.0[..into.len()];
         // SAFETY: the caller promises `into.len()` readable bytes at `from`, and `theirs` is as long.
         unsafe { copy::copy(from, theirs.as_mut_ptr(), theirs.len()) };
-        self.combine(how, into, theirs)
+        self.operators().combine(how, into, theirs, self.log())
     }
 }
 

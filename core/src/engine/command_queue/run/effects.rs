@@ -70,7 +70,8 @@ impl Worker {
         if !self.commands().direct && self.follows_poison(signal, failure.is_some()) {
             return Ok(());
         }
-        let accept = || self.enter_in_flight(effect_operation(signal, amount, failure), None, false);
+        let accept =
+            || self.operations().enter_in_flight(effect_operation(signal, amount, failure), None, false);
         let ahead = self.acquire_waiting_queue(signal, ready);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
@@ -87,7 +88,7 @@ impl Worker {
             Ok(Accepted::Done(mark)) => self.commands().add_armed_queues(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
-                self.enter_unattended(effect_operation(signal, amount, failure))
+                self.operations().enter_unattended(effect_operation(signal, amount, failure))
             }
         }
         Ok(())

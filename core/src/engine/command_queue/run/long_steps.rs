@@ -4,9 +4,6 @@ use crate::base::Cause;
 use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
 use crate::engine::command_queue::run::long_action::LongAction;
 use crate::engine::command_queue::run::short_action::WORD;
-use crate::engine::operation::kind::Operation;
-use crate::engine::operation::order::Order;
-use crate::engine::operation::table::NewOperation;
 use crate::engine::trace::EventKind;
 use crate::engine::worker::Worker;
 use crate::engine::{RevocableBuffer, Started};
@@ -206,13 +203,5 @@ impl Worker {
                 self.run_queue_and_ready(&resolved);
             }
         }
-    }
-
-    /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.
-    pub(in crate::engine::command_queue) fn enter_unattended(&self, action: Operation) {
-        self.operations().enter(
-            NewOperation { action, order: Order::Free, keep: None, caller_takes_outcome: false },
-            None,
-        );
     }
 }

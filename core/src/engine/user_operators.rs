@@ -63,7 +63,8 @@ impl UserOperators {
         all.get(number as usize).cloned().unwrap_or(OperatorEntry::Free)
     }
 
-    /// Combines values by a reduction. Returns false if its operator does not exist or has panicked; `log` then gets the reason.
+    /// Combines values by a reduction. Returns false if its operator does not exist or has panicked; `log` gets the
+    /// panic.
     pub(super) fn combine(&self, how: Reduction, into: &mut [u8], from: &mut [u8], log: &Log) -> bool {
         let Some(number) = how.operator() else {
             how.apply(into, from, None);

@@ -1,4 +1,8 @@
-//! The worker of a rank: its fabric, its platform, its node state, and its operations in flight.
+//! The worker of a rank: its parts, each of which owns its state.
+//!
+//! What needs one part is a function of that part. What needs several, because it may run queues and handlers or wait,
+//! is a function of the worker, in the folder of the part to which it belongs. No file of a part depends on those; only
+//! the context of a running handler names the worker.
 
 use super::active_message::ActiveMessages;
 use super::command_queue::CommandQueues;

@@ -40,8 +40,8 @@ impl LocalQueue {
     /// Begins an empty queue at `place`, which other ranks know as `at`.
     ///
     /// # Safety
-    /// The memory of such a queue is zeroed, aligned to a granule, used for nothing else until the queue is dropped, and
-    /// mapped for as long as this value is used.
+    /// The memory of such a queue is zeroed, aligned to a granule, used for nothing else until the queue is dropped,
+    /// and mapped for as long as this value is used.
     pub(super) unsafe fn begin(place: NonNull<u8>, at: GlobalAddress, info: QueueInfo) -> LocalQueue {
         // SAFETY: the caller's promise.
         unsafe { Queue::over(place, info.capacity) }.begin(info);

@@ -173,7 +173,7 @@ impl Communicator {
         let first = worker.registry().untouched_signals(SIGNALS)?;
         let monitors: Arc<RankMonitors> = Arc::default();
         let cell = worker.fabric().own_signal(alarm).map_err(Error::new)?;
-        worker.set_alarm(cell, monitors.clone());
+        worker.alarm().set(worker.fabric(), cell, monitors.clone());
         let messages = Arc::new(Context::first(worker, slots));
         let current_call = CurrentCall::new("world".into());
         let channel = CollectiveChannel::new(

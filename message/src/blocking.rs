@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{BufferView, Condition, RevocableBuffer, WaitEvent};
+use tasuki_core::engine::{BufferView, Condition, Registration, RevocableBuffer, WaitEvent};
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {
@@ -249,7 +249,7 @@ impl Context {
             MessageBuffer::Unregistered(buffer)
                 if buffer.len() > SHORT_MAX && buffer.len() as u64 >= direct_from =>
             {
-                Some(buffer.register(&self.worker).map_err(|cause| self.fault(cause, call))?)
+                Some(Registration::new(buffer, &self.worker).map_err(|cause| self.fault(cause, call))?)
             }
             _ => None,
         };

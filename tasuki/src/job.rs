@@ -284,9 +284,9 @@ fn register_handlers(
     }
     // All ranks know that the handlers differ. They look for the first that does.
     for number in 0.. {
-        let MinMax { least, most, .. } = agree(worker.handler_fingerprint(number))?;
+        let MinMax { least, most, .. } = agree(worker.handler_table().fingerprint_of(number))?;
         if least != most {
-            let here = worker.describe_handler(number);
+            let here = worker.handler_table().described(number);
             let text = format!("the ranks have different handlers: on this rank number {number} is {here}");
             return Err(worker.fault(Cause::Argument(text), call).note(SAME_HANDLERS));
         }

@@ -156,19 +156,19 @@ impl Queue {
 
     /// The number of commands in the queue at the moment, by state.
     pub fn stats(&self) -> QueueStats {
-        self.worker.queue_stats(&self.own)
+        self.own.stats()
     }
 
     /// The first failure of a command of this queue, if a command failed: of the command itself ([`Cause::Failed`]),
     /// or of a command before it ([`Cause::Poisoned`]). A failed command also poisons the signals of its effects.
     pub fn failure(&self) -> Option<Error> {
-        let cause = self.worker.first_failure(&self.own)?;
+        let cause = self.own.first_failure()?;
         Some(self.worker.fault(cause, || "a command of a queue".into()))
     }
 
     /// The first failure, as operations that depend on the failed command report it.
     pub(crate) fn failure_cause(&self) -> Option<Cause> {
-        Some(match self.worker.first_failure(&self.own)? {
+        Some(match self.own.first_failure()? {
             Cause::Failed { rank, cause } => Cause::Poisoned { origin: rank, cause },
             cause => cause,
         })

@@ -228,7 +228,7 @@ impl FailureMonitor {
             reads_words,
             records: OnceLock::new(),
             calls: Mutex::default(),
-            probe: worker.add_wait_probe(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
+            probe: worker.wait_probes().add(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
             worker: Arc::downgrade(worker),
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
@@ -443,7 +443,7 @@ impl FailureMonitor {
 impl Drop for FailureMonitor {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.upgrade() {
-            worker.remove_wait_probe(self.probe);
+            worker.wait_probes().remove(self.probe);
         }
     }
 }

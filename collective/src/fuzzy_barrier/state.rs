@@ -164,7 +164,7 @@ impl FinalizeHook for Fuzzy {
         let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
         // All triggers are met now, but the ranks that raised the last signals may not have run the queue yet.
-        while over.is_ok() && worker.check().is_ok() && !is_empty(worker, queue) {
+        while over.is_ok() && worker.check().is_ok() && !is_empty(queue) {
             worker.pause();
         }
         worker.drop_queue(queue);
@@ -172,7 +172,7 @@ impl FinalizeHook for Fuzzy {
     }
 }
 
-fn is_empty(worker: &Worker, queue: &LocalQueue) -> bool {
-    let stats = worker.queue_stats(queue);
+fn is_empty(queue: &LocalQueue) -> bool {
+    let stats = queue.stats();
     stats.unread + stats.waiting + stats.in_flight == 0
 }

@@ -197,7 +197,8 @@ impl PlanState {
 
     fn check_others(&self, call: &dyn Fn() -> String) -> Result<()> {
         self.worker
-            .probe_error_of(self.wait_probe())
+            .wait_probes()
+            .error_of(self.wait_probe())
             .map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
     }
 
@@ -208,9 +209,9 @@ impl PlanState {
             Form::Execution(in_calls) => context.progress().remove_continuation(&**in_calls),
             Form::Calls => {}
         }
-        self.starts.iter().for_each(|&(_, wait_probe)| self.worker.remove_wait_probe(wait_probe));
+        self.starts.iter().for_each(|&(_, wait_probe)| self.worker.wait_probes().remove(wait_probe));
         self.own.give_back(&self.worker, self.signals, &self.counted);
-        self.operator.iter().for_each(|&number| self.worker.remove_operator(number));
+        self.operator.iter().for_each(|&number| self.worker.operators().remove(number));
     }
 }
 

@@ -1,21 +1,25 @@
-//! The worker of a rank: its fabric, its platform, its node state, and its operations in flight.
+//! The worker of a rank: its parts, each of which owns its state.
+//!
+//! What needs one part is a function of that part. What needs several, because it may run queues and handlers or wait,
+//! is a function of the worker, in the folder of the part to which it belongs. No file of a part depends on those; only
+//! the context of a running handler names the worker.
 
 use super::active_message::ActiveMessages;
 use super::command_queue::CommandQueues;
 use super::executor::YieldHint;
 use super::fork_guard::ForkGuard;
 use super::operation::set::OperationSet;
-use super::operator_table::UserOperators;
 use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
-use super::wait::WaitEvent;
+use super::user_operators::UserOperators;
 use super::wait::alarm::Alarm;
-use super::wait::helper_thread::NodeHelper;
+use super::wait::condition::WaitEvent;
+use super::wait::helper_control::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, SignalCell};
 use crate::node::node_state::{NodeState, RankStage, RankState, UnderWay};
 use crate::os::store_policy::StorePolicy;
 use crate::segment::Registry;
@@ -100,7 +104,7 @@ impl Worker {
         platform: Arc<dyn Platform>,
         log: Log,
     ) -> Result<Worker> {
-        let commands = CommandQueues::new(rank, &*fabric).map_err(Error::new)?;
+        let commands = CommandQueues::new(rank, fabric.clone()).map_err(Error::new)?;
         Ok(Worker {
             rank,
             serial: WORKERS_CREATED.fetch_add(1, Ordering::Relaxed),
@@ -188,12 +192,13 @@ impl Worker {
     }
 
     /// Returns the fabric for holders that outlive a call.
+    #[inline]
     pub fn shared_fabric(&self) -> &Arc<dyn Fabric> {
         &self.fabric
     }
 
     /// Returns the control of the node's helper thread, which runs in at most one rank of the node.
-    pub(super) fn node_helper(&self) -> &NodeHelper {
+    pub fn node_helper(&self) -> &NodeHelper {
         &self.node_helper
     }
 
@@ -230,16 +235,7 @@ impl Worker {
 
     /// Wakes sleeping threads of this rank, because this thread has done something that they wait for.
     pub fn wake_own_threads(&self) {
-        self.wake_sleepers(self.rank);
-    }
-
-    /// Wakes sleeping threads of a rank, because what they wait for has been stored.
-    #[inline]
-    pub(super) fn wake_sleepers(&self, rank: Rank) {
-        let rank_state = self.node_state.rank_state(rank);
-        if rank_state.park().needs_wake(self.node_state.wake_mode()) {
-            rank_state.wake_futex();
-        }
+        self.node_state.wake_sleepers(self.rank);
     }
 
     /// Returns the clock and the pauses.
@@ -271,21 +267,37 @@ impl Worker {
         &self.operations
     }
 
-    #[inline(always)]
-    pub(super) fn wait_probes(&self) -> &WaitProbes {
+    /// Returns the probes that long waits of this rank call.
+    pub fn wait_probes(&self) -> &WaitProbes {
         &self.wait_probes
     }
 
-    pub(super) fn alarm(&self) -> &Alarm {
+    /// Returns the alarm of this rank.
+    pub fn alarm(&self) -> &Alarm {
         &self.alarm
     }
 
-    pub(super) fn operators(&self) -> &UserOperators {
+    /// Returns the operators of the program that commands of this rank's own queues may use.
+    pub fn operators(&self) -> &UserOperators {
         &self.operators
     }
 
+    #[inline(always)]
     pub(super) fn commands(&self) -> &CommandQueues {
         &self.commands
+    }
+
+    /// Returns true if this process writes the memory of other ranks by stores, and their signals by atomics of the
+    /// processor.
+    #[inline(always)]
+    pub fn reaches_words(&self) -> bool {
+        self.commands.reach_words()
+    }
+
+    /// The value of a signal of this rank, poisoned or not.
+    #[inline]
+    pub fn signal_value(&self, cell: &SignalCell) -> u64 {
+        self.commands.signal_value(cell)
     }
 
     /// Returns how many times to read a word before the first pause. `from`: the only rank that
@@ -378,7 +390,7 @@ impl Worker {
     /// Makes an error of a cause: adds the rank, the call, and the name of a handler that failed.
     #[cold]
     pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {
-        self.name_handler(&mut cause);
+        self.handler_table().name_handler(&mut cause);
         Error::new(cause).in_call(call).on_rank(self.rank)
     }
 

@@ -402,6 +402,20 @@ impl NodeState {
         Some(DeathRecord { rank: Rank(rank), how: death.how.read(), is_printed, when_ns })
     }
 
+    /// Wakes sleeping threads of a rank, because what they wait for has been stored.
+    #[inline]
+    pub fn wake_sleepers(&self, rank: Rank) {
+        let rank_state = self.rank_state(rank);
+        if rank_state.park().needs_wake(self.wake_mode()) {
+            rank_state.wake_futex();
+        }
+    }
+
+    /// Wakes the helper of a rank, like [`RankState::notify_helper`].
+    pub fn notify_helper(&self, rank: Rank) -> bool {
+        self.rank_state(rank).notify_helper(self.wake_mode())
+    }
+
     /// Wakes all ranks that sleep: they check their conditions again.
     pub fn wake_all(&self) {
         fence(Ordering::SeqCst);

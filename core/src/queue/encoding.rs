@@ -116,6 +116,18 @@ impl EncodedCommand {
         EncodedCommand { words: [[head, 0, source, destination, length, 0, 0], second] }
     }
 
+    /// Encodes a call with its effects.
+    ///
+    /// Errors: the call or an effect is wrong in itself.
+    #[inline]
+    pub fn of_call(call: Call, effects: &[Option<Effect>; 2]) -> Result<EncodedCommand, Cause> {
+        let action = Action::Call(call);
+        action.check()?;
+        let mut encoded = EncodedCommand::of(&action);
+        effects.iter().flatten().try_for_each(|effect| encoded.then(*effect))?;
+        Ok(encoded)
+    }
+
     /// Adds a trigger: the command fires when all its triggers are met.
     ///
     /// Errors: there is no such signal; the command has two triggers already; the command carries too many bytes for a

@@ -7,8 +7,9 @@
 
 mod signals;
 
+use super::address::GlobalAddress;
 use super::extent::{Extent, ExtentInfo};
-use super::extent_table::ExtentTable;
+use super::extent_table::{ExtentLocation, ExtentTable, Kind};
 use super::layout::{
     ARENA, ARENA_BYTES, BOOTSTRAP_MEMORY, BOOTSTRAP_MEMORY_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED,
     SIGNALS_MAX, SYMMETRIC,
@@ -230,6 +231,16 @@ impl Registry {
         &self.range
     }
 
+    /// Returns the place of the owner's own registered memory in its process.
+    pub fn own_place(&self, at: GlobalAddress, len: u64) -> Result<*mut u8, Cause> {
+        let place = self.extent_table.find(at.offset(), len, at.bits())?;
+        let in_job = |place: ExtentLocation| self.range.at(at.offset(), place.start, place.len);
+        match place.kind {
+            Kind::Program(host) => Ok(host as *mut u8),
+            Kind::Job => in_job(place).map(|at| at.as_ptr()).map_err(|error| error.cause().clone()),
+        }
+    }
+
     /// Writes an extent and then its granules: readers rely on this order.
     fn publish(&self, state: &mut RegistryState, start: u64, bytes: u64, host: u64) -> Result<()> {
         let number = state.new_extent()?;
@@ -394,7 +405,7 @@ mod tests {
         let start = registry.register(host, 10).unwrap();
         assert_eq!(start % 8, host % 8);
         let place = registry.extent_table.find(start + 4, 6, 0).unwrap();
-        assert_eq!(place.kind, super::super::extent_table::Kind::Program(host + 4));
+        assert_eq!(place.kind, Kind::Program(host + 4));
     }
 
     #[test]

@@ -27,7 +27,7 @@ mod sealed {
 
 impl HandlerName for &str {
     fn number(self, worker: &Worker, returns: Option<usize>) -> Result<u8, Cause> {
-        worker.handler(self, returns)
+        worker.handler_table().find(self, returns)
     }
 }
 
@@ -46,9 +46,9 @@ impl HandlerName for Handler {
 
 impl Handler {
     pub(crate) fn find(worker: &Worker, name: &str) -> Result<Handler, Cause> {
-        let number = worker.handler(name, None)?;
+        let number = worker.handler_table().find(name, None)?;
         let sizes = 0..=INLINE_BYTES;
-        let returns = sizes.into_iter().find(|&bytes| worker.handler(name, Some(bytes)).is_ok());
+        let returns = sizes.into_iter().find(|&bytes| worker.handler_table().find(name, Some(bytes)).is_ok());
         Ok(Handler { number, returns: returns.unwrap_or(0) })
     }
 }

@@ -45,7 +45,7 @@ impl Helper {
         let helper = Helper { worker: worker.clone(), wanted, running: Mutex::new(State::Idle) };
         let helper = Arc::new(helper);
         let successor = Arc::downgrade(&helper);
-        worker.set_helper_successor(Box::new(move || {
+        worker.node_helper().set_successor(Box::new(move || {
             let helper = successor.upgrade();
             helper.iter().for_each(|helper| helper.take_over());
         }));

@@ -266,7 +266,7 @@ impl PlanDraft {
             | PlanKind::Queues(PlanCombining::Nothing) => (None, None),
             PlanKind::Queues(PlanCombining::Known(how)) => (Some(*how), None),
             PlanKind::Queues(PlanCombining::Own(operator, bytes)) => {
-                let number = self.worker.add_operator(operator.clone());
+                let number = self.worker.operators().add(operator.clone());
                 (Some(Reduction::user_defined(number, *bytes)), Some(number))
             }
         };
@@ -354,7 +354,7 @@ impl PlanState {
             self.started.clone(),
             address_of,
         )?);
-        let wait_probe = self.worker.add_wait_probe(starts.clone());
+        let wait_probe = self.worker.wait_probes().add(starts.clone());
         self.starts = Some((starts, wait_probe));
         Ok(())
     }

@@ -1,37 +1,19 @@
-//! Deferred posts: calls and commands of handlers, and replies, for which there was no room yet.
+//! Posts of calls and commands of handlers, and of replies, now or as soon as there is room.
 
-use super::ActiveMessages;
+use super::active_messages::ActiveMessages;
+use super::deferred_list::{DeferredList, DeferredPost};
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::QueueName;
-use crate::engine::sync::work_queue::WorkQueue;
 use crate::engine::worker::Worker;
 use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
 
-/// Entries of a list. A handler runs only if there is room for everything that it may post, and for its reply.
-const ENTRIES: usize = 256;
-const _: () = assert!(ENTRIES >= 2 * super::handler_table::POSTS_MAX);
-
-/// A post that waits for room.
-pub(super) type DeferredPost = (QueueName, EncodedCommand);
-
-/// Returns true if the list has room for `count` more entries.
-#[inline]
-pub(super) fn has_room<T>(list: &WorkQueue<T>, count: usize) -> bool {
-    list.len() + count <= ENTRIES
-}
-
-fn enter<T>(list: &WorkQueue<T>, entry: T) {
-    list.push(entry);
-    debug_assert!(list.len() <= ENTRIES, "the caller has checked that there is room");
-}
-
 impl Worker {
     /// Posts a call or command of a handler, now or as soon as there is room.
     pub(super) fn post_or_defer(
         &self,
-        deferred: &WorkQueue<DeferredPost>,
+        deferred: &DeferredList<DeferredPost>,
         to: QueueName,
         command: &EncodedCommand,
     ) -> Result<(), Cause> {
@@ -41,7 +23,7 @@ impl Worker {
                 other => return other.map(drop),
             }
         }
-        enter(deferred, (to, *command));
+        deferred.push((to, *command));
         Ok(())
     }
 
@@ -65,7 +47,7 @@ impl Worker {
     /// Sends a reply through the fabric, now or as soon as the fabric has room.
     pub(super) fn send_reply(&self, calls: &ActiveMessages, write: CommandWrite) {
         if !calls.unsent.is_empty() || !self.try_send_reply(&write) {
-            enter(&calls.unsent, write);
+            calls.unsent.push(write);
         }
     }
 

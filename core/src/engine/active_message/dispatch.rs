@@ -1,100 +1,25 @@
 //! The called side: reads calls, fetches their buffers, runs handlers, sends replies and performs effects.
 
-use super::deferred_posts::{DeferredPost, has_room};
+use super::active_messages::{ActiveMessages, BufferFetch, CallContext, CallLevel};
+use super::deferred_list::{DeferredList, DeferredPost};
 use super::handler_table::{Handler, HandlerEntry};
-use super::request::encode_call;
-use super::{ActiveMessages, CallLevel};
 use crate::base::log::Level as LogLevel;
-use crate::base::{Cause, Rank, panic_message};
+use crate::base::{Cause, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
-use crate::engine::sync::work_queue::WorkQueue;
 use crate::engine::worker::Worker;
 use crate::engine::{BufferView, CachePolicy, RevocableBuffer, Started};
 use crate::fabric::{CommandWrite, Poison};
 use crate::queue::command::Effect;
-use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{Args, BUFFER_MAX, Call, ReceivedCall, Reply, ReplyAddress};
+use crate::queue::handler_call::{BUFFER_MAX, ReceivedCall, Reply, ReplyAddress};
 use crate::queue::inline_data::{INLINE_BYTES, Inline};
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, PoisonError};
 
 /// Handlers that a thread runs in a row before it checks what it waits for.
 const RUNS_MAX: usize = 32;
-
-/// The fetch of a buffer for a handler.
-#[derive(Debug)]
-pub(super) struct BufferFetch {
-    /// The operation that fetches it. `None`: the fabric had no room.
-    operation: Option<u64>,
-    revocable: Arc<RevocableBuffer>,
-}
-
-/// The context of a running handler: who called it, and what it may post.
-#[derive(Debug)]
-pub struct CallContext<'m> {
-    worker: &'m Worker,
-    calls: &'m ActiveMessages,
-    from: Rank,
-    level: usize,
-    /// Number of calls and commands that it may still post.
-    left: Cell<usize>,
-}
-
-impl<'m> CallContext<'m> {
-    /// The worker of the rank on which it runs.
-    pub fn worker(&self) -> &'m Worker {
-        self.worker
-    }
-
-    /// The rank that called.
-    pub fn from(&self) -> Rank {
-        self.from
-    }
-
-    /// Calls a handler one level below, on any rank.
-    ///
-    /// Errors: there is no such rank or handler; this handler's `follow_ups` do not allow the call.
-    pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
-        self.worker.check_rank(to)?;
-        self.calls.table.check(handler, args.len())?;
-        let Some(level) = self.level.checked_sub(1) else {
-            return Err(Cause::Argument("calls deeper than its follow_ups allow".into()));
-        };
-        self.count()?;
-        let call = Call { peer: self.worker.rank(), handler, args, reply: ReplyAddress::NONE };
-        let queue = self.worker.call_queue(self.calls, to, level);
-        self.worker.post_or_defer(&self.calls.levels[level].deferred, queue, &encode_call(call, &effects)?)
-    }
-
-    /// Posts a command without a trigger that calls no handler.
-    ///
-    /// Errors: the command has a trigger or is a call; it is wrong in itself; this handler's `follow_ups` do not allow
-    /// it.
-    pub fn post(&self, command: &EncodedCommand) -> Result<(), Cause> {
-        if command.triggers()[0].is_some() || command.call().is_some() {
-            let text = "a handler posts commands without triggers, and calls handlers by call()";
-            return Err(Cause::Argument(text.into()));
-        }
-        self.worker.check_command(command, false)?;
-        self.count()?;
-        let none = || Cause::Bug("a handler posts a command, but the rank has no queue for it".into());
-        let queue = self.calls.commands.as_ref().ok_or_else(none)?.name();
-        self.worker.post_or_defer(&self.calls.deferred_commands, queue, command)
-    }
-
-    /// Counts one more post.
-    fn count(&self) -> Result<(), Cause> {
-        let Some(left) = self.left.get().checked_sub(1) else {
-            return Err(Cause::Argument("posts more in one run than its follow_ups allow".into()));
-        };
-        self.left.set(left);
-        Ok(())
-    }
-}
 
 impl Worker {
     /// Returns true if [`Worker::run_calls`] might find work.
@@ -127,11 +52,11 @@ impl Worker {
     fn run_next(&self, calls: &ActiveMessages, at: usize, level: &CallLevel) -> bool {
         let queue = level.queue.queue();
         let position = queue.reader().read();
-        if !has_room(&calls.unsent, 1) {
+        if !calls.unsent.has_room(1) {
             return false;
         }
-        let resolved = self.resolved(&level.queue);
-        let Some(encoded) = self.encoded_at(&resolved, position) else { return false };
+        let resolved = self.commands().resolved(&level.queue);
+        let Some(encoded) = resolved.encoded_at(position) else { return false };
         let Some(call) = encoded.call() else {
             queue.reader().set_read(position + encoded.line_count().max(1));
             return true; // no poster writes such a line: it is skipped
@@ -140,7 +65,7 @@ impl Worker {
         let entry = calls.table.check(call.handler, call.len);
         let posts_max = entry.as_ref().map_or(0, |entry| entry.posts_max);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].deferred);
-        let takes_all = |deferred: &WorkQueue<DeferredPost>| has_room(deferred, posts_max);
+        let takes_all = |deferred: &DeferredList<DeferredPost>| deferred.has_room(posts_max);
         if !below.is_none_or(takes_all) || !takes_all(&calls.deferred_commands) {
             return false;
         }
@@ -315,42 +240,15 @@ impl Worker {
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
             fence(Ordering::Acquire); // SYNC ring-read
             // In this order: the posts of a call are deferred before the thread that read the call releases `running`.
-            all_ran && !calls.running.is_locked() && calls.has_nothing_deferred() && self.has_forwarded()
+            all_ran
+                && !calls.running.is_locked()
+                && calls.has_nothing_deferred()
+                && self.commands().has_forwarded()
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();
             self.pause();
         }
-    }
-}
-
-impl ActiveMessages {
-    /// Returns true if a call has arrived.
-    #[inline]
-    fn have_arrived(&self) -> bool {
-        self.levels.iter().any(|level| {
-            let queue = level.queue.queue();
-            let position = queue.reader().read();
-            queue.line(position).holds(position)
-        })
-    }
-
-    /// Returns true if no post waits for room.
-    #[inline]
-    fn has_nothing_deferred(&self) -> bool {
-        self.levels.iter().all(|level| level.deferred.is_empty())
-            && self.deferred_commands.is_empty()
-            && self.unsent.is_empty()
-    }
-
-    fn buffer(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CallLevel {
-    fn fetch(&self) -> std::sync::MutexGuard<'_, Option<BufferFetch>> {
-        self.fetch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The table of a job's handlers, which is equal on all ranks.
 
-use super::dispatch::CallContext;
+use super::active_messages::CallContext;
+use super::deferred_list::ENTRIES;
 use crate::base::Cause;
 use crate::queue::directory::LEVELS_MAX;
 use crate::queue::handler_call::HANDLERS_MAX;
@@ -9,9 +10,10 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most levels of calls that a call may lead to. Each rank has a call queue for each level.
-pub(super) const DEPTH_MAX: usize = LEVELS_MAX - 1;
+const DEPTH_MAX: usize = LEVELS_MAX - 1;
 /// Most calls and commands that one run of a handler may post.
-pub(super) const POSTS_MAX: usize = 64;
+const POSTS_MAX: usize = 64;
+const _: () = assert!(ENTRIES >= 2 * POSTS_MAX);
 
 /// A function of the program that other ranks may call. It may panic. It must not wait.
 pub trait Handler: Send + Sync {
@@ -75,6 +77,9 @@ pub struct HandlerTable {
     entries: Vec<HandlerEntry>,
 }
 
+/// The table of a job without handlers.
+pub(in crate::engine) static NO_HANDLERS: HandlerTable = HandlerTable { entries: Vec::new() };
+
 impl HandlerTable {
     /// Makes a table of these handlers.
     ///
@@ -118,12 +123,12 @@ impl HandlerTable {
     }
 
     /// The fingerprint of one handler; 0: there is no handler with that number.
-    pub(super) fn fingerprint_of(&self, number: usize) -> u64 {
+    pub fn fingerprint_of(&self, number: usize) -> u64 {
         self.entries.get(number).map_or(0, |entry| fingerprint(std::slice::from_ref(entry)))
     }
 
-    /// Describes everything of one handler that has to be equal on all ranks.
-    pub(super) fn described(&self, number: usize) -> String {
+    /// Describes, for an error text, everything of one handler that has to be equal on all ranks.
+    pub fn described(&self, number: usize) -> String {
         let Some(HandlerEntry { name, takes, returns, depth, posts_max, .. }) = self.entries.get(number)
         else {
             return "none".into();
@@ -148,9 +153,22 @@ impl HandlerTable {
         self.entries.get(usize::from(number))
     }
 
+    /// Adds the name of a handler to a cause that holds its number.
+    pub(in crate::engine) fn name_handler(&self, cause: &mut Cause) {
+        match cause {
+            Cause::Poisoned { cause, .. } | Cause::Failed { cause, .. } => self.name_handler(cause),
+            Cause::HandlerFailed { handler, name } => {
+                if let Some(entry) = self.get(*handler) {
+                    name.clone_from(&entry.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The handler with that number. Fails if there is none or if it does not take `len` bytes.
     #[inline]
-    pub(super) fn check(&self, number: u8, len: u64) -> Result<&HandlerEntry, Cause> {
+    pub(in crate::engine) fn check(&self, number: u8, len: u64) -> Result<&HandlerEntry, Cause> {
         let none = || Cause::Argument(format!("there is no handler {number}: {self}"));
         let entry = self.get(number).ok_or_else(none)?;
         if entry.takes.agrees(len) {
@@ -161,7 +179,7 @@ impl HandlerTable {
     }
 
     /// The number of the handler with that name. Fails if there is none, or if it does not return `returns` bytes.
-    pub(super) fn find(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
+    pub fn find(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
         let place = self.entries.iter().position(|entry| entry.name == name);
         let Some(place) = place else {
             return Err(Cause::Argument(format!("there is no handler {name:?}: {self}")));

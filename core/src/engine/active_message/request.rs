@@ -1,13 +1,13 @@
 //! The calling side: posts a call into the call queue of the rank that runs it, and waits for its reply.
 
-use super::ActiveMessages;
-use super::reply::{ReplyLines, ReplyTicket};
+use super::active_messages::ActiveMessages;
+use super::reply_lines::{REPLY_LINES, ReplyLines, ReplyTicket};
 use crate::base::{Cause, Rank, Result};
-use crate::engine::wait::{Condition, WaitEvent};
+use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::node::node_state::RankStage;
-use crate::queue::command::{Action, Command, Effect};
+use crate::queue::command::{Command, Effect};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::handler_call::{Args, Call, Reply, ReplyAddress};
 use crate::queue::inline_data::Inline;
@@ -82,7 +82,7 @@ impl Worker {
         let level = calls.table.check(handler, args.len())?.depth;
         let ticket = calls.reply_lines.take().ok_or(Cause::Full {
             what: "the list of replies that this rank waits for",
-            capacity: super::reply::REPLY_LINES,
+            capacity: REPLY_LINES,
         })?;
         let place = calls.reply_lines.place(ticket);
         match self.write_call(calls, to, level, handler, args, place, [None, None]) {
@@ -148,8 +148,8 @@ impl Worker {
         effects: [Option<Effect>; 2],
     ) -> Result<(), Cause> {
         let call = Call { peer: self.rank(), handler, args, reply };
-        let command = encode_call(call, &effects)?;
-        self.post_call(self.call_queue(calls, to, level), &command)
+        let command = EncodedCommand::of_call(call, &effects)?;
+        self.post_call(calls.call_queue(to, level), &command)
     }
 
     /// Posts a call that has fired in a command queue to the call queue of its rank. Returns false if there is no room
@@ -162,8 +162,8 @@ impl Worker {
     ) -> Result<bool, Poison> {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
-            let forwarded = encode_call(Call { peer: from, ..*call }, &command.effects)?;
-            self.post_call(self.call_queue(calls, call.peer, level), &forwarded)
+            let forwarded = EncodedCommand::of_call(Call { peer: from, ..*call }, &command.effects)?;
+            self.post_call(calls.call_queue(call.peer, level), &forwarded)
         });
         match posted {
             Ok(()) => Ok(true),
@@ -171,16 +171,6 @@ impl Worker {
             Err(cause) => Err(Poison::of(&cause, self.rank())),
         }
     }
-}
-
-/// Encodes a call with its effects.
-#[inline]
-pub(super) fn encode_call(call: Call, effects: &[Option<Effect>; 2]) -> Result<EncodedCommand, Cause> {
-    let action = Action::Call(call);
-    action.check()?;
-    let mut encoded = EncodedCommand::of(&action);
-    effects.iter().flatten().try_for_each(|effect| encoded.then(*effect))?;
-    Ok(encoded)
 }
 
 /// The error message of a handler, with "..." if it may have been cut.

@@ -1,10 +1,10 @@
 //! Making and dropping the queues of this rank.
 #![allow(unsafe_code)]
-//! Unsafe: a queue over job memory of this rank, which the rank frees only after the queue is gone. Freed memory stays
-//! mapped while the fabric lives, and the worker keeps the fabric.
+//! Unsafe: lays out queues in memory that was allocated for them.
 
+use super::local_queue::LocalQueue;
 use super::lookup::ResolvedQueue;
-use super::post::QueueName;
+use super::queue_name::QueueName;
 use super::run::ready_list::ReadyList;
 use crate::base::error_hint::QUEUES_OF_RANK;
 use crate::base::{Cause, Error, Rank, Result};
@@ -13,7 +13,7 @@ use crate::fabric::{Atomic, AtomicKind, Poison, Width};
 use crate::node::node_state;
 use crate::queue::command::Command;
 use crate::queue::in_flight::InFlightStage;
-use crate::queue::layout::{self, CALLS, CAPACITY_MAX, Queue, QueueInfo, QueueWord};
+use crate::queue::layout::{self, CALLS, CAPACITY_MAX, QueueInfo, QueueWord};
 use crate::queue::ring::CLOSED;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::QUEUES_MAX;
@@ -23,42 +23,6 @@ use std::sync::{Arc, PoisonError};
 
 /// How often a panicking thread tries to get the lease of a queue that it drops.
 const TRIES_IN_A_PANIC: u32 = 10_000;
-
-/// A queue of this rank's own.
-#[derive(Debug)]
-pub struct LocalQueue {
-    place: NonNull<u8>,
-    at: GlobalAddress,
-    info: QueueInfo,
-}
-
-// SAFETY: a pointer to shared memory that is mapped while the worker lives.
-unsafe impl Send for LocalQueue {}
-// SAFETY: a pointer to shared memory that is mapped while the worker lives.
-unsafe impl Sync for LocalQueue {}
-
-impl LocalQueue {
-    /// The name by which other ranks post to it.
-    pub fn name(&self) -> QueueName {
-        QueueName::new(self.at, self.info.generation)
-    }
-
-    /// Number of lines of its ring.
-    pub fn capacity(&self) -> u64 {
-        self.info.capacity
-    }
-
-    #[inline]
-    pub(super) fn info(&self) -> QueueInfo {
-        self.info
-    }
-
-    #[inline]
-    pub(in crate::engine) fn queue(&self) -> Queue<'_> {
-        // SAFETY: the queue exists as long as this value, and its memory longer.
-        unsafe { Queue::over(self.place, self.info.capacity) }
-    }
-}
 
 impl Worker {
     /// Makes a queue with room for at least `capacity` lines. With `credit` it is a session queue: its head is read
@@ -72,9 +36,9 @@ impl Worker {
         }
         let local = self.lay_out_queue(capacity, credit, &|bytes| self.registry().allocate_local(bytes))?;
         if let Some(credit) = credit {
-            self.resolved(&local).signal_control(credit).arm(local.info.number, false);
+            self.commands().resolved(&local).signal_control(credit).arm(local.info().number, false);
         }
-        self.commands().local.add(local.info.number, &local);
+        self.commands().local.add(local.info().number, &local);
         Ok(local)
     }
 
@@ -95,7 +59,7 @@ impl Worker {
         let at = allocate(layout::bytes(info.capacity));
         let local = at.and_then(|at| self.lay_out(info, at)).map_err(|error| error.cause().clone())?;
         let local = Arc::new(local);
-        commands.directory().set_queue(number, local.at.offset());
+        commands.directory().set_queue(number, local.at().offset());
         Ok(local)
     }
 
@@ -104,7 +68,7 @@ impl Worker {
         let at = self.registry().allocate_local(layout::bytes(capacity))?;
         let local =
             self.lay_out(QueueInfo { capacity, number: CALLS, generation: level, credit: None }, at)?;
-        self.commands().directory().set_calls(level, local.at.offset());
+        self.commands().directory().set_calls(level, local.at().offset());
         Ok(local)
     }
 
@@ -118,14 +82,13 @@ impl Worker {
         })?;
         let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
         // SAFETY: zeroed, of that size, aligned to a granule, and used for nothing else until the queue is dropped.
-        unsafe { Queue::over(place, info.capacity) }.begin(info);
-        Ok(LocalQueue { place, at, info })
+        Ok(unsafe { LocalQueue::begin(place, at, info) })
     }
 
     /// Drops a queue. No rank can post any more. Commands that can fire do so and are waited for, unless the job is
     /// over. Commands that cannot fire are abandoned, and their signals are poisoned.
     pub fn drop_queue(&self, local: &LocalQueue) {
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let Ok(reserved) = self.close(local) else { return }; // its memory is freed with the job
         let mut tries = 0;
         loop {
@@ -144,10 +107,10 @@ impl Worker {
         }
         let commands = self.commands();
         let make_lock = commands.make_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        commands.local.remove(local.info.number);
-        commands.directory().set_queue(local.info.number, 0);
+        commands.local.remove(local.info().number);
+        commands.directory().set_queue(local.info().number, 0);
         drop(make_lock);
-        let freed = self.registry().free(local.at.offset());
+        let freed = self.registry().free(local.at().offset());
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
 
@@ -170,7 +133,7 @@ impl Worker {
 
     fn reserved_atomic(&self, local: &LocalQueue, kind: AtomicKind, operand: u64) -> Result<u64, Cause> {
         let atomic = Atomic { kind, operand, width: Width::W8 };
-        let before = self.atomic(QueueWord::Reserved.of(local.at), atomic);
+        let before = self.atomic(QueueWord::Reserved.of(local.at()), atomic);
         before.map(|before| before & !CLOSED).map_err(|error| error.cause().clone())
     }
 
@@ -191,9 +154,9 @@ impl Worker {
         let done = is_idle && is_read && resolved.queue.in_flight().is_empty();
         if done {
             if let Some(credit) = resolved.queue.credit() {
-                self.disarm(resolved, credit);
+                resolved.disarm(credit);
             }
-            self.head_signals(resolved).for_each(|signal| self.disarm(resolved, signal));
+            resolved.head_signals().for_each(|signal| resolved.disarm(signal));
             resolved.queue.end();
         }
         self.release(resolved, taken_command, &mut ready);
@@ -201,25 +164,11 @@ impl Worker {
         Some(done)
     }
 
-    /// The signals that commands of a repeating queue wait for at its head. A signal may come more than once.
-    pub(super) fn head_signals<'n>(
-        &'n self,
-        resolved: &'n ResolvedQueue<'n>,
-    ) -> impl Iterator<Item = u32> + use<'n> {
-        let (end, mut at) = (resolved.queue.cycle().unwrap_or(0), 0);
-        let all = std::iter::from_fn(move || {
-            let encoded = if at < end { self.encoded_at(resolved, at) } else { None };
-            at += encoded.map_or(0, |encoded| encoded.line_count());
-            encoded
-        });
-        all.filter_map(|encoded| Some(encoded.head(0)?.signal))
-    }
-
     /// Fails each in-flight command of this rank's queues that only a rank may run which has left
     /// the job: other ranks wait for the command's effects.
     pub(in crate::engine) fn fail_commands_of_departed_ranks(&self) {
         for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
-            let (resolved, mut ready) = (self.resolved(local), ReadyList::default());
+            let (resolved, mut ready) = (self.commands().resolved(local), ReadyList::default());
             if self.bound_to_departed(&resolved).next().is_some()
                 && resolved.queue.lease().acquire_or_mark(self.rank().0)
             {
@@ -273,7 +222,7 @@ impl Worker {
         let lists = resolved.queue.triggered();
         while let Some(trigger) = lists.triggers().next() {
             let first = lists.first(0);
-            self.remove_first(resolved, 0, trigger.signal);
+            resolved.remove_first(0, trigger.signal);
             if let Some(command) = first.and_then(|(encoded, _)| Command::decode(&encoded)) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);
             }
@@ -285,7 +234,7 @@ impl Worker {
         let reader = resolved.queue.reader();
         let mut left = resolved.queue.cycle().unwrap_or(u64::MAX);
         while left > 0
-            && let Some(encoded) = self.encoded_at(resolved, reader.read())
+            && let Some(encoded) = resolved.encoded_at(reader.read())
         {
             if let Some(command) = Command::decode(&encoded) {
                 self.perform_command_effects(resolved, &command, Some(&dropped), ready);

@@ -1,11 +1,10 @@
 //! Posting and cancelling commands.
 
-use super::lifecycle::LocalQueue;
+use super::local_queue::LocalQueue;
 use super::lookup::ResolvedQueue;
-use super::run::Failure;
+use super::queue_name::QueueName;
 use crate::base::{Cause, Rank, error_hint};
 use crate::engine::worker::Worker;
-use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::command::{Action, Effect};
@@ -13,53 +12,8 @@ use crate::queue::encoding::EncodedCommand;
 use crate::queue::handler_call::ReceivedCall;
 use crate::queue::layout::{CALLS, Queue};
 use crate::queue::ring::RingWriters;
-use crate::segment::layout::GRANULE;
-use crate::segment::{GlobalAddress, layout};
+use crate::segment::GlobalAddress;
 use std::sync::atomic::{Ordering, fence};
-
-/// The name of a queue of any rank, in a word that may be sent to other ranks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-pub struct QueueName(u64);
-
-/// The contents of a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct QueueStats {
-    /// Number of lines that were reserved and not read.
-    pub unread: u64,
-    /// Number of commands that wait for their triggers.
-    pub waiting: u64,
-    /// Number of commands that have fired and whose effects have not happened.
-    pub in_flight: u64,
-    /// Number of commands that have failed.
-    pub failed: u64,
-}
-
-impl QueueName {
-    /// Largest generation: all bits below the address.
-    pub(super) const GENERATIONS: u32 = GRANULE as u32 - 1;
-
-    /// Queues begin at granules, so the low bits of the address are free for the generation.
-    pub(super) fn new(at: GlobalAddress, generation: u32) -> QueueName {
-        debug_assert!(at.bits().is_multiple_of(GRANULE) && generation <= QueueName::GENERATIONS);
-        QueueName(at.bits() | u64::from(generation))
-    }
-
-    /// The queue at the same offset, with the same generation, on another rank.
-    #[inline]
-    pub(in crate::engine) fn on(self, rank: Rank) -> QueueName {
-        QueueName::new(GlobalAddress::new(rank, self.address().offset()), self.generation())
-    }
-
-    /// Where it begins.
-    pub fn address(self) -> GlobalAddress {
-        GlobalAddress::from_bits(self.0 / GRANULE * GRANULE)
-    }
-
-    pub(super) fn generation(self) -> u32 {
-        self.0 as u32 & QueueName::GENERATIONS
-    }
-}
 
 impl Worker {
     /// Posts commands to a queue of this rank: all of them, at consecutive positions, or none. Returns the position of
@@ -73,14 +27,14 @@ impl Worker {
         commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let lines = self.check_all(commands.clone(), resolved.queue.credit().is_some())?;
         if !self.commands().coherent {
             return self.post_remotely(local.name(), &local.info(), lines, commands);
         }
         let first = write_commands(&resolved, lines, commands.clone())?;
         self.notify_posted(&resolved, first, commands, || {
-            self.run_queue_and_ready(&self.resolved(local));
+            self.run_queue_and_ready(&self.commands().resolved(local));
         });
         Ok(first)
     }
@@ -96,7 +50,7 @@ impl Worker {
     ) -> Result<u64, Cause> {
         self.check()?;
         self.check_operand(name.address())?;
-        if !self.commands().reach(self.rank(), name) {
+        if !self.commands().reach(name) {
             let info = self.remote_info(name)?;
             let lines = self.check_all(commands.clone(), info.credit.is_some())?;
             return self.post_remotely(name, &info, lines, commands);
@@ -116,7 +70,7 @@ impl Worker {
             self.check_slowly(call, false)?;
         }
         let (lines, call) = (call.line_count(), std::iter::once(call));
-        if !self.commands().reach(self.rank(), name) {
+        if !self.commands().reach(name) {
             return self.post_remotely(name, &self.remote_info(name)?, lines, call).map(drop);
         }
         let resolved = self.resolve_name(name)?;
@@ -128,7 +82,7 @@ impl Worker {
     /// Finds the queue with that name, which this process can map.
     #[inline(always)]
     fn resolve_name(&self, name: QueueName) -> Result<ResolvedQueue<'_>, Cause> {
-        match self.queue_at(name.address()) {
+        match self.commands().queue_at(name.address()) {
             Some(resolved) if resolved.generation == name.generation() => Ok(resolved),
             _ => Err(Cause::Stale { address: name.address().bits() }),
         }
@@ -176,7 +130,7 @@ impl Worker {
     /// Runs the queue that begins at `at`.
     #[inline(never)]
     fn run_queue_at(&self, at: GlobalAddress) {
-        if let Some(resolved) = self.queue_at(at) {
+        if let Some(resolved) = self.commands().queue_at(at) {
             self.run_queue_and_ready(&resolved);
         }
     }
@@ -233,7 +187,7 @@ impl Worker {
         }
         let Some(ReceivedCall { peer, handler, len, .. }) = command.call() else { return Ok(()) };
         self.check_rank(peer)?;
-        self.check_handler(handler, len)
+        self.handler_table().check(handler, len).map(drop)
     }
 
     #[inline(always)]
@@ -246,7 +200,7 @@ impl Worker {
     ///
     /// Errors: the queue repeats.
     pub fn cancel(&self, local: &LocalQueue, position: u64) -> Result<bool, Cause> {
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         let queue = &resolved.queue;
         if queue.cycle().is_some() {
             return Err(Cause::Argument("the commands of a repeating queue cannot be cancelled".into()));
@@ -271,7 +225,7 @@ impl Worker {
         let queue = &resolved.queue;
         if let Some((signal, was_last)) = queue.triggered().remove(position) {
             if was_last {
-                self.disarm(resolved, signal);
+                resolved.disarm(signal);
             }
             return Some(true);
         }
@@ -279,30 +233,11 @@ impl Worker {
             return Some(false);
         }
         // It was not read: it is overwritten by a command that does nothing.
-        let encoded = self.encoded_at(resolved, position)?;
+        let encoded = resolved.encoded_at(position)?;
         let mut nothing = EncodedCommand::of(&Action::Nothing);
         nothing.set_line_count(encoded.line_count());
         queue.line(position).write(position, &nothing.words[0]);
         Some(true)
-    }
-
-    /// The contents of a queue of this rank.
-    pub fn queue_stats(&self, local: &LocalQueue) -> QueueStats {
-        let queue = local.queue();
-        let in_flight = queue.in_flight().numbers();
-        QueueStats {
-            unread: queue.writers().reserved().saturating_sub(queue.reader().read()),
-            waiting: u64::from(queue.triggered().len()),
-            in_flight: in_flight.end - in_flight.start,
-            failed: queue.failures().0,
-        }
-    }
-
-    /// The cause of the first failure of a command of the queue.
-    pub fn first_failure(&self, local: &LocalQueue) -> Option<Cause> {
-        let (failed, words) = local.queue().failures();
-        let poison: Failure = (failed > 0).then(|| Poison::from_words(words)).flatten();
-        poison.map(Poison::cause)
     }
 
     /// Makes a session queue of this rank repeat: after the last command that was posted up to now it starts again from
@@ -325,9 +260,10 @@ impl Worker {
             );
         }
         queue.set_cycle(self.close(local)?);
-        let resolved = self.resolved(local);
+        let resolved = self.commands().resolved(local);
         if !self.reaches_words() {
-            self.head_signals(&resolved)
+            resolved
+                .head_signals()
                 .for_each(|signal| resolved.signal_control(signal).arm(resolved.number, false));
         }
         Ok(())
@@ -398,5 +334,3 @@ pub(super) fn closed(number: u32, owner: Rank, repeats: bool) -> Cause {
         _ => Cause::QueueDropped,
     }
 }
-
-const _: () = assert!(layout::LOCAL.start.is_multiple_of(GRANULE));

@@ -1,7 +1,8 @@
 //! Posting to a queue that this process cannot map: positions are reserved by atomics of the fabric, and lines are
 //! written by the fabric. The queue's owner or its helper runs the queue.
 
-use super::post::{QueueName, closed, full};
+use super::post::{closed, full};
+use super::queue_name::QueueName;
 use crate::base::{Cause, Error};
 use crate::engine::trace::QueueId;
 use crate::engine::worker::Worker;
@@ -9,11 +10,7 @@ use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::layout::{QueueInfo, QueueWord, RemoteQueueHeader};
 use crate::queue::ring::CLOSED;
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
-
-/// Information about queues that this process cannot map, by their names.
-pub(super) type RemoteQueues = BTreeMap<QueueName, QueueInfo>;
 
 impl Worker {
     /// Posts commands, which were checked and take `lines` lines, to a queue that this process cannot map.

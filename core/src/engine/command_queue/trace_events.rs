@@ -2,8 +2,7 @@
 //!
 //! Untraced ranks do not run this code: they check once whether there is a recorder.
 
-use super::lookup::ResolvedQueue;
-use super::run::Failure;
+use super::lookup::{Failure, ResolvedQueue};
 use super::run::ready_list::ReadyList;
 use crate::base::{Cause, Result};
 use crate::engine::Issued;
@@ -11,7 +10,7 @@ use crate::engine::operation::kind::Operation;
 use crate::engine::trace::{
     CommandId, CommandSummary, EventKind, QueueId, Raise, Recorder, TraceText, Transfer,
 };
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::queue::command::{Command, Effect};
@@ -70,7 +69,7 @@ impl Worker {
         let is_done = failure.is_none() && self.try_run_at_once(resolved, command);
         let outcome = if is_done { Some(None) } else { self.run_call_or_fail(resolved, command, failure) };
         let end = self.platform().observer_now_ns();
-        let is_in_flight = outcome.is_none() || !self.may_perform_effects(resolved, command);
+        let is_in_flight = outcome.is_none() || !resolved.may_perform_effects(command);
         let command_number = is_in_flight.then(|| resolved.queue.in_flight().numbers().end);
         let place = resolved.place(position);
         let failed = outcome.is_some_and(|failure| failure.is_some());
@@ -130,7 +129,7 @@ impl Worker {
     ) -> Result<(), Cause> {
         let begin = self.platform().observer_now_ns();
         let happened = self.perform_effect(effect, failure, ready);
-        let value = self.signal_now(effect.signal);
+        let value = self.commands().signal_now(effect.signal);
         let what = EventKind::Effect(resolved.id(), effect.signal, u64::from(effect.amount), value);
         recorder.record(begin, self.platform().observer_now_ns(), failure.is_some(), what);
         happened
@@ -186,7 +185,7 @@ impl Worker {
         failed: bool,
     ) {
         let end = self.platform().observer_now_ns();
-        let raise = |signal, amount| Raise { signal, amount, value: self.signal_now(signal) };
+        let raise = |signal, amount| Raise { signal, amount, value: self.commands().signal_now(signal) };
         let own = GlobalAddress::NULL;
         let (from, to, len, raise) = match *action {
             Operation::Put { to, len, .. } => (own, to, len, None),
@@ -252,7 +251,9 @@ impl Worker {
         let begin = self.platform().observer_now_ns();
         let outcome = self.wait_loop(condition, limit, call);
         let awaited = match condition {
-            Condition::Signal(cell, value, _) => self.signal_in(cell).map(|signal| (signal, *value)),
+            Condition::Signal(cell, value, _) => {
+                self.commands().signal_in(cell).map(|signal| (signal, *value))
+            }
             _ => None,
         };
         let what = EventKind::Waited(awaited, TraceText::of(&call()));

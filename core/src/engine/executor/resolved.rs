@@ -6,7 +6,7 @@ use super::kernel_copy::KernelCopy;
 use super::step::{FlagSpec, Operand, PerStart, StepAction, WaitSpec};
 use crate::base::{Cause, Rank};
 use crate::engine::sync::inline_flag::InlineFlag;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, SignalCell, certainly_reached};
 use crate::segment::GlobalAddress;

@@ -5,16 +5,17 @@
 
 use crate::base::error_hint::FAILURES;
 use crate::base::{Cause, Error, Result};
-use crate::engine::operation::kind::{FabricStep, Local, Operation};
+use crate::engine::operation::fabric_step::FabricStep;
+use crate::engine::operation::kind::{Local, Operation};
 use crate::engine::operation::order::{After, Handle, Order};
 use crate::engine::operation::set::FAILURES_MAX;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
 use crate::engine::trace::Recorder;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
 use crate::os::copy;
-use crate::segment::{GlobalAddress, Kind};
+use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -233,7 +234,7 @@ impl Worker {
     ) -> Result<u64> {
         let entered = Cell::new(0);
         let posted = post(&|| {
-            entered.set(self.enter_in_flight(action(), None, true));
+            entered.set(self.operations().enter_in_flight(action(), None, true));
             entered.get()
         });
         match posted {
@@ -298,8 +299,8 @@ impl Worker {
         let entered = Cell::new(0);
         let mut posted = Err(Refused::Again);
         if order == Order::Free || self.operations().is_all_well() {
-            posted = self.post(&action, &|| {
-                entered.set(self.enter_in_flight(action, keep.clone(), false));
+            posted = FabricStep::of(action).post(self.fabric(), &|| {
+                entered.set(self.operations().enter_in_flight(action, keep.clone(), false));
                 entered.get()
             });
         }
@@ -318,73 +319,6 @@ impl Worker {
                 Ok(Issued { handle: Handle(number), done: false })
             }
         }
-    }
-
-    /// Posts an operation to the fabric. It is refused with `Again` if the fabric has no room for it now.
-    #[inline]
-    pub(in crate::engine) fn post(
-        &self,
-        action: &Operation,
-        accept: Accept<'_>,
-    ) -> Result<Accepted, Refused> {
-        let fabric = self.fabric();
-        // SAFETY: the caller of each public function promised that its buffer stays valid, or the
-        // buffer is a slice that the blocking call borrows until the operation has ended.
-        unsafe {
-            match *action {
-                Operation::Put { to, from, len } => fabric.put(accept, to, from.0, len),
-                Operation::Get { from, to, len } => fabric.get(accept, from, to.0, len),
-                Operation::PutSignal { to, from, len, signal, amount } => {
-                    fabric.put_signal(accept, to, from.0, len, signal, amount)
-                }
-                Operation::Raise { signal, amount } => fabric.raise(accept, signal, amount),
-                Operation::Poison { signal, poison } => fabric.poison(accept, signal, poison),
-                Operation::Atomic { at, ref atomic, .. } => fabric.atomic(accept, at, atomic),
-                Operation::Copy { from, to, len } => fabric.copy(accept, from, to, len),
-            }
-        }
-    }
-
-    pub(in crate::engine) fn post_local_step(
-        &self,
-        step: FabricStep,
-        accept: Accept<'_>,
-    ) -> Result<Accepted, Refused> {
-        // SAFETY: the buffer belongs to an operation in the table, which holds it until it has ended, or to a blocking
-        // call that waits for it, or it is the operation's own bounce buffer.
-        unsafe {
-            match step {
-                FabricStep::Put { to, from, len } => self.fabric().put(accept, to, from.0, len),
-                FabricStep::Get { from, to, len } => self.fabric().get(accept, from, to.0, len),
-                FabricStep::PutSignal { to, from, len, signal, amount } => {
-                    self.fabric().put_signal(accept, to, from.0, len, signal, amount)
-                }
-                other => unreachable!("{other:?} has no local buffer"),
-            }
-        }
-    }
-
-    /// Enters into the table an operation that its fabric has just accepted.
-    #[cold]
-    pub(in crate::engine) fn enter_in_flight(
-        &self,
-        action: Operation,
-        keep: KeepAlive,
-        caller_takes_outcome: bool,
-    ) -> u64 {
-        let step = match action {
-            Operation::Put { to, from, len } => FabricStep::Put { to, from, len },
-            Operation::Get { from, to, len } => FabricStep::Get { from, to, len },
-            Operation::Copy { from, to, len } => FabricStep::Copy { from, to, len },
-            Operation::PutSignal { to, from, len, signal, amount } => {
-                FabricStep::PutSignal { to, from, len, signal, amount }
-            }
-            Operation::Raise { signal, amount } => FabricStep::Raise { signal, amount },
-            Operation::Poison { signal, poison } => FabricStep::Poison { signal, poison },
-            Operation::Atomic { at, atomic, .. } => FabricStep::Atomic { at, atomic },
-        };
-        self.operations()
-            .enter(NewOperation { action, order: Order::Free, keep, caller_takes_outcome }, Some(step))
     }
 
     /// Enters an operation that starts later, when its order and its fabric allow it. Waits for room.
@@ -433,13 +367,7 @@ impl Worker {
                 self.rank()
             )));
         }
-        let range = self.registry().range();
-        let bug = |error: Error| error.cause().clone();
-        let place = range.extent_table().map_err(bug)?.find(at.offset(), len, at.bits())?;
-        match place.kind {
-            Kind::Program(host) => Ok(host as *mut u8),
-            Kind::Job => range.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
-        }
+        self.registry().own_place(at, len)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Unsafe: passes addresses of local buffers between threads. The issuer of the operation promised that the buffer
 //! stays valid until it ends.
 
+use crate::engine::operation::fabric_step::FabricStep;
 use crate::fabric::{Atomic, Limits, Poison};
 use crate::segment::GlobalAddress;
 use std::fmt;
@@ -106,21 +107,6 @@ impl fmt::Display for Operation {
             }
         }
     }
-}
-
-/// One call of the fabric on behalf of an operation.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(in crate::engine) enum FabricStep {
-    Put { to: GlobalAddress, from: Local, len: u64 },
-    Get { from: GlobalAddress, to: Local, len: u64 },
-    Copy { from: GlobalAddress, to: GlobalAddress, len: u64 },
-    PutSignal { to: GlobalAddress, from: Local, len: u64, signal: GlobalAddress, amount: u64 },
-    Raise { signal: GlobalAddress, amount: u64 },
-    Poison { signal: GlobalAddress, poison: Poison },
-    Atomic { at: GlobalAddress, atomic: Atomic },
-    Flush { peer: crate::base::Rank },
-    // Moves nothing: checks both ends of a transfer that will be moved in pieces.
-    Check { ends: [GlobalAddress; 2], len: u64, signal: Option<GlobalAddress> },
 }
 
 /// Bytes of the bounce buffer for copies between two other ranks, on fabrics that cannot do such copies.

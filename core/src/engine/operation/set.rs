@@ -7,8 +7,10 @@
 //! counted. It may learn of others late, as if it had read the counts a moment sooner.
 
 use crate::base::{Cause, Error, Rank};
-use crate::engine::operation::kind::FabricStep;
-use crate::engine::operation::table::{NewOperation, OperationTable, StepResult};
+use crate::engine::operation::fabric_step::FabricStep;
+use crate::engine::operation::kind::Operation;
+use crate::engine::operation::order::Order;
+use crate::engine::operation::table::{KeepAlive, NewOperation, OperationTable, StepResult};
 use crate::fabric::{Capabilities, Limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -84,6 +86,26 @@ impl OperationSet {
             table.enter(number, new, step);
             number
         })
+    }
+
+    /// Enters an operation that its fabric has just accepted. Returns its number.
+    #[cold]
+    pub(in crate::engine) fn enter_in_flight(
+        &self,
+        action: Operation,
+        keep: KeepAlive,
+        caller_takes_outcome: bool,
+    ) -> u64 {
+        let new = NewOperation { action, order: Order::Free, keep, caller_takes_outcome };
+        self.enter(new, Some(FabricStep::of(action)))
+    }
+
+    /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.
+    pub(in crate::engine) fn enter_unattended(&self, action: Operation) {
+        self.enter(
+            NewOperation { action, order: Order::Free, keep: None, caller_takes_outcome: false },
+            None,
+        );
     }
 
     /// Returns true if that operation has ended.

@@ -1,6 +1,7 @@
 //! Starting operations from inside a waiting call: nothing waits, and the caller polls for the outcome.
 
 use crate::base::Cause;
+use crate::engine::operation::fabric_step::FabricStep;
 use crate::engine::operation::kind::{Local, Operation};
 use crate::engine::operation::order::Order;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
@@ -88,8 +89,8 @@ impl Worker {
             return Ok(Started::Later);
         }
         let entered = Cell::new(0);
-        let posted = self.post(&action, &|| {
-            entered.set(self.enter_in_flight(action, keep(), true));
+        let posted = FabricStep::of(action).post(self.fabric(), &|| {
+            entered.set(self.operations().enter_in_flight(action, keep(), true));
             entered.get()
         });
         match posted {

@@ -10,8 +10,9 @@
 //! The end of an operation releases those that wait for it, so a poll costs nothing for operations that are held.
 
 use crate::base::{Cause, Error, Rank};
+use crate::engine::operation::fabric_step::FabricStep;
 use crate::engine::operation::failures::Failures;
-use crate::engine::operation::kind::{FabricStep, Operation, OperationProgress};
+use crate::engine::operation::kind::{Operation, OperationProgress};
 use crate::engine::operation::order::Order;
 use crate::fabric::Limits;
 use std::any::Any;

@@ -9,9 +9,8 @@
 use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
 use crate::base::{planted, relaxed_if_planted};
-use crate::engine::{Local, Worker};
+use crate::engine::Local;
 use crate::os::copy;
-use crate::segment::GlobalAddress;
 use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -69,14 +68,6 @@ impl RevocableBuffer {
         let place = Local(bytes.as_ptr().cast_mut().cast());
         // SAFETY: the bytes live as long as the buffer, and nothing else has their address.
         unsafe { RevocableBuffer::new(place, len, true, Some(Arc::new(bytes))) }
-    }
-
-    /// Registers the bytes, so that peers can access them.
-    pub fn register(self: &Arc<RevocableBuffer>, worker: &Arc<Worker>) -> Result<Registration, Cause> {
-        let used = self.enter()?;
-        let offset = worker.registry().register(self.place.0 as u64, self.len as u64);
-        let offset = offset.map_err(|error| error.cause().clone())?;
-        Ok(Registration { worker: worker.clone(), offset, _used: used.extend() })
     }
 
     /// Lends the bytes of a view while `body` runs. Revokes them at its end, also after a panic;
@@ -148,31 +139,6 @@ impl<P: FnMut()> Drop for WaitForUsers<'_, P> {
 #[cold]
 fn used_after_revoke() -> Cause {
     Cause::Bug("a buffer was used after it was revoked".into())
-}
-
-/// Registered bytes, which peers can access until this is dropped.
-#[derive(Debug)]
-pub struct Registration {
-    worker: Arc<Worker>,
-    offset: u64,
-    _used: LongBufferUse,
-}
-
-impl Registration {
-    /// Returns the global address of the bytes.
-    pub fn address(&self) -> GlobalAddress {
-        GlobalAddress::new(self.worker.rank(), self.offset)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        if self.worker.fork_guard().is_forked() {
-            return; // the registration belongs to the rank, which goes on
-        }
-        // An error means that a rank died inside an access: that access has ended with its process.
-        let _ = self.worker.registry().free_unless(self.offset, &|| self.worker.death());
-    }
 }
 
 /// Revokes a buffer when it is dropped.

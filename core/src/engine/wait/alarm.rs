@@ -5,8 +5,7 @@
 //! [`WaitProbe`](super::probe::WaitProbe) that it has selected whether its own wait has failed. A rank whose alarm was
 //! never raised pays one load in each round of a long wait.
 
-use crate::engine::worker::Worker;
-use crate::fabric::SignalCell;
+use crate::fabric::{Fabric, SignalCell};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +18,7 @@ pub trait AlarmHandler: Send + Sync + Debug {
 
 /// The alarm of a rank, once it is set.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Alarm(OnceLock<SetAlarm>);
+pub struct Alarm(OnceLock<SetAlarm>);
 
 #[derive(Debug)]
 struct SetAlarm {
@@ -30,23 +29,23 @@ struct SetAlarm {
     handler: Arc<dyn AlarmHandler>,
 }
 
-impl Worker {
+impl Alarm {
     /// Makes the own signal at `cell` the alarm of this rank. Called at most once, before anybody raises the signal.
-    pub fn set_alarm(&self, cell: SignalCell, handler: Arc<dyn AlarmHandler>) {
-        let initial = cell.read(self.fabric());
+    pub fn set(&self, fabric: &dyn Fabric, cell: SignalCell, handler: Arc<dyn AlarmHandler>) {
+        let initial = cell.read(fabric);
         let alarm = SetAlarm { cell, initial, handled: AtomicU64::new(initial), handler };
-        let is_first = self.alarm().0.set(alarm).is_ok();
+        let is_first = self.0.set(alarm).is_ok();
         debug_assert!(is_first, "a rank has one alarm");
     }
 
     /// Calls the handler if the alarm was raised since the last call. Returns true if it was ever raised. A signal
     /// that takes a call of the fabric is read only if that `is_due`.
-    pub(in crate::engine) fn handle_alarm(&self, is_due: bool) -> bool {
-        let Some(alarm) = self.alarm().0.get() else { return false };
+    pub(super) fn handle(&self, fabric: &dyn Fabric, is_due: bool) -> bool {
+        let Some(alarm) = self.0.get() else { return false };
         if matches!(alarm.cell, SignalCell::Via(_)) && !is_due {
             return false;
         }
-        let count = alarm.cell.read(self.fabric());
+        let count = alarm.cell.read(fabric);
         let is_new = alarm.handled.load(Ordering::Relaxed) != count;
         if is_new && alarm.handled.swap(count, Ordering::Relaxed) != count {
             alarm.handler.alarm_raised();
@@ -54,19 +53,19 @@ impl Worker {
         count != alarm.initial
     }
 
-    /// Returns true if the alarm was raised and no thread has handled it.
-    pub(in crate::engine) fn has_unhandled_alarm(&self) -> bool {
+    /// Returns true if the alarm was raised and no thread has handled it. `may_sleep`: threads of this rank may sleep.
+    pub(super) fn is_unhandled(&self, fabric: &dyn Fabric, may_sleep: bool) -> bool {
         let is_unhandled = |alarm: &SetAlarm| match &alarm.cell {
             SignalCell::Direct(cell) => {
                 cell.counter().load(Ordering::Acquire) != alarm.handled.load(Ordering::Relaxed) // SYNC signal-raise
             }
             // A rank that sleeps is woken by the raise; one that is about to sleep must see it. Where no thread sleeps,
             // the next round of the wait reads it.
-            SignalCell::Via(_) if self.platform().lets_threads_sleep() => {
-                alarm.cell.read(self.fabric()) != alarm.handled.load(Ordering::Relaxed)
+            SignalCell::Via(_) if may_sleep => {
+                alarm.cell.read(fabric) != alarm.handled.load(Ordering::Relaxed)
             }
             SignalCell::Via(_) => false,
         };
-        self.alarm().0.get().is_some_and(is_unhandled)
+        self.0.get().is_some_and(is_unhandled)
     }
 }

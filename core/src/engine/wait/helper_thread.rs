@@ -3,71 +3,15 @@
 
 use crate::base::Rank;
 use crate::engine::command_queue::QueuePoller;
+use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::helper_control::{HelperControl, HelperScope};
 use crate::engine::wait::platform::Pause;
-use crate::engine::wait::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
-use crate::node::node_state::RankStage;
 use crate::os::process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// The ranks that a helper works for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HelperScope {
-    /// Its own rank: queues, requests of peers, messages.
-    Rank,
-    /// Its own rank, and the queues of all ranks of the node that other ranks may run.
-    Node,
-}
-
-/// Ends a helper: the request to end and the confirmation.
-#[derive(Debug, Default)]
-pub struct HelperControl {
-    stop_requested: Arc<OnceEvent>,
-    stopped: Arc<OnceEvent>,
-    /// The helper waits on standby until it is activated.
-    on_standby: AtomicBool,
-}
-
-impl HelperControl {
-    /// Creates the control of a helper that waits on standby until it is activated or another rank has sent a command.
-    pub fn of_a_spare() -> HelperControl {
-        HelperControl { on_standby: AtomicBool::new(true), ..HelperControl::default() }
-    }
-}
+use std::sync::atomic::Ordering;
 
 /// The name of helper threads, which distinguishes them from threads of the program.
 pub const HELPER_THREAD: &str = "tasuki-helper";
-
-/// An event that one thread of the rank sets once and another waits for.
-#[derive(Debug, Default)]
-struct OnceEvent(AtomicBool);
-
-impl OnceEvent {
-    fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-impl WaitEvent for OnceEvent {
-    fn happened(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-
-    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
-        None
-    }
-}
-
-/// The function that starts the node's helper in this rank when the rank that had it has left.
-#[derive(Default)]
-pub(in crate::engine) struct NodeHelper(OnceLock<Box<dyn Fn() + Send + Sync>>);
-
-impl std::fmt::Debug for NodeHelper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "NodeHelper({})", self.0.get().is_some())
-    }
-}
 
 /// Confirms the end of a helper, also when it panics, because another thread waits for that.
 struct HelperExit<'h> {
@@ -92,21 +36,6 @@ const AWAKE_BOUND_NS: u64 = 200_000_000;
 const NAP_NS: u64 = 500_000;
 
 impl Worker {
-    /// Sets the function that may start the node's helper here when the rank that had it has left and this one waits.
-    pub fn set_helper_successor(&self, start: Box<dyn Fn() + Send + Sync>) {
-        let first = self.node_helper().0.set(start).is_ok();
-        debug_assert!(first, "a rank has one helper");
-    }
-
-    /// Starts the node's helper here, if the rank that had it has left.
-    pub(in crate::engine) fn replace_helper(&self) {
-        if self.node_state().lacks_helper()
-            && let Some(start) = self.node_helper().0.get()
-        {
-            start();
-        }
-    }
-
     /// Runs a helper until its end is requested. `is_bound`: its thread is bound to a processor.
     pub fn help(&self, help: HelperScope, is_bound: bool, end: &HelperControl) {
         let awake_ns = match is_bound {
@@ -122,7 +51,9 @@ impl Worker {
         }
         let over = Condition::Event(end.stop_requested.clone());
         let _gone = HelperExit { worker: self, end };
-        let is_free = || !end.stop_requested.happened() && !self.inbox_has_commands() && self.check().is_ok();
+        let is_free = || {
+            !end.stop_requested.happened() && !self.commands().inbox_has_commands() && self.check().is_ok()
+        };
         while end.on_standby.load(Ordering::Acquire) && is_free() {
             self.platform().keep_on_standby(&over);
         }
@@ -148,7 +79,7 @@ impl Worker {
             let waited_ns = now - last_useful_ns;
             // Virtual time advances by itself to the next event, and must not advance by naps when no event is left.
             let naps = self.agent_is_busy() && self.platform().lets_threads_sleep();
-            let until_ns = self.until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
+            let until_ns = self.commands().until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
             let pause = Pause { condition: &over, waited_ns, until_ns, met, work, suspend, resume };
             self.platform().pause_helper(pause, awake_ns);
         }
@@ -166,7 +97,7 @@ impl Worker {
         end.stop_requested.set();
         let stopped = Condition::Event(end.stopped.clone());
         while !end.stopped.happened() {
-            self.notify_helper(self.rank());
+            self.node_state().notify_helper(self.rank());
             // An error means that the job is over. The helper detects that too, unless it sleeps.
             if self.wait(&stopped, None, &|| "leave()".into()).is_err() {
                 let until_ns = self.platform().now_ns() + NAP_NS;
@@ -188,18 +119,12 @@ impl Worker {
     /// Wakes this rank's own helper, if it has one that sleeps, to work on what has just been started.
     #[inline]
     pub fn notify_own_helper(&self) {
-        self.notify_helper(self.rank());
-    }
-
-    /// Wakes the helper of a rank, if it has one that sleeps. The work for it must have been stored before.
-    pub(in crate::engine) fn notify_helper(&self, rank: Rank) {
-        self.node_state().rank_state(rank).notify_helper(self.node_state().wake_mode());
+        self.node_state().notify_helper(self.rank());
     }
 
     /// Wakes the helper that runs this rank's queues, its own or the node's, if it sleeps. Returns
     /// true if one was woken.
     pub(in crate::engine) fn wakes_helper(&self) -> bool {
-        let mode = self.node_state().wake_mode();
-        [self.rank(), Rank(0)].into_iter().any(|rank| self.node_state().rank_state(rank).notify_helper(mode))
+        [self.rank(), Rank(0)].into_iter().any(|rank| self.node_state().notify_helper(rank))
     }
 }

@@ -1,6 +1,8 @@
 //! The one function that waits, for all kinds of conditions.
 
 pub(super) mod alarm;
+pub(super) mod condition;
+pub(super) mod helper_control;
 pub(super) mod helper_thread;
 #[cfg(not(loom))]
 pub(super) mod node_platform;
@@ -10,54 +12,15 @@ mod progress;
 
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
+use crate::engine::wait::condition::Condition;
 use crate::engine::wait::platform::Pause;
+use crate::engine::wait::probe::wait_probe_is_urgent;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
 use crate::os::process;
-use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// An event of a crate above this one that a thread waits for.
-pub trait WaitEvent: Send + Sync + Debug {
-    /// Returns true if a wait for the event should end: it has happened, or the waiting thread
-    /// itself can make progress. State that other threads of the rank may change without a call
-    /// must be read last.
-    fn happened(&self) -> bool;
-
-    /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
-    fn impossible_after(&self) -> Option<(Rank, RankStage)>;
-
-    /// Returns the only rank whose program must send or receive a message before the event can
-    /// happen, if that is known.
-    fn needs_message_of(&self) -> Option<Rank> {
-        None
-    }
-}
-
-/// The condition that a thread of a rank waits for.
-#[derive(Clone, Debug)]
-pub enum Condition {
-    /// An own signal has reached a value. The rank, if given, is the only one that can raise it;
-    /// its leaving ends the wait.
-    Signal(SignalCell, u64, Option<Rank>),
-    /// The operation of that number has ended.
-    Finished(u64),
-    /// The operation of that number and all before it have ended.
-    FinishedThrough(u64),
-    /// Another operation may be issued.
-    Room,
-    /// Never met: for a pause.
-    Never,
-    /// All ranks have reached a stage of their lives.
-    AllReached(RankStage),
-    /// Everything that this rank's fabric has accepted has arrived.
-    Settled,
-    /// An event of a crate above this one has happened.
-    Event(Arc<dyn WaitEvent>),
-}
 
 /// Waits shorter than this are not published, because no reader could see them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
@@ -150,9 +113,9 @@ impl Worker {
             if is_alarm_due {
                 alarm_at_ns = now + PUBLISH_AFTER_NS;
             }
-            if self.handle_alarm(is_alarm_due)
-                && can_be_abandoned(condition)
-                && let Some(cause) = self.probe_failure()
+            if self.alarm().handle(self.fabric(), is_alarm_due)
+                && condition.can_be_abandoned()
+                && let Some(cause) = self.wait_probes().failure()
             {
                 return Err(self.fault(cause, call));
             }
@@ -161,16 +124,16 @@ impl Worker {
             }
             if now - start > PUBLISH_AFTER_NS {
                 published.publish(condition, limit, call, start);
-                if can_be_abandoned(condition)
-                    && let Some(cause) = self.probe_error()
+                if condition.can_be_abandoned()
+                    && let Some(cause) = self.wait_probes().error()
                 {
                     return Err(self.fault(cause, call));
                 }
             }
             self.fail_commands_of_departed_ranks();
-            self.replace_helper();
+            self.node_helper().replace(self.node_state());
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
-            let until_ns = self.publish_deadline(self.until_room(until_ns, now), start, now);
+            let until_ns = self.publish_deadline(self.commands().until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)
                     || self.poisoned(condition).is_some()
@@ -189,7 +152,7 @@ impl Worker {
     /// only when no event is left, so no pause ends for them.
     fn publish_deadline(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
-        let is_asked = self.wait_probe_is_urgent() || self.platform().lets_threads_sleep();
+        let is_asked = wait_probe_is_urgent() || self.platform().lets_threads_sleep();
         if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
@@ -223,7 +186,7 @@ impl Worker {
         match condition {
             Condition::Signal(cell, threshold, _) => {
                 let count = cell.read(self.fabric());
-                let verdict = || self.signal_control_of(cell)?.check_threshold(count, *threshold);
+                let verdict = || self.commands().signal_control_of(cell)?.check_threshold(count, *threshold);
                 certainly_reached(count, *threshold) || verdict() == Some(Ok(()))
             }
             Condition::Finished(number) => self.operations().is_finished(*number),
@@ -271,7 +234,7 @@ impl Worker {
     /// Returns the cause if the signal was poisoned before it reached the threshold.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
         let Condition::Signal(cell, threshold, _) = condition else { return None };
-        let (poison, stood) = self.signal_control_of(cell)?.poison_and_value()?;
+        let (poison, stood) = self.commands().signal_control_of(cell)?.poison_and_value()?;
         (!reached(stood, *threshold)).then(|| poison.cause())
     }
 
@@ -291,7 +254,7 @@ impl Worker {
             None => others.clone().next_back().filter(|_| others.all(is_gone))?,
         };
         // An operation or command of this rank may still raise it.
-        let is_quiet = self.is_idle() && !self.queues_are_busy();
+        let is_quiet = self.is_idle() && !self.commands().are_busy();
         (is_quiet && !self.met(condition)).then_some(Cause::PeerLeft { peer })
     }
 
@@ -330,7 +293,7 @@ impl Worker {
         self.fabric().has_work()
             || self.agent_has_work()
             || self.node_state().is_over()
-            || self.has_unhandled_alarm()
+            || self.alarm().is_unhandled(self.fabric(), self.platform().lets_threads_sleep())
             || self.queues_look_ready(true)
     }
 }
@@ -364,17 +327,6 @@ impl Drop for PublishedWaitGuard<'_> {
         if self.by_us {
             self.worker.rank_state().end_wait();
             self.worker.publishing_wait().store(false, Ordering::Release);
-        }
-    }
-}
-
-/// Returns true if a probe may end a wait for `condition`. Not a wait for operations of this rank: each ends by itself,
-/// and until then the fabric may use a buffer that the waiting call has borrowed.
-fn can_be_abandoned(condition: &Condition) -> bool {
-    match condition {
-        Condition::Signal(..) | Condition::Event(_) | Condition::Never | Condition::AllReached(_) => true,
-        Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Settled => {
-            false
         }
     }
 }

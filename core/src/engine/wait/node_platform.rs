@@ -3,7 +3,7 @@
 //! Several threads of a rank share its park line through its [`Waiters`](crate::node::waiters::Waiters).
 
 use crate::base::Rank;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::wait::platform::{Pause, Platform};
 use crate::node::node_state::{NodeState, RankState};
 use crate::node::park::{ASLEEP, DOZING, Epoch, ParkLine, WakeMode};

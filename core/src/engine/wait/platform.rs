@@ -1,7 +1,7 @@
 //! The platform of a rank: a clock and a wait strategy. On real processors, or in a simulator's virtual time.
 
 use crate::base::Rank;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use std::fmt::Debug;
 
 /// One pause of a waiting thread, between two checks of its condition.

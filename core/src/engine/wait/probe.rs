@@ -6,7 +6,6 @@
 //! probe from time to time, and ends with its error.
 
 use crate::base::Cause;
-use crate::engine::worker::Worker;
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -34,7 +33,7 @@ const URGENT: u32 = 1 << 31;
 
 /// The probes of a rank, by number, from 1 on.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct WaitProbes(RwLock<Vec<Option<Arc<dyn WaitProbe>>>>);
+pub struct WaitProbes(RwLock<Vec<Option<Arc<dyn WaitProbe>>>>);
 
 thread_local! {
     /// The number of the probe that this thread has selected; 0: none.
@@ -58,8 +57,15 @@ pub fn scoped_wait_probe(number: u32) -> impl Drop {
     RestoreOnDrop(CURRENT_PROBE.replace(number))
 }
 
+/// Returns true if the probe that this thread has selected is urgent.
+#[inline]
+pub(super) fn wait_probe_is_urgent() -> bool {
+    CURRENT_PROBE.get() & URGENT != 0
+}
+
 impl WaitProbes {
-    fn add(&self, probe: Arc<dyn WaitProbe>) -> u32 {
+    /// Registers a probe and returns its number. Numbers are used again after removal.
+    pub fn add(&self, probe: Arc<dyn WaitProbe>) -> u32 {
         let urgent = if probe.is_urgent() { URGENT } else { 0 };
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let free = all.iter().position(Option::is_none).unwrap_or(all.len());
@@ -70,7 +76,8 @@ impl WaitProbes {
         (free + 1) as u32 | urgent
     }
 
-    fn remove(&self, number: u32) {
+    /// Removes a probe that no call selects any more.
+    pub fn remove(&self, number: u32) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let place = (number & !URGENT).checked_sub(1).and_then(|at| all.get_mut(at as usize));
         let removed = place.and_then(Option::take);
@@ -83,38 +90,20 @@ impl WaitProbes {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.get(at as usize).cloned().flatten()
     }
-}
 
-impl Worker {
-    /// Registers a probe and returns its number. Numbers are used again after removal.
-    pub fn add_wait_probe(&self, probe: Arc<dyn WaitProbe>) -> u32 {
-        self.wait_probes().add(probe)
-    }
-
-    /// Removes a probe that no call selects any more.
-    pub fn remove_wait_probe(&self, probe: u32) {
-        self.wait_probes().remove(probe);
-    }
-
-    /// Returns true if the probe that this thread has selected is urgent.
-    #[inline]
-    pub(in crate::engine) fn wait_probe_is_urgent(&self) -> bool {
-        CURRENT_PROBE.get() & URGENT != 0
+    /// Returns the error of the probe of that number.
+    pub fn error_of(&self, number: u32) -> Option<Cause> {
+        self.get(number)?.probe_error()
     }
 
     /// Returns the error of the probe that this thread has selected.
-    pub(in crate::engine) fn probe_error(&self) -> Option<Cause> {
-        self.probe_error_of(CURRENT_PROBE.get())
+    pub(super) fn error(&self) -> Option<Cause> {
+        self.error_of(CURRENT_PROBE.get())
     }
 
     /// Returns the failure that was reported to the probe that this thread has selected.
-    pub(in crate::engine) fn probe_failure(&self) -> Option<Cause> {
-        self.wait_probes().get(CURRENT_PROBE.get())?.failure()
-    }
-
-    /// Returns the error of the probe of that number.
-    pub fn probe_error_of(&self, probe: u32) -> Option<Cause> {
-        self.wait_probes().get(probe)?.probe_error()
+    pub(super) fn failure(&self) -> Option<Cause> {
+        self.get(CURRENT_PROBE.get())?.failure()
     }
 }
 

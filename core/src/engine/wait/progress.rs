@@ -1,11 +1,11 @@
 //! Progress: what every waiting call does between two checks of its condition.
 
 use crate::base::Cause;
-use crate::engine::operation::kind::{FabricStep, Operation};
+use crate::engine::operation::kind::Operation;
 use crate::engine::operation::set::OperationSet;
 use crate::engine::operation::table::StepResult;
 use crate::engine::worker::{Effort, Worker};
-use crate::fabric::{Accepted, Refused, check_same_rank};
+use crate::fabric::{Accepted, Refused};
 
 /// Completions expected in one poll of the fabric.
 const BATCH: usize = 64;
@@ -78,7 +78,10 @@ impl Worker {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if self.commands().are_used() || self.has_remote_note() || self.inbox_has_commands() {
+        if self.commands().are_used()
+            || self.commands().has_remote_note()
+            || self.commands().inbox_has_commands()
+        {
             self.poll_queues();
         }
         self.agent().is_some_and(|agent| agent.advance(self, effort))
@@ -93,7 +96,7 @@ impl Worker {
         {
             refused.numbers[refused.count] = number;
             refused.count += 1;
-            let taken = self.post_step(step, &|| number);
+            let taken = step.post(self.fabric(), &|| number);
             if matches!(taken, Err(Refused::Again)) {
                 continue;
             }
@@ -122,33 +125,6 @@ impl Worker {
                 }
             }
             StepResult::More | StepResult::Gone => {}
-        }
-    }
-
-    /// Posts a step to the fabric.
-    pub(in crate::engine) fn post_step(
-        &self,
-        step: FabricStep,
-        accept: crate::fabric::Accept<'_>,
-    ) -> Result<Accepted, Refused> {
-        let fabric = self.fabric();
-        match step {
-            FabricStep::Copy { from, to, len } => fabric.copy(accept, from, to, len),
-            FabricStep::Raise { signal, amount } => fabric.raise(accept, signal, amount),
-            FabricStep::Poison { signal, poison } => fabric.poison(accept, signal, poison),
-            FabricStep::Atomic { at, atomic } => fabric.atomic(accept, at, &atomic),
-            FabricStep::Flush { peer } => fabric.flush(accept, peer),
-            FabricStep::Check { ends, len, signal } => {
-                ends.into_iter().try_for_each(|end| fabric.check(end, len))?;
-                if let Some(signal) = signal {
-                    check_same_rank(ends[0], signal)?;
-                    fabric.line(signal)?; // fails if there is no such signal
-                }
-                Ok(Accepted::Done(0))
-            }
-            FabricStep::Put { .. } | FabricStep::Get { .. } | FabricStep::PutSignal { .. } => {
-                self.post_local_step(step, accept)
-            }
         }
     }
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: pointers to queues that the list keeps until it is dropped itself, also those that were removed from it.
 
-use crate::engine::command_queue::lifecycle::LocalQueue;
+use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::segment::layout::QUEUES_MAX;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

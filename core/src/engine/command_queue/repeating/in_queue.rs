@@ -183,7 +183,7 @@ impl Worker {
         repeating: &RepeatingQueue,
         steps: &QueueSteps,
     ) -> bool {
-        let resolved = self.resolved(repeating.local());
+        let resolved = self.commands().resolved(repeating.local());
         let queue = &resolved.queue;
         if queue.in_flight().is_empty() && !self.next_step_can_run(&resolved, steps) {
             return false;

@@ -10,12 +10,12 @@ mod in_queue;
 
 use crate::base::sync::fence;
 use crate::base::{Cause, Result};
-use crate::engine::command_queue::lifecycle::LocalQueue;
+use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::encode::command_of;
 use crate::engine::command_queue::repeating::in_queue::QueueSteps;
 use crate::engine::executor::StepSpec;
-use crate::engine::wait::Condition;
+use crate::engine::wait::condition::Condition;
 use crate::engine::wait::probe::scoped_wait_probe;
 use crate::engine::worker::Worker;
 use crate::fabric::{SEVERAL, SignalCell, SignalControl, certainly_reached};
@@ -249,15 +249,15 @@ impl Worker {
 
     fn arm_next(&self, resolved: &ResolvedQueue<'_>) -> bool {
         let position = resolved.queue.reader().read();
-        let Some(encoded) = self.encoded_at(resolved, position).filter(|encoded| !encoded.is_left_to_owner())
+        let Some(encoded) = resolved.encoded_at(position).filter(|encoded| !encoded.is_left_to_owner())
         else {
             return false;
         };
         let Some(trigger) = encoded.head(resolved.queue.place_of(position).1) else { return false };
-        resolved.credit(self).is_some()
-            && resolved.trigger_outcome(self, trigger).is_none()
+        resolved.credit(self.shared_fabric()).is_some()
+            && resolved.trigger_outcome(self.shared_fabric(), trigger).is_none()
             && arm(resolved.signal_control(trigger.signal), resolved.number)
-            && resolved.trigger_outcome(self, trigger).is_some()
+            && resolved.trigger_outcome(self.shared_fabric(), trigger).is_some()
     }
 
     /// Returns true if all commands that starts have released are complete, and nobody holds the lease.

@@ -21,13 +21,13 @@ impl Worker {
         if !self.commands().direct || !is_signal(signal.offset()) {
             return None;
         }
-        let mark = self.signal_control_at(signal).map_or(NOBODY, SignalControl::armed_hint);
+        let mark = self.commands().signal_control_at(signal).map_or(NOBODY, SignalControl::armed_hint);
         if mark == NOBODY || mark & BOUND != 0 {
             return None;
         }
         let (owner, queue) = (signal.rank(), mark - 1);
         let is_held = ready.hold_next(owner, queue, || {
-            let resolved = self.find_queue(owner, queue);
+            let resolved = self.commands().find_queue(owner, queue);
             resolved.is_some_and(|resolved| resolved.queue.lease().try_acquire(self.rank().0))
         });
         is_held.then_some(mark.into())
@@ -70,7 +70,8 @@ impl Worker {
         if !self.commands().direct && self.follows_poison(signal, failure.is_some()) {
             return Ok(());
         }
-        let accept = || self.enter_in_flight(effect_operation(signal, amount, failure), None, false);
+        let accept =
+            || self.operations().enter_in_flight(effect_operation(signal, amount, failure), None, false);
         let ahead = self.acquire_waiting_queue(signal, ready);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
@@ -79,15 +80,15 @@ impl Worker {
         match posted {
             Ok(Accepted::Started) => {}
             Ok(Accepted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
-            Ok(Accepted::Done(_)) if self.is_left_to(signal.rank()) => {
+            Ok(Accepted::Done(_)) if self.commands().is_left_to(signal.rank()) => {
                 if !self.commands().direct {
-                    self.notify_helper(signal.rank()); // no other thread can run the queue
+                    self.node_state().notify_helper(signal.rank()); // no other thread can run the queue
                 }
             }
-            Ok(Accepted::Done(mark)) => self.add_armed_queues(ready, signal.rank(), mark),
+            Ok(Accepted::Done(mark)) => self.commands().add_armed_queues(ready, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
-                self.enter_unattended(effect_operation(signal, amount, failure))
+                self.operations().enter_unattended(effect_operation(signal, amount, failure))
             }
         }
         Ok(())

@@ -1,251 +1,26 @@
-//! Long actions: this rank runs them without the lease, step by step if the fabric does not complete them at once.
+//! The state of a long action.
 
-use crate::base::Cause;
-use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::command_queue::run::Failure;
-use crate::engine::command_queue::run::short_action::WORD;
-use crate::engine::operation::kind::Operation;
-use crate::engine::operation::order::Order;
-use crate::engine::operation::table::NewOperation;
-use crate::engine::trace::{CommandId, EventKind};
-use crate::engine::worker::Worker;
-use crate::engine::{RevocableBuffer, Started};
-use crate::fabric::{Atomic, Poison};
-use crate::queue::command::{Action, Command, REDUCE_BYTES_MAX};
-use crate::queue::reduction::Reduction;
-use crate::segment::GlobalAddress;
+use crate::engine::RevocableBuffer;
+use crate::engine::trace::CommandId;
+use crate::queue::command::Action;
 use std::sync::Arc;
 
 /// An in-flight command that this rank runs.
 #[derive(Debug)]
 pub(in crate::engine::command_queue) struct LongAction {
-    place: CommandId,
-    progress: ActionProgress,
+    pub(super) place: CommandId,
+    pub(super) action: Action,
+    /// Number of the action's steps that have ended.
+    pub(super) step: u32,
+    /// Memory for the values of its steps.
+    pub(super) buffers: [Option<Arc<RevocableBuffer>>; 2],
     /// The operation of the current step. `None`: the fabric had no room for it.
-    operation: Option<u64>,
+    pub(super) operation: Option<u64>,
 }
 
-/// The progress of an action through its steps.
-#[derive(Debug)]
-struct ActionProgress {
-    action: Action,
-    step: u32,
-    buffers: [Option<Arc<RevocableBuffer>>; 2],
-}
-
-impl ActionProgress {
-    fn new(action: Action) -> ActionProgress {
-        ActionProgress { action, step: 0, buffers: [None, None] }
-    }
-
-    /// Starts the next step; `None` if there are no more. `fetched` is the value that the last step fetched.
-    fn start_step(&mut self, worker: &Worker, fetched: u64) -> Result<Option<Started>, Cause> {
-        match (self.action, self.step) {
-            (Action::Copy { from, to, len }, 0) => worker.start_copy(from, to, len).map(Some),
-            (Action::Put { to, bytes }, 0) => self.put(worker, 0, bytes.bytes(), to).map(Some),
-            (Action::Atomic { at, atomic, .. }, 0) => worker.start_atomic(at, atomic).map(Some),
-            (Action::Atomic { atomic, result, .. }, 1) if !result.is_null() => {
-                self.result(worker, atomic, result, fetched).map(Some)
-            }
-            (Action::Reduce { from, to, len, how }, step) => self.reduce(worker, step, from, to, len, how),
-            _ => Ok(None),
-        }
-    }
-
-    fn put(
-        &mut self,
-        worker: &Worker,
-        buffer: usize,
-        bytes: &[u8],
-        to: GlobalAddress,
-    ) -> Result<Started, Cause> {
-        let lendable = self.buffers[buffer].get_or_insert_with(|| RevocableBuffer::from_vec(bytes.to_vec()));
-        worker.start_put(to, &lendable.enter()?, 0..bytes.len())
-    }
-
-    /// Writes the old value of a word to its destination.
-    fn result(
-        &mut self,
-        worker: &Worker,
-        atomic: Atomic,
-        result: GlobalAddress,
-        fetched: u64,
-    ) -> Result<Started, Cause> {
-        let bytes: [u8; WORD] = fetched.to_le_bytes();
-        self.put(worker, 0, &bytes[..atomic.width.bytes() as usize], result)
-    }
-
-    /// Fetches both arrays, combines them, and writes the result back.
-    fn reduce(
-        &mut self,
-        worker: &Worker,
-        step: u32,
-        from: GlobalAddress,
-        to: GlobalAddress,
-        len: u64,
-        how: Reduction,
-    ) -> Result<Option<Started>, Cause> {
-        let size = len as usize;
-        if len > REDUCE_BYTES_MAX || !len.is_multiple_of(how.bytes()) {
-            let text = format!("a reduction of {len} bytes: at most {REDUCE_BYTES_MAX}, of whole values");
-            return Err(Cause::Argument(text));
-        }
-        let mut place =
-            |at: usize| self.buffers[at].get_or_insert_with(|| RevocableBuffer::zeroed(size)).clone();
-        if step == 0 && worker.reduce_inline(from, to, len, how) {
-            return Ok(None);
-        }
-        match step {
-            0 => worker.start_get(from, &place(0).enter()?, 0..size).map(Some),
-            1 => worker.start_get(to, &place(1).enter()?, 0..size).map(Some),
-            2 => {
-                let ours = place(1);
-                // Combined once, however often this step is tried.
-                if let Some(theirs) = self.buffers[0].take() {
-                    let (mut from, mut into) = (vec![0; size], vec![0; size]);
-                    theirs.enter()?.view().read(0, &mut from);
-                    ours.enter()?.view().read(0, &mut into);
-                    if !worker.combine(how, &mut into, &mut from) {
-                        return Err(worker.why_not_combined(how));
-                    }
-                    ours.enter()?.view().write(0, &into);
-                }
-                worker.start_put(to, &ours.enter()?, 0..size).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
-impl Worker {
-    /// Runs a command that was taken for this rank, or begins to.
-    pub(in crate::engine::command_queue) fn run_taken_command(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        command_number: u64,
-    ) {
-        self.record_in_flight(resolved, command_number, false, EventKind::Began);
-        let Some(command) = resolved.queue.in_flight().command(command_number) else {
-            let cause = Cause::Bug("an in-flight command with an invalid encoding".into());
-            return self.end_in_flight(resolved, command_number, Some(Poison::of(&cause, self.rank())));
-        };
-        if command.as_call().is_some() || self.offload_target(&command).is_some() {
-            return self.forward_later(resolved, command_number);
-        }
-        if !self.share_copy(resolved, command_number, &command) {
-            self.begin_steps(resolved, command_number, &command);
-        }
-    }
-
-    /// Takes the first steps of a command.
-    pub(in crate::engine::command_queue) fn begin_steps(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        command_number: u64,
-        command: &Command,
-    ) {
-        let progress = ActionProgress::new(command.action);
-        let one = LongAction { place: resolved.place(command_number), progress, operation: None };
-        if let Some(one) = self.advance(resolved, one, command, 0) {
-            self.commands().in_flight.push(one);
-        }
-    }
-
-    /// Takes steps as long as they complete at once. Returns the command if it has not ended.
-    fn advance(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        mut one: LongAction,
-        command: &Command,
-        fetched: u64,
-    ) -> Option<LongAction> {
-        let mut fetched = fetched;
-        loop {
-            let failure = match one.progress.start_step(self, fetched) {
-                Ok(Some(Started::Done(value))) => {
-                    (fetched, one.progress.step) = (value, one.progress.step + 1);
-                    continue;
-                }
-                Ok(Some(Started::InFlight(operation))) => {
-                    one.operation = Some(operation);
-                    return Some(one);
-                }
-                Ok(Some(Started::Later)) => {
-                    one.operation = None;
-                    return Some(one);
-                }
-                Ok(None) => None,
-                Err(cause) => Some(self.failed(command, &cause)),
-            };
-            self.end_in_flight(resolved, one.place.number, failure);
-            return None;
-        }
-    }
-
-    /// Logs that a command has failed on this rank, and makes its poison.
-    pub(in crate::engine::command_queue) fn failed(&self, command: &Command, cause: &Cause) -> Poison {
-        self.log().say(crate::base::log::Level::Info, format_args!("{command} failed: {cause}"));
-        Poison::of(cause, self.rank())
-    }
-
-    pub(in crate::engine::command_queue) fn end_in_flight(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        command_number: u64,
-        failure: Failure,
-    ) {
-        self.record_in_flight(resolved, command_number, failure.is_some(), EventKind::Ended);
-        // If another rank ran it, its poison came by a signal; here it is the cause itself.
-        resolved.queue.in_flight().end(command_number, failure.map(|poison| poison.as_own_failure().words()));
-    }
-
-    /// Takes the next steps of the commands that this rank runs.
-    pub(in crate::engine::command_queue) fn advance_in_flight(&self) {
-        for mut one in self.commands().in_flight.take_all() {
-            let mut outcome = Ok(0);
-            if let Some(operation) = one.operation {
-                match self.take_outcome(operation) {
-                    None => {
-                        self.commands().in_flight.push(one);
-                        continue;
-                    }
-                    Some(taken) => outcome = taken,
-                }
-                one.progress.step += 1;
-            }
-            self.step_finished(one, outcome);
-        }
-    }
-
-    /// Continues a command whose step has ended or can be tried again.
-    fn step_finished(&self, one: LongAction, outcome: Result<u64, Cause>) {
-        let Some(resolved) = self.find_by_id(one.place.queue) else { return };
-        let Some(command) = resolved.queue.in_flight().command(one.place.number) else { return };
-        let left = match outcome {
-            Ok(fetched) => self.advance(&resolved, one, &command, fetched),
-            Err(cause) => {
-                self.end_in_flight(&resolved, one.place.number, Some(self.failed(&command, &cause)));
-                None
-            }
-        };
-        match left {
-            Some(one) => self.commands().in_flight.push(one),
-            None => {
-                self.run_queue_and_ready(&resolved);
-            }
-        }
-    }
-
-    /// Returns true if this rank runs long actions.
-    pub(in crate::engine::command_queue) fn has_in_flight(&self) -> bool {
-        !self.commands().in_flight.is_empty()
-    }
-
-    /// Enters an operation whose outcome no caller waits for. `complete` reports its failure.
-    pub(in crate::engine::command_queue) fn enter_unattended(&self, action: Operation) {
-        self.operations().enter(
-            NewOperation { action, order: Order::Free, keep: None, caller_takes_outcome: false },
-            None,
-        );
+impl LongAction {
+    /// The action of a command before its first step.
+    pub(super) fn new(place: CommandId, action: Action) -> LongAction {
+        LongAction { place, action, step: 0, buffers: [None, None], operation: None }
     }
 }

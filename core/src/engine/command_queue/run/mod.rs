@@ -3,15 +3,18 @@
 
 mod effects;
 pub(super) mod long_action;
+mod long_steps;
 pub(super) mod poll;
 mod prefetch;
+mod readiness;
 pub(super) mod ready_list;
 mod remote_notes;
 mod shared_copy;
 pub(super) mod short_action;
 
 use crate::base::{Cause, Rank};
-use crate::engine::command_queue::lookup::ResolvedQueue;
+use crate::engine::command_queue::command_queues::CommandQueues;
+use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
 use crate::engine::command_queue::run::ready_list::{ReadyList, ReadyQueue};
 use crate::engine::trace::EventKind;
 use crate::engine::worker::Worker;
@@ -20,7 +23,6 @@ use crate::queue::command::{Command, Trigger};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::in_flight::InFlightStage;
 use crate::queue::layout::WaitingCounts;
-use crate::queue::ring::LINE_WORDS;
 use std::sync::atomic::{Ordering, fence};
 
 /// Lines after which the reader publishes its position, so that posters see the room.
@@ -44,28 +46,11 @@ struct ReadResult {
     triggered: bool,
 }
 
-/// Why a command failed, if it did, as the cause is kept in shared memory.
-pub(in crate::engine::command_queue) type Failure = Option<Poison>;
-
-impl Worker {
-    /// Called after a signal was raised that commands wait for, in the queue that `mark` names or
-    /// in several queues. If the owner polls, it runs the queue; else this thread does.
-    #[cold]
-    pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
-        if self.directory_of(owner).is_none() {
-            return self.notify_helper(owner); // no other thread can run the queue
-        }
-        if owner == self.rank() || !self.is_left_to(owner) {
-            let mut ready = ReadyList::default();
-            self.add_armed_queues(&mut ready, owner, mark);
-            self.run_ready(ready);
-        }
-    }
-
+impl CommandQueues {
     /// Returns true if `owner` is another rank that polls its queues, or whose queues only it can run.
     #[inline]
     pub(in crate::engine::command_queue) fn is_left_to(&self, owner: Rank) -> bool {
-        owner != self.rank()
+        owner != self.rank
             && self.directory_of(owner).is_none_or(|directory| directory.poll_state.is_polled())
     }
 
@@ -83,12 +68,29 @@ impl Worker {
             directory.numbers().for_each(|number| ready.add(owner, number));
         }
     }
+}
+
+impl Worker {
+    /// Called after a signal was raised that commands wait for, in the queue that `mark` names or
+    /// in several queues. If the owner polls, it runs the queue; else this thread does.
+    #[cold]
+    pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
+        if self.commands().directory_of(owner).is_none() {
+            self.node_state().notify_helper(owner); // no other thread can run the queue
+            return;
+        }
+        if owner == self.rank() || !self.commands().is_left_to(owner) {
+            let mut ready = ReadyList::default();
+            self.commands().add_armed_queues(&mut ready, owner, mark);
+            self.run_ready(ready);
+        }
+    }
 
     /// Runs the queues of the list, and those that become ready by that.
     pub(in crate::engine::command_queue) fn run_ready(&self, mut ready: ReadyList) {
         loop {
             while let Some(ReadyQueue { owner, queue, held }) = ready.take() {
-                if let Some(resolved) = self.find_queue(owner, queue) {
+                if let Some(resolved) = self.commands().find_queue(owner, queue) {
                     if held {
                         self.run_held(&resolved, &mut ready);
                     } else {
@@ -97,7 +99,7 @@ impl Worker {
                 }
             }
             let Some(ReadyQueue { owner, queue, .. }) = ready.take_held() else { return };
-            if let Some(resolved) = self.find_queue(owner, queue) {
+            if let Some(resolved) = self.commands().find_queue(owner, queue) {
                 self.release(&resolved, None, &mut ready);
             }
         }
@@ -124,7 +126,7 @@ impl Worker {
         }
         let (taken_command, progressed) = self.run_under_lease(resolved, ready);
         self.release(resolved, taken_command, ready);
-        self.fetch_destinations(resolved);
+        self.commands().fetch_destinations(resolved);
         progressed
     }
 
@@ -223,7 +225,9 @@ impl Worker {
         let mut progressed = false;
         while resolved.queue.in_flight().has_room() {
             let met = lists.triggers().enumerate().find_map(|(at, trigger)| {
-                resolved.trigger_outcome(self, trigger).map(|failure| (at, trigger.signal, failure))
+                resolved
+                    .trigger_outcome(self.shared_fabric(), trigger)
+                    .map(|failure| (at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
             let Some((encoded, position)) = lists.first(at) else {
@@ -232,10 +236,10 @@ impl Worker {
             };
             let failure = match encoded.triggers()[1].filter(|_| failure.is_none()) {
                 None => failure,
-                Some(second) => match resolved.trigger_outcome(self, second) {
+                Some(second) => match resolved.trigger_outcome(self.shared_fabric(), second) {
                     Some(failure) => failure,
                     None => {
-                        self.remove_first(resolved, at, signal); // makes room for it
+                        resolved.remove_first(at, signal); // makes room for it
                         self.add_triggered(resolved, &encoded.without_first_trigger(), second, position);
                         progressed = true;
                         continue;
@@ -246,27 +250,10 @@ impl Worker {
                 Some(command) => self.fire(resolved, &command, position, failure, ready),
                 None => self.count_unreadable(resolved),
             }
-            self.remove_first(resolved, at, signal); // after its effects, for which other ranks wait
+            resolved.remove_first(at, signal); // after its effects, for which other ranks wait
             progressed = true;
         }
         progressed
-    }
-
-    /// Removes the first command of a list.
-    #[inline(always)]
-    pub(in crate::engine::command_queue) fn remove_first(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        at: usize,
-        signal: u32,
-    ) {
-        if resolved.queue.triggered().remove_first(at) {
-            self.disarm(resolved, signal);
-        }
-    }
-
-    pub(in crate::engine::command_queue) fn disarm(&self, resolved: &ResolvedQueue<'_>, signal: u32) {
-        resolved.signal_control(signal).disarm(resolved.number);
     }
 
     /// Reads posted commands, as far as there is room for them.
@@ -275,7 +262,7 @@ impl Worker {
         let queue = &resolved.queue;
         let begin = queue.reader().read();
         let (mut position, mut triggered) = (begin, false);
-        while let Some(encoded) = self.next_encoded(resolved, position) {
+        while let Some(encoded) = resolved.next_encoded(self.shared_fabric(), position) {
             match self.accept(resolved, &encoded, position, ready) {
                 AcceptResult::NoRoom => break,
                 AcceptResult::Fired => {}
@@ -294,34 +281,6 @@ impl Worker {
         ReadResult { any, triggered }
     }
 
-    /// The command at a position, if it is written and may be read.
-    #[inline]
-    fn next_encoded(&self, resolved: &ResolvedQueue<'_>, position: u64) -> Option<EncodedCommand> {
-        resolved.credit(self)?;
-        let encoded = self.encoded_at(resolved, position)?;
-        resolved.head_outcome(self, &encoded, resolved.queue.place_of(position).1).map(|_| encoded)
-    }
-
-    /// The command at a position, if it is written.
-    #[inline]
-    pub(in crate::engine) fn encoded_at(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        position: u64,
-    ) -> Option<EncodedCommand> {
-        let queue = &resolved.queue;
-        let (written, _) = queue.place_of(position);
-        let line = queue.line(written);
-        if !line.holds(written) {
-            return None;
-        }
-        let mut encoded = EncodedCommand { words: [line.read(), [0; LINE_WORDS]] };
-        if encoded.line_count() == 2 {
-            encoded.words[1] = queue.line(written + 1).read();
-        }
-        Some(encoded)
-    }
-
     /// Fires a command that was read, or adds it to the triggered commands.
     #[inline(always)]
     fn accept(
@@ -333,7 +292,7 @@ impl Worker {
     ) -> AcceptResult {
         let mut failure = None;
         if let [Some(trigger), second_trigger] = encoded.triggers() {
-            match resolved.trigger_outcome(self, trigger) {
+            match resolved.trigger_outcome(self.shared_fabric(), trigger) {
                 Some(how) => failure = how,
                 None => return self.add_triggered(resolved, encoded, trigger, position),
             }
@@ -349,10 +308,12 @@ impl Worker {
             return AcceptResult::NoRoom;
         }
         if resolved.queue.credit().is_some() {
-            failure = resolved.credit(self).flatten();
+            failure = resolved.credit(self.shared_fabric()).flatten();
         }
         if failure.is_none() {
-            failure = resolved.head_outcome(self, encoded, resolved.queue.place_of(position).1).flatten();
+            failure = resolved
+                .head_outcome(self.shared_fabric(), encoded, resolved.queue.place_of(position).1)
+                .flatten();
         }
         match Command::decode(encoded) {
             Some(command) => self.fire(resolved, &command, position, failure, ready),
@@ -468,7 +429,7 @@ impl Worker {
         ready: &mut ReadyList,
     ) {
         match outcome {
-            Some(failure) if self.may_perform_effects(resolved, command) => {
+            Some(failure) if resolved.may_perform_effects(command) => {
                 self.perform_command_effects(resolved, command, failure.as_ref(), ready);
             }
             Some(failure) => {
@@ -478,23 +439,6 @@ impl Worker {
             }
             None => drop(resolved.queue.in_flight().fire(command)),
         }
-    }
-
-    /// Returns true if the effects of a command that fires now need not wait for an earlier command.
-    #[inline(always)]
-    pub(in crate::engine::command_queue) fn may_perform_effects(
-        &self,
-        resolved: &ResolvedQueue<'_>,
-        command: &Command,
-    ) -> bool {
-        let in_flight = resolved.queue.in_flight();
-        in_flight.is_empty() || !in_flight.must_wait(&command.effects, in_flight.numbers().end)
-    }
-
-    /// Returns true if this rank may run a command that fired.
-    #[inline]
-    pub(in crate::engine::command_queue) fn may_run(&self, command: &Command) -> bool {
-        command.runner().is_none_or(|rank| rank == self.rank())
     }
 
     /// Runs the fired commands that this rank can run inline, and takes one that it runs after it has released the
@@ -515,7 +459,7 @@ impl Worker {
             if stage != InFlightStage::Fired || !is_next {
                 continue; // the rank that ends the earlier reduction runs the queue again
             }
-            let may_run = self.may_run(&command);
+            let may_run = self.commands().may_run(&command);
             if waits {
                 for_room += 1; // calls keep their order
             } else if let Some(outcome) = self.forward_in_flight(resolved, &command) {

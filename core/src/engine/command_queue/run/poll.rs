@@ -2,13 +2,10 @@
 
 use crate::base::Rank;
 use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::wait::helper_thread::HelperScope;
+use crate::engine::command_queue::run::readiness::RingState;
+use crate::engine::wait::helper_control::HelperScope;
 use crate::engine::worker::Worker;
 use crate::queue::directory::{PollerKind, QueueDirectory};
-use crate::queue::encoding::EncodedCommand;
-use crate::queue::in_flight::InFlightStage;
-use crate::queue::lease::LeaseSnapshot;
-use crate::queue::ring::{LINE_WORDS, RingLineState};
 use std::cell::Cell;
 
 /// A waiting thread polls the ring once per this number of polls of signals. More polls would cost
@@ -53,7 +50,7 @@ impl<'m> QueuePoller<'m> {
         let worker = self.worker;
         let all = if self.scope == Some(HelperScope::Node) { worker.size() } else { 0 };
         let others = Rank::all(all).filter(move |&rank| rank != worker.rank());
-        others.filter_map(move |rank| Some((rank, worker.directory_of(rank)?)))
+        others.filter_map(move |rank| Some((rank, worker.commands().directory_of(rank)?)))
     }
 
     /// Leaves the poll state before the thread sleeps. The thread has to check for work once more after this.
@@ -79,7 +76,7 @@ impl<'m> QueuePoller<'m> {
     pub(in crate::engine) fn poll_other_ranks(&self) -> bool {
         let mut progressed = false;
         for resolved in self.queues_of_others() {
-            if self.worker.looks_ready(&resolved, true, false) {
+            if self.worker.commands().looks_ready(&resolved, true, false) {
                 progressed |= self.worker.run_queue_and_ready(&resolved);
             }
         }
@@ -88,13 +85,13 @@ impl<'m> QueuePoller<'m> {
 
     /// Returns true if [`QueuePoller::poll_other_ranks`] might find work.
     pub(in crate::engine) fn has_work(&self) -> bool {
-        self.queues_of_others().any(|resolved| self.worker.looks_ready(&resolved, true, true))
+        self.queues_of_others().any(|resolved| self.worker.commands().looks_ready(&resolved, true, true))
     }
 
     fn queues_of_others(&self) -> impl Iterator<Item = ResolvedQueue<'m>> + use<'m> {
         let worker = self.worker;
         let queues = move |(rank, directory): (Rank, &'m QueueDirectory)| {
-            directory.numbers().filter_map(move |number| worker.find_queue(rank, number))
+            directory.numbers().filter_map(move |number| worker.commands().find_queue(rank, number))
         };
         self.others().flat_map(queues)
     }
@@ -116,18 +113,6 @@ impl Drop for QueuePoller<'_> {
             self.worker.final_poll_of(|| self.queues_of_others());
         }
     }
-}
-
-/// The state of the next line of a queue's ring.
-enum RingState {
-    /// Nothing was posted.
-    Nothing,
-    /// A position was reserved, and its line was not written when it was read.
-    Unwritten,
-    /// A command that can be read now.
-    Readable,
-    /// A command that waits for the queue's credit, for a trigger at the head, or for room.
-    Waiting,
 }
 
 /// The result of polling.
@@ -188,14 +173,14 @@ impl Worker {
 
     /// Runs the rank's own queues that look ready, and continues the long actions that the rank runs for any queue.
     pub(in crate::engine) fn poll_queues(&self) {
-        self.use_inbox();
-        if self.has_in_flight() {
+        self.commands().use_inbox();
+        if self.commands().has_long_actions() {
             self.advance_in_flight();
         }
         self.collect_offloaded();
         self.poll_ready(true);
         for local in self.commands().local.iter().filter(|local| local.queue().for_room() > 0) {
-            self.run_queue_and_ready(&self.resolved(local));
+            self.run_queue_and_ready(&self.commands().resolved(local));
         }
     }
 
@@ -203,10 +188,10 @@ impl Worker {
     /// progress.
     #[inline]
     fn poll_ready(&self, with_ring: bool) -> bool {
-        let mut progressed = self.has_remote_note() && self.run_remote_notes();
+        let mut progressed = self.commands().has_remote_note() && self.run_remote_notes();
         for local in self.commands().local.iter() {
-            let resolved = self.resolved(local);
-            if self.looks_ready(&resolved, with_ring, false) {
+            let resolved = self.commands().resolved(local);
+            if self.commands().looks_ready(&resolved, with_ring, false) {
                 progressed |= self.run_queue_and_ready(&resolved);
             }
         }
@@ -216,34 +201,15 @@ impl Worker {
     /// Returns true if [`Worker::poll_queues`] might find work. `strict`: positions that are reserved and not written
     /// count as work, too.
     pub(in crate::engine) fn queues_look_ready(&self, strict: bool) -> bool {
-        self.has_remote_note()
-            || self.inbox_has_commands()
+        self.commands().has_remote_note()
+            || self.commands().inbox_has_commands()
             || self.commands().are_used()
                 && (self.calls_look_ready()
-                    || self.has_to_forward()
+                    || self.commands().has_to_forward()
                     || self.have_offloaded_ended()
-                    || self
-                        .commands()
-                        .local
-                        .iter()
-                        .any(|local| self.looks_ready(&self.resolved(local), true, strict)))
-    }
-
-    /// Returns true if commands are in flight or ready in the rank's own queues.
-    pub(in crate::engine) fn queues_are_busy(&self) -> bool {
-        if !self.commands().are_used() {
-            return false;
-        }
-        let snapshots =
-            || self.commands().local.iter().map(|local| self.resolved(local).queue.lease().snapshot());
-        let seen: Vec<LeaseSnapshot> = snapshots().collect();
-        let is_busy = |resolved: &ResolvedQueue<'_>| {
-            !resolved.queue.in_flight().is_empty() || self.looks_ready(resolved, true, true)
-        };
-        // A thread that holds a lease, or held it meanwhile, may have taken a command from its list and not run it yet.
-        !seen.iter().all(|lease| lease.is_free())
-            || self.commands().local.iter().any(|local| is_busy(&self.resolved(local)))
-            || !snapshots().eq(seen)
+                    || self.commands().local.iter().any(|local| {
+                        self.commands().looks_ready(&self.commands().resolved(local), true, strict)
+                    }))
     }
 
     /// Polls the rank's queues for the last time before the thread stops polling.
@@ -251,7 +217,7 @@ impl Worker {
         self.run_calls();
         self.forward_taken();
         self.poll_queues();
-        self.final_poll_of(|| self.commands().local.iter().map(|local| self.resolved(local)));
+        self.final_poll_of(|| self.commands().local.iter().map(|local| self.commands().resolved(local)));
     }
 
     /// The last poll of these queues. Commands that other ranks left to this thread are run, or the lease is marked so
@@ -270,11 +236,11 @@ impl Worker {
 
     /// The last poll of a queue. Returns true if it found positions that are reserved and not written.
     fn final_poll_queue(&self, resolved: &ResolvedQueue<'_>) -> bool {
-        if !resolved.queue.lease().snapshot().is_free() || self.is_ready(resolved, false, false) {
+        if !resolved.queue.lease().snapshot().is_free() || self.commands().is_ready(resolved, false, false) {
             self.run_queue_and_ready(resolved);
         }
         loop {
-            match self.unread(resolved, true) {
+            match self.commands().unread(resolved, true) {
                 RingState::Unwritten => return true,
                 // It can be read now, so it was posted after the check above.
                 RingState::Readable if self.run_queue_and_ready(resolved) => {}
@@ -282,102 +248,4 @@ impl Worker {
             }
         }
     }
-
-    /// Returns true if running the queue might make progress. Only reads, without the lease. `strict`: also returns
-    /// true if a thread holds the lease, because its last check may have been before this, and if positions are
-    /// reserved.
-    #[inline]
-    fn looks_ready(&self, resolved: &ResolvedQueue<'_>, with_ring: bool, strict: bool) -> bool {
-        if !resolved.queue.lease().snapshot().is_free() {
-            return strict; // else its holder runs the queue
-        }
-        self.is_ready(resolved, with_ring, strict)
-    }
-
-    #[inline]
-    fn is_ready(&self, resolved: &ResolvedQueue<'_>, with_ring: bool, strict: bool) -> bool {
-        let queue = &resolved.queue;
-        let in_flight = queue.in_flight();
-        let mut triggers = queue.triggered().triggers();
-        if let Some(list) = triggers.position(|trigger| resolved.trigger_outcome(self, trigger).is_some())
-            && in_flight.has_room()
-        {
-            self.fetch_source(resolved, list);
-            return true;
-        }
-        with_ring && self.has_posts(resolved, strict)
-            || queue.for_owner() > 0
-            || !in_flight.is_empty() && has_ended(resolved)
-    }
-
-    /// Returns true if a command was posted that can be read now.
-    #[inline]
-    fn has_posts(&self, resolved: &ResolvedQueue<'_>, strict: bool) -> bool {
-        matches!(self.unread(resolved, strict), RingState::Readable | RingState::Unwritten)
-    }
-
-    /// The state of the next line of the ring. `strict`: also checks for reserved positions. That reads the cache line
-    /// of the posters, which a poster then has to fetch back.
-    #[inline(always)]
-    fn unread(&self, resolved: &ResolvedQueue<'_>, strict: bool) -> RingState {
-        let queue = &resolved.queue;
-        let read = queue.reader().read();
-        let (written, pass) = queue.place_of(read);
-        let line = queue.line(written);
-        let found = match strict && queue.cycle().is_none() {
-            true => queue.writers().state_at(read, line),
-            false if line.holds(written) => RingLineState::Written,
-            false => RingLineState::Nothing,
-        };
-        match found {
-            RingLineState::Nothing => RingState::Nothing,
-            RingLineState::Reserved => RingState::Unwritten,
-            RingLineState::Written if self.may_be_read(resolved, written, pass) => RingState::Readable,
-            RingLineState::Written => RingState::Waiting,
-        }
-    }
-
-    /// Returns true if the command in a line may be read now.
-    #[inline]
-    fn may_be_read(&self, resolved: &ResolvedQueue<'_>, written: u64, pass: u64) -> bool {
-        let waits = |pass: u64| {
-            let encoded = EncodedCommand { words: [resolved.queue.line(written).read(), [0; LINE_WORDS]] };
-            resolved.head_outcome(self, &encoded, pass).is_none()
-        };
-        resolved.credit(self).is_some()
-            && !(resolved.queue.cycle().is_some() && waits(pass))
-            && self.has_room(resolved, written)
-    }
-
-    /// Returns true if there is room for the command in a line if it is read now.
-    fn has_room(&self, resolved: &ResolvedQueue<'_>, written: u64) -> bool {
-        if !resolved.queue.in_flight().has_room() {
-            return false;
-        }
-        if resolved.queue.triggered().has_room() {
-            return true;
-        }
-        let line = |at: u64| resolved.queue.line(at).read();
-        let mut encoded = EncodedCommand { words: [line(written), [0; LINE_WORDS]] };
-        if encoded.line_count() == 2 {
-            encoded.words[1] = line(written + 1);
-        }
-        encoded
-            .triggers()
-            .into_iter()
-            .flatten()
-            .all(|trigger| resolved.trigger_outcome(self, trigger).is_some())
-    }
-}
-
-/// Returns true if the effects of an in-flight command can happen now. Effects that wait for an earlier command do not
-/// count as work: the rank that runs the earlier command may be dead, and a waiting thread detects that only if it
-/// finds no work.
-fn has_ended(resolved: &ResolvedQueue<'_>) -> bool {
-    let in_flight = resolved.queue.in_flight();
-    let may_happen = |number: u64| {
-        matches!(in_flight.stage(number), InFlightStage::Ended(_))
-            && in_flight.command(number).is_none_or(|command| !in_flight.must_wait(&command.effects, number))
-    };
-    in_flight.numbers().any(may_happen)
 }

@@ -7,21 +7,21 @@
 //! the other processor waits. Without it, the source was fetched only after the lease, the list and the command had
 //! been read.
 
+use crate::engine::command_queue::command_queues::CommandQueues;
 use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::worker::Worker;
 use crate::os::prefetch;
 use crate::queue::command::{Action, Command};
 
 /// Number of signal lists of a queue whose first commands are prefetched.
 const LISTS: usize = 4;
 
-impl Worker {
+impl CommandQueues {
     /// Prefetches the source of the first command of a list whose trigger is met: the command will run soon, probably
     /// on this thread.
     #[inline]
     pub(in crate::engine::command_queue) fn fetch_source(&self, resolved: &ResolvedQueue<'_>, list: usize) {
         let from = resolved.queue.triggered().source(list);
-        if let Some(line) = from.and_then(|from| self.fabric().mapped(from, 1)) {
+        if let Some(line) = from.and_then(|from| self.fabric.mapped(from, 1)) {
             prefetch::for_reading(line.as_ptr());
         }
     }
@@ -39,7 +39,7 @@ impl Worker {
             else {
                 continue;
             };
-            if let Some(line) = self.fabric().mapped(to, 1).filter(|_| self.may_run(&command)) {
+            if let Some(line) = self.fabric.mapped(to, 1).filter(|_| self.may_run(&command)) {
                 prefetch::for_writing(line.as_ptr());
             }
         }

@@ -2,10 +2,19 @@
 //! left a note. It takes the lease when it reads the note.
 
 use crate::base::Rank;
+use crate::engine::command_queue::command_queues::CommandQueues;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::worker::Worker;
 use crate::queue::directory::Note;
 use crate::queue::in_flight::InFlightStage;
+
+impl CommandQueues {
+    /// Returns true if a queue of another rank waits for this rank.
+    #[inline(always)]
+    pub(in crate::engine) fn has_remote_note(&self) -> bool {
+        self.directory().notes.is_set()
+    }
+}
 
 impl Worker {
     /// Leaves notes for the ranks that alone may run commands which have fired in a queue. Needs no lease: a thread
@@ -18,19 +27,15 @@ impl Worker {
                 .then(|| in_flight.command(number).and_then(|command| command.runner()))
                 .flatten()
                 .filter(|&rank| rank != self.rank() && rank != resolved.owner && rank.index() < self.size());
-            if let Some((rank, directory)) = runner.and_then(|rank| Some((rank, self.directory_of(rank)?))) {
+            if let Some((rank, directory)) =
+                runner.and_then(|rank| Some((rank, self.commands().directory_of(rank)?)))
+            {
                 directory.notes.leave(resolved.owner.0, resolved.number); // a full fence
                 if !directory.poll_state.has_own_thread() {
                     self.node_state().rank_state(rank).wake();
                 }
             }
         }
-    }
-
-    /// Returns true if a queue of another rank waits for this rank.
-    #[inline(always)]
-    pub(in crate::engine) fn has_remote_note(&self) -> bool {
-        self.commands().directory().notes.is_set()
     }
 
     /// Runs the queues of other ranks about which notes were left. Returns true if there were any.
@@ -41,8 +46,11 @@ impl Worker {
             Note::Queue(owner, number) => self.run_other_queue(Rank(owner), number),
             Note::Several => {
                 for rank in Rank::all(self.size()) {
-                    let numbers =
-                        self.directory_of(rank).into_iter().flat_map(|directory| directory.numbers());
+                    let numbers = self
+                        .commands()
+                        .directory_of(rank)
+                        .into_iter()
+                        .flat_map(|directory| directory.numbers());
                     numbers.for_each(|number| self.run_other_queue(rank, number));
                 }
             }
@@ -51,7 +59,7 @@ impl Worker {
     }
 
     fn run_other_queue(&self, owner: Rank, number: u32) {
-        if let Some(resolved) = self.find_queue(owner, number) {
+        if let Some(resolved) = self.commands().find_queue(owner, number) {
             self.run_queue_and_ready(&resolved);
         }
     }

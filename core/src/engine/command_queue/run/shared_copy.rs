@@ -1,8 +1,7 @@
 //! Shared copies: a long copy is divided into chunks, which all waiting ranks of the node may copy.
 
 use crate::base::{Cause, Rank};
-use crate::engine::command_queue::lookup::ResolvedQueue;
-use crate::engine::command_queue::run::Failure;
+use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
 use crate::engine::trace::{CommandId, EventKind, QueueId, Recorder};
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
@@ -69,7 +68,7 @@ impl Worker {
         let offered =
             self.node_state().shared_copies().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
         if offered && len >= HELPER_BYTES_MIN {
-            self.notify_helper(Rank(0));
+            self.node_state().notify_helper(Rank(0));
         }
         while offered && self.copy_shared_chunk() {}
         offered
@@ -118,7 +117,7 @@ impl Worker {
 
     fn shared_ended(&self, complete: &CompletedCopy) {
         let SharedCopyRequest { from, place, .. } = SharedCopyRequest::of(complete.words);
-        let Some(resolved) = self.find_by_id(place.queue) else { return };
+        let Some(resolved) = self.commands().find_by_id(place.queue) else { return };
         // The memory was mapped when the copy was offered, and was not when a chunk was copied.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_ok).then(stale);

@@ -24,7 +24,7 @@ impl Worker {
     /// anything is unusual, such as an address that is wrong or not mapped yet, the command is run as a long action.
     #[inline(always)]
     pub(in crate::engine::command_queue) fn try_short_action(&self, command: &Command) -> bool {
-        self.may_run(command)
+        self.commands().may_run(command)
             && match command.action {
                 Action::Nothing => true,
                 Action::Copy { from, to, len } => {
@@ -114,7 +114,7 @@ impl Worker {
         let theirs = &mut theirs.0[..into.len()];
         // SAFETY: the caller promises `into.len()` readable bytes at `from`, and `theirs` is as long.
         unsafe { copy::copy(from, theirs.as_mut_ptr(), theirs.len()) };
-        self.combine(how, into, theirs)
+        self.operators().combine(how, into, theirs, self.log())
     }
 }
 

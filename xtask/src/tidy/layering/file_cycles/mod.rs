@@ -16,30 +16,12 @@ mod named_paths;
 /// Two or three files that use each other can be read as one.
 const FILES_MAX: usize = 3;
 
-/// Folders with a longer cycle, and the number of files of the longest. The number may only
-/// become smaller.
-const KNOWN: &[(&str, usize)] = &[("core/src/engine/", 13)];
-
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
-    findings(tree, KNOWN)
-}
-
-fn findings(tree: &Tree, known: &[(&str, usize)]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // For each known folder the number of files of its longest cycle now.
-    let mut longest = vec![0; known.len()];
     for source in source_folders(tree) {
         let files: Vec<(&File, &Rust)> = tree.rust().filter(|(file, _)| is_below(file, &source)).collect();
         let graph = file_graph(&source, &files);
         for component in components(&graph).iter().filter(|component| component.len() > FILES_MAX) {
-            let place =
-                known.iter().position(|(folder, _)| component.iter().all(|file| file.starts_with(folder)));
-            if let Some(place) = place {
-                longest[place] = component.len().max(longest[place]);
-                if component.len() <= known[place].1 {
-                    continue;
-                }
-            }
             findings.extend(closing_edge(&graph, component).map(|(file, used, line)| {
                 let (count, members) = (component.len(), Vec::from_iter(component.clone()).join(", "));
                 let message = format!("the use of {used} closes a cycle of {count} files: {members}");
@@ -47,15 +29,6 @@ fn findings(tree: &Tree, known: &[(&str, usize)]) -> Vec<Finding> {
             }));
         }
     }
-    findings.extend(known.iter().zip(longest).filter(|((_, limit), longest)| longest < limit).map(
-        |((folder, limit), longest)| {
-            let message = format!(
-                "the longest cycle has {longest} files now: put this for {limit} into file_cycles/mod.rs, or \
-                 delete the entry if it is at most {FILES_MAX}"
-            );
-            Finding { file: (*folder).to_owned(), line: 1, message }
-        },
-    ));
     findings
 }
 
@@ -79,7 +52,7 @@ mod tests {
 
     /// The findings in a crate whose file `a` uses `b`, which uses `c`, which uses `d::E`; `d/e.rs`
     /// defines `E` and has the text `last`.
-    fn found(last: &str, known: &[(&str, usize)]) -> Vec<String> {
+    fn found(last: &str) -> Vec<String> {
         let tree = Tree::of(&[
             ("core/src/lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\npub use a::A;"),
             ("core/src/a.rs", "use crate::b::B;\npub struct A;"),
@@ -88,7 +61,7 @@ mod tests {
             ("core/src/d/mod.rs", "mod e;\npub(crate) use e::E;"),
             ("core/src/d/e.rs", last),
         ]);
-        findings(&tree, known).iter().map(ToString::to_string).collect()
+        check(&tree).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -101,15 +74,15 @@ mod tests {
             "pub struct E;\nmod inner { fn f() { super::super::super::a::g() } }",
         ];
         for last in uses {
-            assert_eq!(found(last, &[]), *std::slice::from_ref(&message), "{last}");
+            assert_eq!(found(last), *std::slice::from_ref(&message), "{last}");
         }
     }
 
     #[test]
     fn shorter_cycles_and_uses_of_tests_pass() {
-        assert_eq!(found("use crate::b::B;\npub struct E;", &[]), [""; 0]);
-        assert_eq!(found("pub struct E;\n#[cfg(test)]\nmod tests { use crate::a::A; }", &[]), [""; 0]);
-        assert_eq!(found("pub struct E;\n// As crate::a::A.", &[]), [""; 0]);
+        assert_eq!(found("use crate::b::B;\npub struct E;"), [""; 0]);
+        assert_eq!(found("pub struct E;\n#[cfg(test)]\nmod tests { use crate::a::A; }"), [""; 0]);
+        assert_eq!(found("pub struct E;\n// As crate::a::A."), [""; 0]);
     }
 
     #[test]
@@ -120,14 +93,13 @@ mod tests {
             ("core/src/a/b.rs", "use super::c::C;\npub struct B;"),
             ("core/src/a/c.rs", "use super::d::D;\npub struct C;"),
         ];
-        let found =
-            |d| findings(&Tree::of(&[files[0], files[1], files[2], files[3], ("core/src/a/d.rs", d)]), &[]);
+        let found = |d| check(&Tree::of(&[files[0], files[1], files[2], files[3], ("core/src/a/d.rs", d)]));
         assert_eq!(found("use super::A;\npub struct D;"), []);
         assert_eq!(found("use super::{A, b};\npub struct D(b::B);"), []);
         let through_crate =
             ("core/src/a/mod.rs", "mod b;\nmod c;\nmod d;\nuse crate::a::b::B;\npub struct A;");
         let last = ("core/src/a/d.rs", "use super::A;\npub struct D;");
-        assert_eq!(findings(&Tree::of(&[files[0], through_crate, files[2], files[3], last]), &[]).len(), 1);
+        assert_eq!(check(&Tree::of(&[files[0], through_crate, files[2], files[3], last])).len(), 1);
     }
 
     #[test]
@@ -140,19 +112,9 @@ mod tests {
         let tests = ("core/src/c/tests.rs", "use crate::a::A;\npub struct T;");
         let found = |c| {
             let tree = Tree::of(&[files[0], files[1], files[2], ("core/src/c/mod.rs", c), tests]);
-            findings(&tree, &[]).len()
+            check(&tree).len()
         };
         assert_eq!(found("pub struct C(crate::c::tests::T);\nmod tests;"), 1);
         assert_eq!(found("pub struct C(crate::c::tests::T);\n#[cfg(test)]\nmod tests;"), 0);
-    }
-
-    #[test]
-    fn a_known_cycle_may_neither_grow_nor_stay_listed_when_it_is_gone() {
-        let cycle = "use crate::a::A;\npub struct E;";
-        assert_eq!(found(cycle, &[("core/src/", 4)]), [""; 0]);
-        assert_eq!(found(cycle, &[("core/src/", 3)]).len(), 1);
-        assert_eq!(found(cycle, &[("core/src/d/", 4)]).len(), 2);
-        assert_eq!(found(cycle, &[("core/src/", 5)]).len(), 1);
-        assert_eq!(found("pub struct E;", &[("core/src/", 4)]).len(), 1);
     }
 }

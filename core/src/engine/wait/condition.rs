@@ -1,0 +1,59 @@
+//! What a thread of a rank waits for.
+
+use crate::base::Rank;
+use crate::fabric::SignalCell;
+use crate::node::node_state::RankStage;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// An event of a crate above this one that a thread waits for.
+pub trait WaitEvent: Send + Sync + Debug {
+    /// Returns true if a wait for the event should end: it has happened, or the waiting thread
+    /// itself can make progress. State that other threads of the rank may change without a call
+    /// must be read last.
+    fn happened(&self) -> bool;
+
+    /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
+    fn impossible_after(&self) -> Option<(Rank, RankStage)>;
+
+    /// Returns the only rank whose program must send or receive a message before the event can
+    /// happen, if that is known.
+    fn needs_message_of(&self) -> Option<Rank> {
+        None
+    }
+}
+
+/// The condition that a thread of a rank waits for.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// An own signal has reached a value. The rank, if given, is the only one that can raise it;
+    /// its leaving ends the wait.
+    Signal(SignalCell, u64, Option<Rank>),
+    /// The operation of that number has ended.
+    Finished(u64),
+    /// The operation of that number and all before it have ended.
+    FinishedThrough(u64),
+    /// Another operation may be issued.
+    Room,
+    /// Never met: for a pause.
+    Never,
+    /// All ranks have reached a stage of their lives.
+    AllReached(RankStage),
+    /// Everything that this rank's fabric has accepted has arrived.
+    Settled,
+    /// An event of a crate above this one has happened.
+    Event(Arc<dyn WaitEvent>),
+}
+
+impl Condition {
+    /// Returns true if a probe may end the wait. Not a wait for operations of this rank: each ends by itself, and until
+    /// then the fabric may use a buffer that the waiting call has borrowed.
+    pub(super) fn can_be_abandoned(&self) -> bool {
+        match self {
+            Condition::Signal(..) | Condition::Event(_) | Condition::Never | Condition::AllReached(_) => true,
+            Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Settled => {
+                false
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 //! raised the awaited signal leaves them unchanged until this rank raises its own. The caller lends its buffers for
 //! as long as the [`CallBuffers`] live, and steps that use them run one after the other.
 
-use super::resolved::ResolvedOperand;
+use super::operand::ResolvedOperand;
 use crate::engine::sync::revocable_buffer::BufferView;
 use crate::os::copy;
 use crate::queue::reduction::Reduction;

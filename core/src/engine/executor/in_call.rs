@@ -8,7 +8,8 @@
 use super::call_buffers::CallBuffers;
 use super::exposed_buffer::{Exposure, ExposureTarget};
 use super::interpreter::Driver;
-use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedOperand, ResolvedStep, ResolvedWait};
+use super::operand::ResolvedOperand;
+use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait};
 use super::step::{PerStart, StepSpec};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;

@@ -4,7 +4,8 @@
 //! steps and stays mapped while the fabric lives. The caller lends its own memory for the call.
 
 use super::call_buffers::{CallBuffers, CombineWith};
-use super::resolved::{ResolvedAction, ResolvedOperand, ResolvedStep, ResolvedWait};
+use super::operand::ResolvedOperand;
+use super::resolved::{ResolvedAction, ResolvedStep, ResolvedWait};
 use crate::engine::worker::Worker;
 use crate::os::{copy, prefetch, store_policy};
 

@@ -20,6 +20,7 @@ mod exposed_buffer;
 mod in_call;
 mod interpreter;
 mod kernel_copy;
+mod operand;
 mod resolved;
 mod step;
 mod step_wait;

@@ -3,6 +3,7 @@
 //! Unsafe: pointers to job memory, which the fabric keeps mapped while it lives.
 
 use super::kernel_copy::KernelCopy;
+use super::operand::ResolvedOperand;
 use super::step::{FlagSpec, Operand, PerStart, StepAction, WaitSpec};
 use crate::base::{Cause, Rank};
 use crate::engine::sync::inline_flag::InlineFlag;
@@ -52,18 +53,6 @@ pub(in crate::engine) enum ResolvedAction {
     AsCommand,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum ResolvedOperand {
-    Mapped(NonNull<u8>),
-    CallBuffers(usize, u64),
-}
-
-// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
-// lives.
-unsafe impl Send for ResolvedOperand {}
-// SAFETY: a pointer to shared memory that all threads of the process may use, and that stays mapped while the fabric
-// lives.
-unsafe impl Sync for ResolvedOperand {}
 // SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.
 unsafe impl Send for ResolvedFlag {}
 // SAFETY: a pointer to an atomic in shared memory that stays mapped while the fabric lives.

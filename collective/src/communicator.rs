@@ -401,7 +401,7 @@ impl Communicator {
         }
         if let Some(place) = members.iter().find(|&&place| requests[place as usize].signals == NO_ROOM) {
             let text = format!("member {place} has no signals left for another communicator");
-            return Err(fault(Cause::Unsupported(text)));
+            return Err(fault(Cause::no_room_at(Some(*place as usize), text)));
         }
         members.sort_by_key(|&place| (requests[place as usize].key, place));
         let context = requests[members[0] as usize].context;

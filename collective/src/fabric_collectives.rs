@@ -218,7 +218,7 @@ impl FabricCall<'_> {
             return Ok(());
         }
         let text = "another member is in a bcast: members make the same calls in the same order";
-        Err(self.worker().fault(Cause::Argument(text.into()), self.call))
+        Err(self.worker().fault(Cause::mismatch(None, text), self.call))
     }
 
     /// Waits until all members have received the previous broadcast, and sends bytes to all.
@@ -265,9 +265,10 @@ fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
         let (one, other) = (head.bytes.into(), wanted.bytes.into());
         return Cause::Disagree { what: "bytes", least: u64::min(one, other), most: u64::max(one, other) };
     }
-    Cause::Argument(format!(
+    let text = format!(
         "broadcast {} came from root {}, and {} of root {} was waited for: members make the same calls in the same \
          order",
         head.number, head.root, wanted.number, wanted.root
-    ))
+    );
+    Cause::mismatch(Some(head.root as usize), text)
 }

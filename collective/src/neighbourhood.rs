@@ -126,22 +126,23 @@ impl Communicator {
             (dims, periodic).hash(&mut hasher);
             let words = self.allgather_steps(&[hasher.finish()]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
-            let fault = |text: String| Ok(Err(self.worker().fault(Cause::Argument(text), call)));
+            let fault = |cause| Ok(Err(self.worker().fault(cause, call)));
             let own = words[self.rank().index()];
             if let Some(other) = words.iter().position(|&word| word != own) {
-                return fault(format!(
-                    "member {other} passed another grid: pass equal dimensions on all members"
-                ));
+                let text =
+                    format!("member {other} passed another grid: pass equal dimensions on all members");
+                return fault(Cause::mismatch(Some(other), text));
             }
             let places = dims.iter().try_fold(1_usize, |places, &len| places.checked_mul(len));
             if dims.len() != periodic.len() {
-                return fault("`dims` and `periodic` must have equal lengths".into());
+                return fault(Cause::Argument("`dims` and `periodic` must have equal lengths".into()));
             }
             if places != Some(self.size()) {
-                return fault(format!(
+                let text = format!(
                     "the grid must have as many places as the communicator has members: {}",
                     self.size()
-                ));
+                );
+                return fault(Cause::Argument(text));
             }
             Ok(Ok(Neighbourhood::of_grid(self.rank().index(), dims, periodic)))
         })
@@ -170,7 +171,7 @@ impl Communicator {
             Err(fault(Cause::NoSuchRank { rank, size }))
         } else if let Some(member) = (0..size).find(differs) {
             let ([out, into], [theirs, wanted]) = (edges[member], received[member]);
-            Err(fault(Cause::Argument(format!(
+            Err(fault(Cause::mismatch(Some(member), format!(
                 "this member sends {out} blocks to member {member} and receives {into} from it, but that member sends \
                  {theirs} and receives {wanted}"
             ))))
@@ -189,7 +190,7 @@ impl Communicator {
         let all = all.map_err(|error| self.step_failed(error, call))?;
         let refused = all.iter().position(|&is_well| is_well == 0).map(|other| {
             let text = format!("member {other} was refused: its arguments do not agree with those of others");
-            self.worker().fault(Cause::Argument(text), call)
+            self.worker().fault(Cause::mismatch(Some(other), text), call)
         });
         Ok(own.and_then(|()| refused.map_or(Ok(()), Err)))
     }

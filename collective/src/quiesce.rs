@@ -80,7 +80,7 @@ impl Communicator {
             if is_vain || any(settled.is_err())? {
                 self.plans().lock().lose(*number);
                 let text = "a start of a plan that all members have dropped has failed on a member";
-                let failed = || Err(self.worker().fault(Cause::Argument(text.into()), call));
+                let failed = || Err(self.worker().fault(Cause::Program(text.into()), call));
                 outcome = settled.and_then(|()| failed());
             }
         }

@@ -179,7 +179,7 @@ impl Job {
         room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         let cause = match most {
             NO_ROOM => {
-                Cause::Unsupported("another rank has no room for its part, so no rank has allocated".into())
+                Cause::no_room_at(None, "another rank has no room for its part, so no rank has allocated")
             }
             _ if least != most => Cause::Disagree { what: "bytes", least, most },
             _ => return Ok(()),
@@ -229,7 +229,7 @@ impl Job {
         }
         self.worker.registry().free(own)?;
         let other =
-            Cause::Unsupported("another rank could not allocate its part, so no rank has allocated".into());
+            Cause::no_room_at(None, "another rank could not allocate its part, so no rank has allocated");
         Err(self.worker.fault(other, || call.to_string()))
     }
 
@@ -288,7 +288,7 @@ fn register_handlers(
         if least != most {
             let here = worker.handler_table().described(number);
             let text = format!("the ranks have different handlers: on this rank number {number} is {here}");
-            return Err(worker.fault(Cause::Argument(text), call).note(SAME_HANDLERS));
+            return Err(worker.fault(Cause::mismatch(None, text), call).note(SAME_HANDLERS));
         }
         if most == 0 {
             break;

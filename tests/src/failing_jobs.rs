@@ -103,7 +103,7 @@ fn last(job: &Job) -> Rank {
 fn ended_by<T>(job: &Job, peer: Rank, outcome: Result<T>) -> Result<()> {
     let Err(error) = outcome else { panic!("a call succeeded although rank {peer} died") };
     let text = error.to_string();
-    assert_eq!(error.blame(), tasuki::Blame::Peer, "{text}");
+    assert_eq!(error.kind(), tasuki::ErrorKind::PeerFailed, "{text}");
     assert!(error.rank() == Some(job.rank()) && !error.call().is_empty(), "{text}");
     assert!(matches!(error.cause(), Cause::PeerDied { peer: named, .. } if *named == peer), "{text}");
     Err(error)

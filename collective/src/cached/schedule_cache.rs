@@ -152,7 +152,7 @@ impl Communicator {
                 Ok(None)
             }
             // Another member is in another call, so this one cannot compile with it.
-            Err(cause @ Cause::Argument(_)) => Err(self.worker().fault(cause, call)),
+            Err(cause @ Cause::Mismatch { .. }) => Err(self.worker().fault(cause, call)),
             Err(_) => Ok(None),
         }
     }

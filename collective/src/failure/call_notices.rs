@@ -112,7 +112,7 @@ impl CallNotice {
         if self.status & FAILED != 0 && number >= made {
             let (member, call) = (self.member(), CallSignature::in_word(self.calls[place(made)]));
             let text = format!("member {member} has failed in {call}, and takes no more part");
-            return Some(Cause::Argument(text));
+            return Some(Cause::mismatch(Some(member), text));
         }
         // A member that has completed a call has entered all barriers until then, unless it made different calls long
         // ago.
@@ -124,7 +124,7 @@ impl CallNotice {
         }
         let text =
             format!("member {} is out of step: it made other calls, or in another order", self.member());
-        is_out_of_step.then_some(Cause::Argument(text))
+        is_out_of_step.then(|| Cause::mismatch(Some(self.member()), text))
     }
 }
 
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(ask(5, 6, longer, 6), None, "it is late");
         let disagree = Some(Cause::Disagree { what: "bytes", least: 8, most: 9 });
         assert_eq!((ask(5, 5, longer, 6), ask(5, 3, longer, 5)), (disagree.clone(), disagree));
-        assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Argument(text)) if text.contains("member 7")));
+        assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Mismatch { peer: Some(Rank(7)), .. })));
         let left = Some(Cause::PeerLeft { peer: Rank(17) });
         assert_eq!((ask(5 | LEFT, 5, bcast, 5), ask(5 | LEFT, 6, bcast, 5)), (None, left.clone()));
         assert_eq!(

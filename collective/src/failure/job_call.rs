@@ -132,7 +132,7 @@ impl FailureMonitor {
                 "member {member} is in {theirs}, while this one is in {ours}: members make the same calls in the same \
                  order"
             );
-            Some(Cause::Argument(text))
+            Some(Cause::mismatch(Some(member), text))
         })
     }
 
@@ -158,7 +158,7 @@ impl ActiveJobCall<'_> {
                     "member {member} is in another call, of the world, while this one is in {ours}: members make the \
                      same calls in the same order"
                 );
-                Cause::Argument(text)
+                Cause::mismatch(Some(member), text)
             })
         })
     }

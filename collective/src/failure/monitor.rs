@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tasuki_core::base::{Blame, Cause, Rank};
+use tasuki_core::base::{Cause, ErrorKind, Rank};
 use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
@@ -44,25 +44,25 @@ impl FailureReason {
         match *cause {
             Cause::Disagree { what: "bytes", least, most } => FailureReason::Bytes(least, most),
             Cause::PeerLeft { peer } => FailureReason::Left(peer),
-            _ => FailureReason::of_blame(cause.blame()),
+            _ => FailureReason::of_kind(cause.kind()),
         }
     }
 
-    fn of_blame(blame: Blame) -> FailureReason {
-        match blame {
-            Blame::Misuse => FailureReason::Calls,
-            Blame::Program => FailureReason::Program,
-            Blame::Peer => FailureReason::Peer,
-            Blame::System | Blame::Bug => FailureReason::System,
+    fn of_kind(kind: ErrorKind) -> FailureReason {
+        match kind {
+            ErrorKind::Misuse | ErrorKind::Disagreement => FailureReason::Calls,
+            ErrorKind::Program => FailureReason::Program,
+            ErrorKind::PeerFailed | ErrorKind::TimedOut => FailureReason::Peer,
+            _ => FailureReason::System,
         }
     }
 
-    fn blame(self) -> Blame {
+    fn kind(self) -> ErrorKind {
         match self {
-            FailureReason::Bytes(..) | FailureReason::Calls => Blame::Misuse,
-            FailureReason::Program => Blame::Program,
-            FailureReason::Left(_) | FailureReason::Peer => Blame::Peer,
-            FailureReason::System => Blame::System,
+            FailureReason::Bytes(..) | FailureReason::Calls => ErrorKind::Disagreement,
+            FailureReason::Program => ErrorKind::Program,
+            FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
+            FailureReason::System => ErrorKind::System,
         }
     }
 
@@ -89,21 +89,22 @@ impl FailureReason {
         }
     }
 
-    /// Returns the amount by which a notice is raised: a count of failures for each blame, 16 bits each.
+    /// Returns the amount by which a notice is raised: a count of failures for each kind, 16 bits each.
     fn raise(self) -> u64 {
-        let at = BLAMES.iter().position(|&blame| blame == self.blame()).unwrap_or(0);
+        let at = KINDS.iter().position(|&kind| kind == self.kind()).unwrap_or(0);
         1 << (16 * at)
     }
 
     /// Returns the reason that the count of a notice shows, without details.
     fn in_notice(count: u64) -> FailureReason {
         let is_raised = |at: &usize| count >> (16 * at) & 0xffff != 0;
-        FailureReason::of_blame((0..BLAMES.len()).find(is_raised).map_or(Blame::Peer, |at| BLAMES[at]))
+        FailureReason::of_kind((0..KINDS.len()).find(is_raised).map_or(ErrorKind::PeerFailed, |at| KINDS[at]))
     }
 }
 
-/// The blames of failures, the most informative one first.
-const BLAMES: [Blame; 4] = [Blame::Misuse, Blame::Program, Blame::Peer, Blame::System];
+/// The kinds of failures that notices tell apart, the most informative one first.
+const KINDS: [ErrorKind; 4] =
+    [ErrorKind::Disagreement, ErrorKind::Program, ErrorKind::PeerFailed, ErrorKind::System];
 
 impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -263,7 +264,7 @@ impl FailureMonitor {
     #[cold]
     fn failure(&self) -> Cause {
         let (first, reason) = self.first_failure.get_or_init(|| self.find_first_failure());
-        Cause::CommunicatorFailed { first: first.clone(), blame: reason.blame() }
+        Cause::CommunicatorFailed { first: first.clone(), kind: reason.kind() }
     }
 
     /// Reads the records of all members.
@@ -504,7 +505,7 @@ mod tests {
         ];
         for reason in all {
             assert_eq!(FailureReason::from_words(reason.words()), reason);
-            assert_eq!(FailureReason::in_notice(3 * reason.raise()).blame(), reason.blame());
+            assert_eq!(FailureReason::in_notice(3 * reason.raise()).kind(), reason.kind());
         }
         let both = FailureReason::Peer.raise() + FailureReason::Calls.raise();
         assert_eq!(FailureReason::in_notice(both), FailureReason::Calls, "the most telling one");

@@ -113,12 +113,16 @@ pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature
     }
     if theirs == ours {
         let text = format!("member {member} has made other calls before this one, {ours}, than this member");
-        return Cause::Argument(format!("{text}: members make the same calls in the same order"));
+        return Cause::mismatch(
+            Some(member),
+            format!("{text}: members make the same calls in the same order"),
+        );
     }
-    Cause::Argument(format!(
+    let text = format!(
         "member {member} is in another call, {theirs}, while this one is in {ours}: members make the same calls in \
          the same order"
-    ))
+    );
+    Cause::mismatch(Some(member), text)
 }
 
 #[cfg(test)]

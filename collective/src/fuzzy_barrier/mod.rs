@@ -90,7 +90,7 @@ impl Communicator {
             Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
             Ok(_) => {
                 let text = "another member found no room for its part of the barrier";
-                self.worker().fault(Cause::Unsupported(text.into()), call)
+                self.worker().fault(Cause::no_room_at(None, text), call)
             }
             Err(error) => error,
         };

@@ -194,7 +194,8 @@ impl BlockExchange {
             match both.into_iter().find(|(ours, theirs)| ours != theirs) {
                 Some((ours, theirs)) if ours.bytes == theirs.bytes => {
                     let text = format!("member {} divides the same bytes into other blocks", own.partner);
-                    return Err(peers.worker().fault(Cause::Argument(text), || part_with(own.partner)));
+                    let cause = Cause::mismatch(Some(own.partner), text);
+                    return Err(peers.worker().fault(cause, || part_with(own.partner)));
                 }
                 Some((ours, theirs)) => {
                     return Err(disagree(peers.worker(), ours.bytes, theirs.bytes, own.partner));

@@ -203,7 +203,9 @@ impl Communicator {
                 let plan_kind = PlanKind::NonblockingCalls(schedules);
                 match plans.negotiate(&*peers, &schedule, &part, plan_kind).await? {
                     // Another member is in another call, so this one cannot compile with it.
-                    Err(cause @ Cause::Argument(_)) => Err(group.worker().fault(cause, || "plan()".into())),
+                    Err(cause @ Cause::Mismatch { .. }) => {
+                        Err(group.worker().fault(cause, || "plan()".into()))
+                    }
                     prepared => Ok(prepared.ok()),
                 }
             }

@@ -10,10 +10,14 @@
 
 use crate::base::Rank;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The result of every call of Tasuki that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the program.
+pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The error of a call. It is one pointer in size: the report is boxed.
 pub struct Error(Box<Report>);
@@ -23,20 +27,31 @@ struct Report {
     call: String,
     cause: Cause,
     notes: Vec<String>,
+    /// The program's own error, if it is one.
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     /// True if the error has been printed already.
     is_printed: bool,
 }
 
-/// Who or what an error is due to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Blame {
-    /// The program made a call with wrong arguments or in a wrong state.
+/// What kind of error it is, to match on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// This rank made a call with wrong arguments or at a wrong time.
     Misuse,
-    /// The program's own function failed; Tasuki only passes the error on.
+    /// Ranks made different calls, or gave different lengths, types, schedules or handlers.
+    Disagreement,
+    /// Another rank died, left the job, or failed while it took part in the call.
+    PeerFailed,
+    /// The call reached its time limit.
+    TimedOut,
+    /// A bounded structure has no room now.
+    Full,
+    /// The machine, the container or the address range has too little memory, on this rank or on another member.
+    NoMemory,
+    /// A function of the program failed or panicked; Tasuki only passes the error on.
     Program,
-    /// Another rank died, left the job, or did not come in time.
-    Peer,
-    /// The system refused something (memory, files, permissions) or cannot do it, or a bounded structure is full.
+    /// The system refused something, or this system or network cannot do it.
     System,
     /// Tasuki has a bug.
     Bug,
@@ -90,6 +105,20 @@ pub enum Cause {
         /// The largest value that a rank gave.
         most: u64,
     },
+    /// Ranks made different calls, or calls with different arguments.
+    Mismatch {
+        /// The member of the communicator, or the rank of the job, that differs from this one, if it is known.
+        peer: Option<Rank>,
+        /// The difference, in words.
+        text: String,
+    },
+    /// Another rank has no room for its part, so no rank has one.
+    NoRoomAtPeer {
+        /// The member of the communicator that has none, if it is known.
+        peer: Option<Rank>,
+        /// What there is no room for, in words.
+        text: String,
+    },
     /// The machine, the container or the address range has too little memory.
     NoMemory {
         /// Bytes that the call needs.
@@ -136,8 +165,8 @@ pub enum Cause {
     CommunicatorFailed {
         /// The first failure.
         first: String,
-        /// Who or what that is due to.
-        blame: Blame,
+        /// The kind of that failure.
+        kind: ErrorKind,
     },
     /// The buffer for buffered sends (FMPL: spool) has too little space for a message.
     SendBufferFull {
@@ -243,28 +272,53 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns who or what the error is due to.
-    pub fn blame(&self) -> Blame {
+    /// Ranks made different calls, or calls with different arguments. `member`: the one that differs from this one.
+    pub fn mismatch(member: Option<usize>, text: impl Into<String>) -> Cause {
+        Cause::Mismatch { peer: member.map(Rank::of_index), text: text.into() }
+    }
+
+    /// A member has no room for its part.
+    pub fn no_room_at(member: Option<usize>, text: impl Into<String>) -> Cause {
+        Cause::NoRoomAtPeer { peer: member.map(Rank::of_index), text: text.into() }
+    }
+
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> ErrorKind {
         use Cause::*;
         match self {
-            Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
-            Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
-            NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
-            Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
-                Blame::Program
+            Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => {
+                ErrorKind::Misuse
             }
-            Poisoned { cause, .. } | Failed { cause, .. } => cause.blame(),
-            QueueDropped | QueueRepeats => Blame::Misuse,
-            CommunicatorFailed { blame, .. } => *blame,
-            TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
-            Untaken { .. } | NotSent { .. } => Blame::Peer,
-            NoMemory { .. }
-            | Full { .. }
-            | SendBufferFull { .. }
-            | System { .. }
-            | Unsupported(_)
-            | Join(_) => Blame::System,
-            Bug(_) => Blame::Bug,
+            Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
+            NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
+            Disagree { .. } | Mismatch { .. } | Truncated { .. } => ErrorKind::Disagreement,
+            Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
+                ErrorKind::Program
+            }
+            Poisoned { cause, .. } | Failed { cause, .. } => cause.kind(),
+            CommunicatorFailed { kind, .. } => *kind,
+            TimedOut { .. } => ErrorKind::TimedOut,
+            PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } | Untaken { .. } | NotSent { .. } => {
+                ErrorKind::PeerFailed
+            }
+            NoMemory { .. } | NoRoomAtPeer { .. } => ErrorKind::NoMemory,
+            Full { .. } | SendBufferFull { .. } => ErrorKind::Full,
+            System { .. } | Unsupported(_) | Join(_) => ErrorKind::System,
+            Bug(_) => ErrorKind::Bug,
+        }
+    }
+
+    /// Returns the rank or member that failed, left, or differs from this one, if it is known.
+    pub fn peer(&self) -> Option<Rank> {
+        use Cause::*;
+        match self {
+            PeerDied { peer, .. } | PeerLeft { peer } | NotSent { peer } | Untaken { peer, .. } => {
+                Some(*peer)
+            }
+            Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } => *peer,
+            OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
+            Poisoned { origin, .. } => Some(*origin),
+            _ => None,
         }
     }
 }
@@ -293,6 +347,7 @@ impl fmt::Display for Cause {
             Disagree { what, least, most } => {
                 write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")
             }
+            Mismatch { text, .. } | NoRoomAtPeer { text, .. } => f.write_str(text),
             NoMemory { wanted, available, limit } => {
                 write!(f, "not enough memory for {wanted} bytes: {limit} leaves {available}")
             }
@@ -361,6 +416,7 @@ impl Error {
             call: String::new(),
             cause,
             notes: Vec::new(),
+            source: None,
             is_printed: false,
         }))
     }
@@ -380,10 +436,19 @@ impl Error {
         Error::new(Cause::Argument(text.into()))
     }
 
-    /// Makes an error from one of the program's own, so that it can be returned through Tasuki's calls:
-    /// `file.read(..).map_err(Error::program)`.
-    pub fn program(error: impl fmt::Display) -> Error {
-        Error::new(Cause::Program(error.to_string()))
+    /// Makes an error from one of the program's own, which becomes its source:
+    /// `parse(line).map_err(Error::program)`. The usual errors of the standard library need no call: `?` converts them.
+    ///
+    /// An error that is, or that wraps, an error of Tasuki stays that error.
+    pub fn program(error: impl Into<ProgramError>) -> Error {
+        match error.into().downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => {
+                let mut error = Error::new(Cause::Program(in_words(&*source)));
+                error.0.source = Some(source.into());
+                error
+            }
+        }
     }
 
     /// Adds the call, unless the error names one already: the innermost call is kept.
@@ -434,14 +499,29 @@ impl Error {
         &self.0.call
     }
 
-    /// Returns who or what the error is due to.
-    pub fn blame(&self) -> Blame {
-        self.0.cause.blame()
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.cause.kind()
     }
 
-    /// Returns true if the call reached its timeout.
+    /// Returns the rank or member that failed, left, or differs from this one, if it is known.
+    pub fn peer(&self) -> Option<Rank> {
+        self.0.cause.peer()
+    }
+
+    /// Returns true if the call reached its time limit.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.0.cause, Cause::TimedOut { .. })
+        self.kind() == ErrorKind::TimedOut
+    }
+
+    /// Returns true if a bounded structure has no room now: the call can be made again later.
+    pub fn is_full(&self) -> bool {
+        self.kind() == ErrorKind::Full
+    }
+
+    /// Returns true if ranks made different calls, or gave different lengths, types, schedules or handlers.
+    pub fn is_disagreement(&self) -> bool {
+        self.kind() == ErrorKind::Disagreement
     }
 
     /// Returns the first line: rank, call and cause, without notes and hint.
@@ -460,12 +540,13 @@ impl From<Cause> for Error {
 
 impl Clone for Error {
     fn clone(&self) -> Error {
-        let Report { rank, call, cause, notes, is_printed } = &*self.0;
+        let Report { rank, call, cause, notes, source, is_printed } = &*self.0;
         Error(Box::new(Report {
             rank: *rank,
             call: call.clone(),
             cause: cause.clone(),
             notes: notes.clone(),
+            source: source.clone(),
             is_printed: *is_printed,
         }))
     }
@@ -490,7 +571,51 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+/// Returns an error and those that caused it, unless its text contains theirs: anyhow prints only the outermost.
+fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    for cause in causes.map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// Converts the errors that programs most often return with `?`.
+macro_rules! errors_of_programs {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Error {
+                Error::program(error)
+            }
+        })*
+    };
+}
+
+errors_of_programs!(
+    std::io::Error,
+    std::num::ParseIntError,
+    std::num::ParseFloatError,
+    std::num::TryFromIntError,
+    std::str::ParseBoolError,
+    std::str::Utf8Error,
+    std::string::FromUtf8Error,
+    fmt::Error,
+    std::env::VarError,
+    std::time::SystemTimeError,
+    String,
+    &str,
+    ProgramError,
+);
 
 #[cfg(test)]
 mod tests {
@@ -506,7 +631,7 @@ mod tests {
             "rank 3: wait(signal 7 >= 4): rank 0 died (signal 9) 12ms ago\n  waited 4.1 s\n  \
              hint: this call failed because that rank died: see its own error, or what `tasuki run` reports about it"
         );
-        assert_eq!(error.blame(), Blame::Peer);
+        assert_eq!((error.kind(), error.peer()), (ErrorKind::PeerFailed, Some(Rank(0))));
     }
 
     #[test]
@@ -521,6 +646,27 @@ mod tests {
         let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();
         assert!(rank(Rank(4)).starts_with("there is no rank 4: the ranks are 0 to 3\n  hint: "));
         assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: the ranks are 0 to 3\n"));
+    }
+
+    #[test]
+    fn errors_of_programs_are_converted_and_kept() {
+        let parse = || -> Result<u32> { Ok("seven".parse::<u32>()?) };
+        let error = parse().expect_err("no number");
+        assert_eq!(error.kind(), ErrorKind::Program);
+        let source = std::error::Error::source(&error).expect("the program's own error");
+        assert!(source.is::<std::num::ParseIntError>() && error.to_string() == source.to_string());
+        // An error of Tasuki that comes back in a box is the same error.
+        let boxed: ProgramError = Box::new(Error::new(Cause::NullAddress).on_rank(Rank(3)));
+        let error = Error::program(boxed);
+        assert_eq!((error.kind(), error.rank()), (ErrorKind::Misuse, Some(Rank(3))));
+    }
+
+    #[test]
+    fn each_kind_has_its_questions() {
+        let full = Error::new(Cause::Full { what: "a queue", capacity: 3 });
+        let other = Error::new(Cause::mismatch(Some(2), "it is in another call"));
+        assert!(full.is_full() && !full.is_disagreement() && full.peer().is_none());
+        assert!(other.is_disagreement() && !other.is_full() && other.peer() == Some(Rank(2)));
     }
 
     #[test]

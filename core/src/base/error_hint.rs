@@ -48,7 +48,9 @@ impl Cause {
             Disagree { what: BYTES_BY_KEY, .. } => {
                 "copy_source and copy_destination of a key must name the same number of bytes; equal keys match in order"
             }
-            Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
+            Mismatch { .. } | Disagree { .. } => {
+                "all ranks must make this call with equal arguments, in the same order"
+            }
             NoMemory { .. } => "allocate less, run fewer ranks on this node, or raise the limit named",
             NoSuchSlot { .. } => {
                 "create the communicator with more slots, or number messages modulo its slots"

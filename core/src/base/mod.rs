@@ -9,7 +9,7 @@ mod planted_fault;
 mod rank;
 pub mod sync;
 
-pub use error::{Blame, Cause, Error, Result};
+pub use error::{Cause, Error, ErrorKind, ProgramError, Result};
 pub use id_map::{IdMap, Numbered};
 pub use panic_message::panic_message;
 pub use planted_fault::{planted, relaxed_if_planted};

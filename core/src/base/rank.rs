@@ -11,6 +11,11 @@ impl Rank {
     /// not fit.
     pub const MAX: Rank = Rank((1 << 24) - 1);
 
+    /// Returns the rank with this number; [`Rank::MAX`] if there can be none.
+    pub fn of_index(index: usize) -> Rank {
+        u32::try_from(index).map_or(Rank::MAX, Rank)
+    }
+
     /// Returns the number as an index into a table.
     #[inline]
     pub fn index(self) -> usize {

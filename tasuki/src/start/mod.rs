@@ -9,6 +9,6 @@ mod simulated;
 
 pub(crate) use helper_thread::Helper;
 pub use local::{local, local_with};
-pub use process::{main, main_with};
+pub use process::{any_error, main, main_with};
 pub(crate) use rank_options::RankOptions;
 pub use simulated::{Simulated, sim, sim_with};

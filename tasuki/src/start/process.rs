@@ -7,7 +7,7 @@ use super::simulated::launched;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::io::Write;
 use std::process::ExitCode;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, ProgramError};
 use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::FenceScope;
 
@@ -21,6 +21,9 @@ use tasuki_core::os::membarrier::FenceScope;
 /// several; rank 0 then returns when all ranks have left. If another program starts it several times as parts of a
 /// job, that is an error, because N jobs of one rank would be mistaken for a job of N ranks.
 ///
+/// The program may return any error: [`Result`](crate::Result), in which `?` also converts the usual errors of the
+/// standard library, `Result<(), Box<dyn Error + Send + Sync>>`, or a `Result` of the crate anyhow.
+///
 /// ```no_run
 /// fn app(job: &tasuki::Job) -> tasuki::Result<()> {
 ///     println!("rank {} of {}", job.rank(), job.size());
@@ -31,7 +34,7 @@ use tasuki_core::os::membarrier::FenceScope;
 ///     tasuki::main(app)
 /// }
 /// ```
-pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
+pub fn main<E: Into<ProgramError>>(app: impl Fn(&Job) -> Result<(), E> + Sync) -> ExitCode {
     main_with(&Handlers::new(), app)
 }
 
@@ -54,16 +57,38 @@ pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
 ///     tasuki::main_with(&Handlers::new().add("double", double), app)
 /// }
 /// ```
-pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
+pub fn main_with<E: Into<ProgramError>>(
+    handlers: &Handlers,
+    app: impl Fn(&Job) -> Result<(), E> + Sync,
+) -> ExitCode {
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,
         Err(error) => return report(error),
     };
-    match run(&settings, handlers, app) {
+    match run(&settings, handlers, any_error(app)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_printed() || launcher_reports(&settings, &error) => ExitCode::FAILURE,
         Err(error) => report(error),
     }
+}
+
+/// Makes a program that returns any error fit for [`local`](crate::local()), [`sim`](crate::sim()) and their kin, whose
+/// programs return [`Result`](crate::Result).
+///
+/// ```
+/// fn app(job: &tasuki::Job) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+///     let number: u32 = "7".parse()?;
+///     job.barrier()?;
+///     Ok(number)
+/// }
+///
+/// assert_eq!(tasuki::local(2, tasuki::any_error(app))?, [7, 7]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn any_error<T, E: Into<ProgramError>>(
+    app: impl Fn(&Job) -> Result<T, E> + Sync,
+) -> impl Fn(&Job) -> Result<T> + Sync {
+    move |job| app(job).map_err(Error::program)
 }
 
 /// Returns true for a death that ends the start of a job: the launcher reports it once for all ranks.

@@ -1,24 +1,24 @@
-//! Assertions on errors. An error must name the rank and the call, say whose fault it is, and tell
+//! Assertions on errors. An error must name the rank and the call, be of the right kind, and tell
 //! the remedy.
 
-use tasuki::{Blame, Error, Handle, Job, Pod, Request, Result};
+use tasuki::{Error, ErrorKind, Handle, Job, Pod, Request, Result};
 
 /// Asserts that a call failed as expected: the error names this rank and a call, has the expected
-/// `blame`, and contains all of `texts`. One of the texts should be the remedy.
+/// kind, and contains all of `texts`. One of the texts should be the remedy.
 #[track_caller]
-pub(crate) fn refused<T>(job: &Job, outcome: Result<T>, blame: Blame, texts: &[&str]) -> Error {
+pub(crate) fn refused<T>(job: &Job, outcome: Result<T>, kind: ErrorKind, texts: &[&str]) -> Error {
     let Err(error) = outcome else {
-        panic!("the call succeeded, but should fail with {blame:?} and {texts:?}")
+        panic!("the call succeeded, but should fail with {kind:?} and {texts:?}")
     };
-    check_error(job, &error, blame, texts);
+    check_error(job, &error, kind, texts);
     error
 }
 
 /// Asserts that `error` is as [`refused`] expects it.
 #[track_caller]
-pub(crate) fn check_error(job: &Job, error: &Error, blame: Blame, texts: &[&str]) {
+pub(crate) fn check_error(job: &Job, error: &Error, kind: ErrorKind, texts: &[&str]) {
     let text = error.to_string();
-    assert_eq!(error.blame(), blame, "{text}");
+    assert_eq!(error.kind(), kind, "{text}");
     assert_eq!(error.rank(), Some(job.rank()), "which rank? {text}");
     assert!(!error.call().is_empty(), "which call? {text}");
     for wanted in texts {
@@ -29,7 +29,25 @@ pub(crate) fn check_error(job: &Job, error: &Error, blame: Blame, texts: &[&str]
 /// Asserts that a call was refused as misuse, which is the most frequent reason.
 #[track_caller]
 pub(crate) fn misused<T>(job: &Job, outcome: Result<T>, texts: &[&str]) -> Error {
-    refused(job, outcome, Blame::Misuse, texts)
+    refused(job, outcome, ErrorKind::Misuse, texts)
+}
+
+/// Asserts that a call has failed because ranks made different calls, or with different arguments.
+#[track_caller]
+pub(crate) fn disagreed<T>(job: &Job, outcome: Result<T>, texts: &[&str]) -> Error {
+    refused(job, outcome, ErrorKind::Disagreement, texts)
+}
+
+/// Asserts that a call was refused on all members: as misuse on those whose own arguments are wrong, and as a
+/// disagreement on the others.
+#[track_caller]
+pub(crate) fn refused_together<T>(
+    job: &Job,
+    outcome: Result<T>,
+    is_own_fault: bool,
+    texts: &[&str],
+) -> Error {
+    refused(job, outcome, if is_own_fault { ErrorKind::Misuse } else { ErrorKind::Disagreement }, texts)
 }
 
 /// The result of a call that does not wait; `end` waits for the operation.

@@ -220,7 +220,7 @@ pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
 pub(crate) fn broken() -> Cause {
     let text = "the operation of this plan has panicked, so the plan cannot be used any more: drop it, and recreate \
                 the communicator";
-    Cause::Argument(text.into())
+    Cause::Program(text.into())
 }
 
 impl Continuation for InCalls {

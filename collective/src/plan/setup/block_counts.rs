@@ -86,7 +86,7 @@ impl Communicator {
                 }
             }
             Ok(match fault(&words, &blocks) {
-                Some(text) => Err(refuse(Cause::Argument(text))),
+                Some(text) => Err(refuse(Cause::mismatch(None, text))),
                 None => root.map_or(Ok(()), |root| self.check_root(root, &call)).map(|()| blocks.into()),
             })
         })

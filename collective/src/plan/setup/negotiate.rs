@@ -119,7 +119,7 @@ impl PlanRegistry {
             Ok((plan_state, steps)) => {
                 plan_state.free(self.group.messages());
                 let text = "another member found no room for its part, or passed another schedule";
-                return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
+                return Ok(Err(steps.err().unwrap_or_else(|| Cause::no_room_at(None, text))));
             }
             Err(cause) => return Ok(Err(cause)),
         };
@@ -171,12 +171,13 @@ impl PlanRegistry {
                 "member {other} came with another schedule, size, root, or way of combining: all members make the \
                  same plan together"
             );
-            return Err(Cause::Argument(text));
+            return Err(Cause::mismatch(Some(other), text));
         }
         match words.iter().position(|word| word.found_room == 0) {
-            Some(other) => Err(Cause::Unsupported(format!(
-                "member {other} found no room for its part, so no member has the plan"
-            ))),
+            Some(other) => {
+                let text = format!("member {other} found no room for its part, so no member has the plan");
+                Err(Cause::no_room_at(Some(other), text))
+            }
             None => Ok(()),
         }
     }

@@ -25,7 +25,7 @@ impl Communicator {
                     "members {} and {other} have different TASUKI_COLLECTIVES: set it alike on all",
                     other - 1
                 );
-                self.worker().fault(Cause::Argument(text), call)
+                self.worker().fault(Cause::mismatch(Some(other), text), call)
             }))
         })?;
         Ok(agreed.all.get_or_init(|| all))

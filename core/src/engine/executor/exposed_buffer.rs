@@ -146,9 +146,14 @@ impl PeerBuffer {
         // variant.
         if self.word().variant.load(Ordering::Relaxed) != variant {
             let text = format!("rank {} is in the same call with another root", self.of);
-            return Err(Cause::Argument(text));
+            return Err(Cause::mismatch(Some(self.of.index()), text));
         }
-        let revoked = || Cause::Argument(format!("rank {} has ended the call with an error", self.of));
+        let revoked = || {
+            Cause::mismatch(
+                Some(self.of.index()),
+                format!("rank {} has ended the call with an error", self.of),
+            )
+        };
         let access = access.ok_or_else(revoked)?;
         // SAFETY: the caller's promise for `here`; the other rank keeps its buffer valid while `access` counts as a
         // use.

@@ -2,9 +2,9 @@
 //! cached schedule.
 
 use crate::exchange::{effort, is_simulated};
-use crate::expected_error::{misused, refused};
+use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
-use tasuki::{Blame, Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
 /// messages.
@@ -215,7 +215,7 @@ pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
             (false, false) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
         };
         let texts: &[&str] = if bytes { &["allreduce", "8000", "16000"] } else { &["allreduce"] };
-        misused(job, outcome, texts);
+        disagreed(job, outcome, texts);
         world.barrier()?;
     }
     Ok(())
@@ -234,7 +234,7 @@ pub fn j_cached_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
         }
         let mut calls = (0..200).map(|_| pair.bcast(&mut [1_u64; 1000], pair.rank()));
         let outcome = calls.find(Result::is_err).unwrap_or(Ok(()));
-        misused(job, outcome, &["bcast"]);
+        disagreed(job, outcome, &["bcast"]);
     }
     world.barrier()
 }
@@ -248,7 +248,7 @@ pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     let all = world.split(Some(0), 0)?.expect("every rank is a member");
     let after = Rank((me.0 + 1) % job.size() as u32);
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
-    misused(job, world.bcast(&mut vec![1_u32; count], after), &["bcast"]);
+    disagreed(job, world.bcast(&mut vec![1_u32; count], after), &["bcast"]);
     all.barrier() // a member that left would cause another error
 }
 
@@ -291,7 +291,7 @@ pub fn j_long_calls_of_two_with_two_roots_get_errors(job: &Job) -> Result<()> {
     (0..40).try_for_each(|call| world.bcast(&mut values, Rank(call % 2)))?;
     values.fill(7 + me.0 as u8);
     let outcome = (0..200).map(|_| world.bcast(&mut values, me)).find(Result::is_err);
-    misused(job, outcome.expect("no member receives"), &["bcast"]);
+    disagreed(job, outcome.expect("no member receives"), &["bcast"]);
     assert!(values.iter().all(|&value| value == 7 + me.0 as u8));
     all.barrier()
 }
@@ -307,7 +307,7 @@ pub fn j_long_calls_of_two_fail_when_one_leaves(job: &Job) -> Result<()> {
         return Ok(());
     }
     let outcome = (0..4).map(|_| world.bcast(&mut values, Rank(1))).find(Result::is_err);
-    refused(job, outcome.expect("the root has left"), Blame::Peer, &["has left"]);
+    refused(job, outcome.expect("the root has left"), ErrorKind::PeerFailed, &["has left"]);
     Ok(())
 }
 
@@ -329,7 +329,7 @@ pub fn j_cached_calls_report_an_earlier_panic(job: &Job) -> Result<()> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sum(me == 0)));
     assert_eq!(outcome.is_err(), me == 0);
     if me == 0 {
-        refused(job, sum(false), Blame::Program, &["allreduce", "panicked"]);
+        refused(job, sum(false), ErrorKind::Program, &["allreduce", "panicked"]);
     }
     world.barrier()
 }
@@ -343,7 +343,7 @@ pub fn j_message_calls_report_a_panicking_operation(job: &Job) -> Result<()> {
     let call = || world.allreduce(&[1; 100_000], combine).map(drop);
     if me == 0 {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
-        refused(job, world.barrier(), Blame::Program, &["barrier", "panicked"]);
+        refused(job, world.barrier(), ErrorKind::Program, &["barrier", "panicked"]);
         return Ok(());
     }
     // Where each member combines all values itself, the call succeeds and only the barrier fails.

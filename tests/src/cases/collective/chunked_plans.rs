@@ -2,7 +2,7 @@
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
-use tasuki::{Blame, ChunkedPlan, Job, Rank, Result, Slot, Sum};
+use tasuki::{ChunkedPlan, ErrorKind, Job, Rank, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64
@@ -137,7 +137,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
 
     let mut blocks = world.alltoall_init::<i64>(ROOM)?.chunked()?;
     if ranks > 1 {
-        refused(job, blocks.start(vec![0; ranks + 1]), Blame::Misuse, &["blocks", "start("]);
+        refused(job, blocks.start(vec![0; ranks + 1]), ErrorKind::Misuse, &["blocks", "start("]);
     }
     assert_eq!(
         pass(&mut blocks, vec![3; 2 * ranks])?,
@@ -145,14 +145,14 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
         "the refused start left the plan usable"
     );
     first.start(row(me, 2, 20))?;
-    refused(job, first.start(vec![0; 20]), Blame::Misuse, &["wait for it before the next start"]);
+    refused(job, first.start(vec![0; 20]), ErrorKind::Misuse, &["wait for it before the next start"]);
     assert_eq!(first.wait()?.map(|values| values.len()), Some(20));
     assert_eq!(first.wait()?, None, "the start has been waited for");
     let empty = world.bcast_init::<i64>(0, Rank(0))?;
-    refused(job, empty.chunked(), Blame::Misuse, &["not empty"]);
+    refused(job, empty.chunked(), ErrorKind::Misuse, &["not empty"]);
     let mut active = world.barrier_init()?;
     active.start()?;
-    refused(job, active.chunked(), Blame::Misuse, &["a start is active"]);
+    refused(job, active.chunked(), ErrorKind::Misuse, &["a start is active"]);
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use crate::exchange::is_simulated;
 use crate::expected_error::refused;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Communicator, Job, Max, Rank, Result, Sum};
+use tasuki::{Cause, Communicator, ErrorKind, Job, Max, Rank, Result, Sum};
 
 /// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
@@ -38,7 +38,7 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
         let first = different(&part, which, me == 1);
         job.barrier()?; // by now every member that was waiting in the call has an error
         let texts = [first.is_err().to_string()];
-        refused(job, part.barrier(), Blame::Misuse, &["barrier"]); // this call may detect the difference itself
+        refused(job, part.barrier(), ErrorKind::Disagreement, &["barrier"]); // this call may detect the difference itself
         let later = [
             part.barrier(),
             part.allreduce(&[1_u64], Sum).map(drop),
@@ -46,7 +46,7 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
             part.split(Some(0), 0).map(drop),
         ];
         for outcome in later {
-            let error = refused(job, outcome, Blame::Misuse, &["has failed"]);
+            let error = refused(job, outcome, ErrorKind::Disagreement, &["has failed"]);
             assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{which} {texts:?}: {error}");
         }
         let again = part.recreate()?;
@@ -69,7 +69,7 @@ pub fn j_barriers_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> {
         true => job.barrier(),
         false => job.world().allreduce(&[1_u64], Sum).map(drop),
     };
-    refused(job, outcome, Blame::Misuse, &["call"]);
+    refused(job, outcome, ErrorKind::Disagreement, &["call"]);
     calls_of_the_job_still_meet(job)
 }
 
@@ -82,7 +82,7 @@ pub fn j_allocations_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> 
         true => job.alloc::<u64>(100).map(drop),
         false => job.world().barrier(),
     };
-    refused(job, outcome, Blame::Misuse, &["call"]);
+    refused(job, outcome, ErrorKind::Disagreement, &["call"]);
     calls_of_the_job_still_meet(job)
 }
 

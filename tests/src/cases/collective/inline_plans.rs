@@ -4,7 +4,7 @@ use crate::cases::plans::{sums, values};
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
 use crate::wait_until::may_be_helped;
-use tasuki::{Blame, Error, Job, Rank, Result, Sum};
+use tasuki::{Error, ErrorKind, Job, Rank, Result, Sum};
 
 /// Values that pass in several pieces, the last one shorter, while members wait for other plans.
 /// The operation panics on values that no member gave.
@@ -127,10 +127,10 @@ fn operation_panics(job: &Job, count: usize) -> Result<()> {
         assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");
     }
     if me == 0 {
-        misused(job, plan.wait(), &["cannot be used any more"]);
+        refused(job, plan.wait(), ErrorKind::Program, &["cannot be used any more"]);
         misused(job, plan.start(), &["has not ended"]);
     }
     drop(plan);
-    refused(job, world.quiesce(), Blame::Program, &["quiesce(", "panicked"]);
+    refused(job, world.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
     job.barrier()
 }

@@ -2,8 +2,8 @@
 //! plans.
 
 use crate::exchange::effort;
-use crate::expected_error::{misused, refused};
-use tasuki::{Blame, Communicator, Job, Neighbourhood, Rank, Result};
+use crate::expected_error::{disagreed, misused, refused, refused_together};
+use tasuki::{Communicator, ErrorKind, Job, Neighbourhood, Rank, Result};
 
 /// Values that tell the rank that gives them, the number of its block, the start, and the place.
 fn block(from: usize, number: usize, start: usize, count: usize) -> Vec<u64> {
@@ -169,7 +169,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     misused(job, world.grid(&[ranks, 0], &[true, true]), &["places"]);
     misused(job, world.grid(&[usize::MAX, 2], &[true, true]), &["places"]);
     if ranks > 1 {
-        misused(job, world.grid(&[ranks], &[me == Rank(0)]), &["another grid"]);
+        disagreed(job, world.grid(&[ranks], &[me == Rank(0)]), &["another grid"]);
         // Rank 1 gives rank 0 a block that rank 0 does not expect; then rank 0 expects one that
         // rank 1 does not give.
         for forgets in [Rank(0), Rank(1)] {
@@ -180,11 +180,12 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
                 1 => &["blocks to member 0"],
                 _ => &["member 0 was refused"],
             };
-            misused(job, world.graph(sources, destinations), texts);
+            disagreed(job, world.graph(sources, destinations), texts);
         }
         let none = [Rank(ranks as u32)];
         let names = if me == Rank(1) { &none[..] } else { &[] };
-        misused(job, world.graph(names, &[]), &[if me == Rank(1) { "no rank" } else { "was refused" }]);
+        let text = if me == Rank(1) { "no rank" } else { "was refused" };
+        refused_together(job, world.graph(names, &[]), me == Rank(1), &[text]);
     }
     // A member that only receives cannot tell how long blocks are.
     let sink = world.graph(&[me, me], &[me, me])?;
@@ -225,7 +226,7 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
                     true => with.iexchange_v(values, &out, &into)?.wait().map(drop),
                     false => with.exchange_v(&values, &out, &into).map(drop),
                 };
-                refused(job, outcome, Blame::Misuse, &["disagree", "exchange"]);
+                refused(job, outcome, ErrorKind::Disagreement, &["disagree", "exchange"]);
             }
             job.barrier()?;
         }
@@ -236,7 +237,7 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
         let out = [3, if me == Rank(0) { gives } else { 3 }];
         let into = [if me == Rank(1) { gets } else { 3 }, 3];
         let texts: &[&str] = if me.0 < 2 { &["disagree", "exchange_init"] } else { &["was refused"] };
-        misused(job, ring.exchange_v_init::<u64>(&out, &into), texts);
+        disagreed(job, ring.exchange_v_init::<u64>(&out, &into), texts);
         assert_eq!(kept(), before, "the refused plan left memory in use");
         plan.write(0, &[7, 8])?;
         plan.start()?;
@@ -246,6 +247,6 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
     let wrong = world.grid(&[job.size()], &[true])?;
     let counts: &[usize] = if me == Rank(0) { &[1] } else { &[1, 1] };
     let texts: &[&str] = if me == Rank(0) { &["1 counts for 2"] } else { &["was refused"] };
-    misused(job, wrong.exchange_v_init::<u8>(counts, &[1, 1]), texts);
+    refused_together(job, wrong.exchange_v_init::<u8>(counts, &[1, 1]), me == Rank(0), texts);
     job.barrier()
 }

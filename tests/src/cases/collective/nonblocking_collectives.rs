@@ -2,7 +2,7 @@
 
 use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::refused;
-use tasuki::{Blame, Cause, CollectiveRequest, Job, Max, Rank, Result, Slot, Sum};
+use tasuki::{Cause, CollectiveRequest, ErrorKind, Job, Max, Rank, Result, Slot, Sum};
 
 /// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
 /// chunk.
@@ -178,7 +178,7 @@ pub fn j_too_many_nonblocking_calls_are_refused(job: &Job) -> Result<()> {
     if job.rank() == 0 {
         let mut begun: Vec<CollectiveRequest<()>> =
             (0..64).map(|_| world.ibarrier()).collect::<Result<_>>()?;
-        let full = refused(job, world.ibarrier(), Blame::System, &["ibarrier(world)", "64"]);
+        let full = refused(job, world.ibarrier(), ErrorKind::Full, &["ibarrier(world)", "64"]);
         assert!(matches!(full.cause(), Cause::Full { capacity: 64, .. }));
         job.barrier()?;
         begun.remove(0).wait()?;
@@ -231,14 +231,14 @@ pub fn j_nonblocking_calls_report_a_panicking_operation(job: &Job) -> Result<()>
 pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let world = job.world();
     let none = Rank(job.size() as u32);
-    refused(job, world.ibcast(vec![0_u8], none), Blame::Misuse, &["ibcast(1 bytes from rank"]);
+    refused(job, world.ibcast(vec![0_u8], none), ErrorKind::Misuse, &["ibcast(1 bytes from rank"]);
     for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
         let part = world.split(Some(0), 0)?.expect("every rank has a colour");
         let count = if part.rank() == 0 { short } else { long };
         // Another member may have detected the disagreement before this one begins.
         let ended = part.ibcast(vec![0_u8; count], Rank(0)).and_then(|begun| begun.wait());
         if part.rank() != 0 {
-            refused(job, ended, Blame::Misuse, &["disagree", "ibcast"]);
+            refused(job, ended, ErrorKind::Disagreement, &["disagree", "ibcast"]);
         } // The root may not notice: a short message has been sent already.
         job.barrier()?;
     }
@@ -257,7 +257,7 @@ pub fn j_tested_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
             while !request.is_finished() {}
             request.wait()
         });
-        refused(job, outcome, Blame::Misuse, &["bcast"]);
+        refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
     }
     job.barrier()
 }
@@ -281,7 +281,7 @@ pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result
         while me == 1 && !request.is_finished() {}
         pollster::block_on(request)
     });
-    refused(job, outcome, Blame::Peer, &["has left"]);
+    refused(job, outcome, ErrorKind::PeerFailed, &["has left"]);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use crate::expected_error::refused;
 use crate::wait_until::may_be_helped;
 use std::time::Duration;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
-use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
+use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
 
 /// A member leaves without having started plans that the others have started. The waits of the
 /// others end with an error, and the others can leave, too.
@@ -29,7 +29,7 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
     let (first, others) = plans.split_first_mut().expect("there are plans");
     let started = first.start().and_then(|()| others.iter_mut().try_for_each(|plan| plan.start()));
     if started.is_err() {
-        refused(job, started, Blame::Peer, &["has left"]); // another member has detected it before
+        refused(job, started, ErrorKind::PeerFailed, &["has left"]); // another member has detected it before
         return Ok(());
     }
     let mut test = || {
@@ -38,7 +38,7 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
     };
     let tested = std::iter::repeat_with(&mut test).find(|outcome| !matches!(outcome, Ok(false)));
     let outcomes = others.iter_mut().map(|plan| plan.wait()).chain(tested.map(|outcome| outcome.map(drop)));
-    outcomes.for_each(|outcome| drop(refused(job, outcome, Blame::Peer, &["has left"])));
+    outcomes.for_each(|outcome| drop(refused(job, outcome, ErrorKind::PeerFailed, &["has left"])));
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result
     if me == ranks - 2 {
         world.recv(&mut [0_u8], Rank(0), Slot(0))?; // this rank leaves only then
     }
-    refused(job, started.and_then(|()| plans[0].wait()), Blame::Peer, &["has left"]);
+    refused(job, started.and_then(|()| plans[0].wait()), ErrorKind::PeerFailed, &["has left"]);
     if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
 }
 
@@ -150,12 +150,12 @@ pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
                 outcome?;
                 assert_eq!(plan.to_vec()?, vec![ranks as i64; count]);
             } else {
-                refused(job, outcome, Blame::Program, &["operation", "panicked"]);
+                refused(job, outcome, ErrorKind::Program, &["operation", "panicked"]);
             }
         }
         drop(plan);
-        refused(job, part.quiesce(), Blame::Program, &["quiesce(", "panicked"]);
-        refused(job, part.barrier(), Blame::Program, &["barrier(", "panicked"]);
+        refused(job, part.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
+        refused(job, part.barrier(), ErrorKind::Program, &["barrier(", "panicked"]);
     }
     world.barrier()
 }
@@ -176,11 +176,11 @@ pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
     } else {
         let started = plan.start(); // does not wait
         if started.is_err() {
-            refused(job, started, Blame::Program, &["panicked"]); // rank 0 was quicker
+            refused(job, started, ErrorKind::Program, &["panicked"]); // rank 0 was quicker
         }
     }
     drop(plan);
-    refused(job, world.quiesce(), Blame::Program, &["quiesce(", "panicked"]);
+    refused(job, world.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
     let world = world.recreate()?;
     assert_eq!(world.allreduce(&[1_i64], Sum)?, [ranks]);
     Ok(())

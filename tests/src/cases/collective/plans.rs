@@ -1,14 +1,14 @@
 //! J: plans, which are collectives that are prepared once and started many times.
 
 use crate::exchange::{effort, is_simulated};
-use crate::expected_error::{misused, refused};
+use crate::expected_error::{disagreed, misused, refused};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tasuki::schedule::{
     ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
-use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Max, Plan, Rank, Result, Sum};
 
 /// A value that tells its rank, its start and its place.
 fn value(rank: usize, start: usize, at: usize) -> i64 {
@@ -210,7 +210,7 @@ pub fn j3_unequal_numbers_of_starts_are_reported(job: &Job) -> Result<()> {
     let mut late = (me != 0).then_some(late); // rank 0 drops it while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
     let texts = ["quiesce(", "number of starts of a plan", "smallest is 0", "largest 1"];
-    misused(job, world.quiesce(), &texts);
+    disagreed(job, world.quiesce(), &texts);
     world.quiesce()?;
     if let Some(late) = &mut late {
         late.start()?;
@@ -439,13 +439,13 @@ pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     if job.size() > 1 {
         let count = if me == Rank(0) { 7 } else { 8 };
         let before = job.memory().local;
-        refused(job, world.bcast_init::<i64>(count, Rank(0)), Blame::Misuse, &["another schedule"]);
+        refused(job, world.bcast_init::<i64>(count, Rank(0)), ErrorKind::Disagreement, &["another schedule"]);
         let most = |is_sum: bool, count: usize| match is_sum {
             true => world.allreduce_init::<i64>(count, Sum),
             false => world.allreduce_init::<i64>(count, Max),
         };
-        refused(job, most(me == Rank(0), 8), Blame::Misuse, &["way of combining"]);
-        refused(job, most(me == Rank(1), 100_000), Blame::Misuse, &["way of combining"]);
+        refused(job, most(me == Rank(0), 8), ErrorKind::Disagreement, &["way of combining"]);
+        refused(job, most(me == Rank(1), 100_000), ErrorKind::Disagreement, &["way of combining"]);
         assert_eq!(job.memory().local, before, "the refused plans left memory in use");
     }
     job.barrier()

@@ -4,7 +4,7 @@ use crate::exchange::effort;
 use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, Blame, Communicator, FuzzyBarrier, Job, Rank, Result};
+use tasuki::{Array, Communicator, ErrorKind, FuzzyBarrier, Job, Rank, Result};
 
 /// The step of each member, which it stores in its own memory before it starts a barrier.
 struct Steps(Array<u64>);
@@ -111,7 +111,12 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
             assert!(!barriers[0].is_done()?);
             if job.size() > 2 && many == 128 {
                 let error = world.fuzzy_barrier().expect_err("there is no room");
-                check_error(job, &error, Blame::System, &["fuzzy barriers under way is full (capacity 128)"]);
+                check_error(
+                    job,
+                    &error,
+                    ErrorKind::Full,
+                    &["fuzzy barriers under way is full (capacity 128)"],
+                );
             }
             job.raise(go.on(late), 1)?;
         }

@@ -7,7 +7,9 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{Blame, Cause, Command, Error, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result};
+use tasuki::{
+    Cause, Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result,
+};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -255,7 +257,7 @@ pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
         &format!("{to}: handler \"panics\" failed"),
         "hint: see the output of that rank",
     ];
-    check_error(job, &failed, Blame::Program, &texts);
+    check_error(job, &failed, ErrorKind::Program, &texts);
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
@@ -264,7 +266,7 @@ pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
         &format!("rank {to}: handler \"panics\" failed"),
         "hint: see the output of that rank",
     ];
-    check_error(job, &poisoned, Blame::Program, &texts);
+    check_error(job, &poisoned, ErrorKind::Program, &texts);
     job.barrier()
 }
 

@@ -6,7 +6,7 @@ use crate::expected_error::{misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Job, Rank, Result};
+use tasuki::{Cause, ErrorKind, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 
@@ -211,10 +211,10 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         if !first {
             let small = transfers.copy_destination(1, peer, data.pointer(), 3, flag(0), 1);
             let texts = ["copy_destination(key 1 from rank 0)", "bytes", "24", "32", "hint: copy_source"];
-            refused(job, small, Blame::Misuse, &texts);
+            refused(job, small, ErrorKind::Disagreement, &texts);
         } else {
             let texts = ["flag 0 of a copy by key 1 with rank 1", "bytes", "24", "32", "hint: copy_source"];
-            refused(job, flags.at(0).wait(1), Blame::Misuse, &texts);
+            refused(job, flags.at(0).wait(1), ErrorKind::Disagreement, &texts);
             flags.at(0).set(1)?;
         }
         job.barrier()?;
@@ -225,10 +225,15 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         job.barrier()?;
         if first {
             let texts = ["flag 0 of a copy by key 2 with rank 1", "bytes", "24", "32"];
-            refused(job, flags.at(0).wait_at_least(2), Blame::Misuse, &texts);
+            refused(job, flags.at(0).wait_at_least(2), ErrorKind::Disagreement, &texts);
         } else {
             let large = transfers.copy_destination(2, peer, data.pointer(), 4, flag(0), 2);
-            refused(job, large, Blame::Misuse, &["copy_destination(key 2 from rank 0)", "24", "32"]);
+            refused(
+                job,
+                large,
+                ErrorKind::Disagreement,
+                &["copy_destination(key 2 from rank 0)", "24", "32"],
+            );
         }
         job.barrier()?;
         assert_eq!(data.to_vec()?, [u64::from(me.0) + 1; 4]);
@@ -239,7 +244,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
                 transfers.copy_source(key, peer, data.pointer(), 1, flag(3 + key as usize), 1)?;
             }
             let more = transfers.copy_source(99, peer, data.pointer(), 1, flag(1), 1);
-            refused(job, more, Blame::System, &["copies by key", "capacity 16"]);
+            refused(job, more, ErrorKind::Full, &["copies by key", "capacity 16"]);
         }
         job.barrier()?;
         if !first {

@@ -6,7 +6,7 @@ use crate::expected_error::check_error;
 use crate::pattern;
 use crate::random::Random;
 use std::collections::BTreeSet;
-use tasuki::{After, AtomicOp, Blame, GlobalPtr, Handle, Job, Rank, Result, Signal};
+use tasuki::{After, AtomicOp, ErrorKind, GlobalPtr, Handle, Job, Rank, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;
@@ -135,7 +135,7 @@ pub fn g18_one_collective_call_at_a_time(job: &Job) -> Result<()> {
             let meet = |_| match job.barrier() {
                 Ok(()) => Ok(1),
                 Err(refused) => {
-                    check_error(job, &refused, Blame::Misuse, &["another thread of this rank"]);
+                    check_error(job, &refused, ErrorKind::Misuse, &["another thread of this rank"]);
                     // The other ranks come only now, so the accepted call could not end before the
                     // refusal.
                     job.ranks().skip(1).try_for_each(|rank| job.raise(start.on(rank), 1)).map(|()| 0)

@@ -8,7 +8,7 @@ use crate::pattern;
 use crate::random::Random;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, AtomicOp, Blame, Cause, Command, Job, Rank, RemoteQueue, Result, Slot};
+use tasuki::{Array, AtomicOp, Cause, Command, ErrorKind, Job, Rank, RemoteQueue, Result, Slot};
 
 /// Returns true if other ranks can access this rank's queues.
 fn is_in_reach(job: &Job) -> bool {
@@ -165,7 +165,9 @@ pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     // the owner of the queue gets the bytes itself.
     let refused =
         if is_in_reach(job) { copies.find_map(Result::err) } else { copies.next().and_then(Result::err) };
-    refused.iter().for_each(|error| check_error(job, error, Blame::Peer, &["rank 1 has left the job"]));
+    refused
+        .iter()
+        .for_each(|error| check_error(job, error, ErrorKind::PeerFailed, &["rank 1 has left the job"]));
     Ok(())
 }
 

@@ -3,8 +3,10 @@
 
 use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
-use crate::expected_error::{ended, misused, refused};
-use tasuki::{After, Array, AtomicOp, Blame, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};
+use crate::expected_error::{disagreed, ended, misused, refused};
+use tasuki::{
+    After, Array, AtomicOp, ErrorKind, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result,
+};
 
 /// Asserts that all ranks can still communicate after calls were refused.
 fn goes_on(job: &Job) -> Result<()> {
@@ -142,8 +144,8 @@ pub fn no_room(job: &Job) -> Result<()> {
     let before = job.memory();
     let texts = ["not enough memory for", "leaves", "hint: allocate less"];
     for count in [1 << 39, 1 << 45, 1 << 60] {
-        refused(job, job.alloc::<u8>(count), Blame::System, &texts);
-        refused(job, job.alloc_local::<u8>(count), Blame::System, &texts);
+        refused(job, job.alloc::<u8>(count), ErrorKind::NoMemory, &texts);
+        refused(job, job.alloc_local::<u8>(count), ErrorKind::NoMemory, &texts);
     }
     for count in [usize::MAX, usize::MAX / 8 + 1] {
         misused(job, job.alloc::<u64>(count), &["exceed the address space"]);
@@ -181,7 +183,7 @@ pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
             let count = if job.rank().index() == odd { senseless } else { 5 };
             let outcome = job.alloc::<u64>(count).map(drop);
             let texts: &[&str] = if job.rank().index() == odd { &[] } else { &["disagree"] };
-            misused(job, outcome, texts);
+            disagreed(job, outcome, texts);
             goes_on(job)?;
         }
     }

@@ -7,7 +7,7 @@
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{effort, exchange_all, exchange_lists, next, previous};
 use crate::expected_error::{check_error, misused};
-use tasuki::{Blame, Error, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
+use tasuki::{Error, ErrorKind, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
 
 /// The number of regions that a rank registers.
 fn region_count(job: &Job) -> usize {
@@ -155,7 +155,12 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
 pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
     for _ in 0..3 {
         let refused = use_up(job);
-        check_error(job, &refused, Blame::System, &["not enough memory for", "two more barriers", "hint:"]);
+        check_error(
+            job,
+            &refused,
+            ErrorKind::System,
+            &["not enough memory for", "two more barriers", "hint:"],
+        );
         job.barrier()?;
         assert!(address_range(job, LONG).is_err(), "one barrier made freed addresses available");
         job.barrier()?;

@@ -2,11 +2,11 @@
 //! peers leave while buffered sends to them are under way.
 
 use crate::exchange::{effort, is_simulated};
-use crate::expected_error::{misused, refused};
+use crate::expected_error::{disagreed, misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Communicator, Job, Rank, Result, Slot};
+use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
 /// an error, and the slot remains usable.
@@ -97,7 +97,7 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
     let vain = job.set_send_buffer(0, None);
     match sent {
         Ok(()) => {
-            let error = refused(job, vain, Blame::Peer, &["rank 1", "hint: receive every message"]);
+            let error = refused(job, vain, ErrorKind::PeerFailed, &["rank 1", "hint: receive every message"]);
             assert_eq!(*error.cause(), Cause::Untaken { messages: 5, peer: Rank(1), slot: 0 });
         }
         Err(error) => assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}"),
@@ -129,7 +129,7 @@ pub fn g6_messages_of_a_rank_that_left_are_received(job: &Job) -> Result<()> {
     assert!(place((4, 20)) < place((4, 21)), "messages of one slot come in their order: {came:?}");
     assert_eq!((place((70, 20)), place((3, 20)) + place((5, 20)) + place((4, 20)) + place((4, 21))), (0, 10));
     let vain = world.recv(&mut into, Rank(0), Slot::ANY);
-    refused(job, vain, Blame::Peer, &["any slot", "rank 0"]);
+    refused(job, vain, ErrorKind::PeerFailed, &["any slot", "rank 0"]);
     Ok(())
 }
 
@@ -156,7 +156,7 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
     assert_eq!(table.to_vec()?, [u64::from(second.slot.0); 3]);
     assert_eq!(first.slot.0 + second.slot.0, 73);
     let vain = world.recv(&mut into, Rank(0), Slot::ANY);
-    refused(job, vain, Blame::Peer, &["any slot", "rank 0"]);
+    refused(job, vain, ErrorKind::PeerFailed, &["any slot", "rank 0"]);
     Ok(())
 }
 
@@ -168,7 +168,7 @@ pub fn g6_space_for_buffered_sends_comes_back(job: &Job) -> Result<()> {
             job.set_send_buffer(3040, Some(Duration::ZERO))?;
             (0..3_u8).try_for_each(|at| world.send(&[round * 10 + at; 1000], Rank(1), Slot(1)))?;
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
-            refused(job, full, Blame::System, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
+            refused(job, full, ErrorKind::Full, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
             job.barrier()?;
             // This rank makes no call in between. The buffered sends must still go first.
             std::thread::sleep(Duration::from_millis(5));
@@ -240,7 +240,7 @@ pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
 pub fn g12_members_disagree_about_slots(job: &Job) -> Result<()> {
     let slots = if job.rank() == 0 { 10 } else { 20 };
     let made = job.world().split_with_slots(Some(1), 0, slots);
-    misused(job, made.map(drop), &["disagree about slots: the smallest is 10, the largest 20"]);
+    disagreed(job, made.map(drop), &["disagree about slots: the smallest is 10, the largest 20"]);
     misused(job, job.world().split_with_slots(Some(1), 0, 0).map(drop), &["1 to 1048576"]);
     job.barrier()
 }
@@ -270,7 +270,7 @@ pub fn g5_awaited_sends_are_buffered(job: &Job) -> Result<()> {
     }
     let mut large = world.isend(pattern::bytes(2, 20_000), peer, Slot(3))?;
     job.barrier()?; // no receive is posted yet
-    refused(job, large.wait(), Blame::System, &["the message has 20000 bytes", "of 10000 bytes free"]);
+    refused(job, large.wait(), ErrorKind::Full, &["the message has 20000 bytes", "of 10000 bytes free"]);
     job.barrier()?;
     let mut receive = world.irecv(vec![0; 20_000], peer, Slot(3))?;
     job.barrier()?;

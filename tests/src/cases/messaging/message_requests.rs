@@ -6,7 +6,7 @@ use crate::expected_error::refused;
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Communicator, Job, Rank, RecvRequest, Result, SendRequest, Slot};
+use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, RecvRequest, Result, SendRequest, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
@@ -26,7 +26,7 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
             let busy = |outcome: Result<()>| {
                 let texts = ["slot 2 to rank 1", "an earlier send on this slot", "hint: wait for it"];
                 assert_eq!(
-                    *refused(job, outcome, Blame::Misuse, &texts).cause(),
+                    *refused(job, outcome, ErrorKind::Misuse, &texts).cause(),
                     Cause::Busy { what: "send" }
                 );
             };
@@ -37,8 +37,8 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
         } else if job.rank() == 1 {
             let mut first = world.irecv(vec![0_u8; len], Rank(0), Slot(2))?;
             let texts = ["slot 2 from rank 0", "an earlier receive on this slot", "hint: wait for it"];
-            refused(job, world.irecv(vec![0_u8; len], Rank(0), Slot(2)), Blame::Misuse, &texts);
-            refused(job, world.recv(&mut [0_u8], Rank(0), Slot(2)), Blame::Misuse, &texts);
+            refused(job, world.irecv(vec![0_u8; len], Rank(0), Slot(2)), ErrorKind::Misuse, &texts);
+            refused(job, world.recv(&mut [0_u8], Rank(0), Slot(2)), ErrorKind::Misuse, &texts);
             assert_eq!(first.wait()?.0, vec![1; len]);
             assert_eq!(world.irecv(vec![0_u8; len], Rank(0), Slot(2))?.wait()?.0, vec![3; len]);
         }
@@ -198,7 +198,7 @@ pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
             assert_eq!(s.wait_recv::<u32>(previous, Slot(slot))?.count, 1 + 7 * slot as usize);
             s.wait_send(next, Slot(slot))?;
         }
-        assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.blame() == Blame::Misuse));
+        assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.kind() == ErrorKind::Misuse));
         Ok(())
     })?;
     for (slot, values) in got.iter().enumerate() {
@@ -286,7 +286,7 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
             pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
         }
         let outside = world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)));
-        refused(job, outside, Blame::Misuse, &["irecv(slot 3 from rank"]);
+        refused(job, outside, ErrorKind::Misuse, &["irecv(slot 3 from rank"]);
         job.barrier()?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Job, Rank, Received, Result, Slot};
+use tasuki::{Cause, ErrorKind, Job, Rank, Received, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =
@@ -244,7 +244,7 @@ pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
             "50 of 150 bytes free",
             "hint: make the send buffer larger",
         ];
-        refused(job, full, Blame::System, &texts);
+        refused(job, full, ErrorKind::Full, &texts);
         world.send(&[3_u8; 50], Rank(1), Slot(3))?;
     }
     job.barrier()?;

@@ -3,7 +3,7 @@
 use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::next;
 use crate::expected_error::check_error;
-use tasuki::{After, Array, Blame, Cause, GlobalPtr, Handle, Job, Result};
+use tasuki::{After, Array, Cause, ErrorKind, GlobalPtr, Handle, Job, Result};
 
 /// An address behind the end of a registration; only the start of an operation detects that.
 fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
@@ -12,7 +12,7 @@ fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
 
 /// Asserts that `error` is the failure of a copy to `nowhere`.
 fn is_out_of_range(job: &Job, error: &tasuki::Error) {
-    check_error(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
+    check_error(job, error, ErrorKind::Misuse, &["copy(", "are not inside one registration", "hint:"]);
 }
 
 /// Successors of a failed operation do not start. Each fails with the failure that was the cause.
@@ -31,7 +31,12 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
         assert_eq!(free.wait()?, [8], "an operation not ordered after the failure is carried out");
         for error in [got.wait().err(), put.wait().err()] {
             let error = error.expect("a successor of a failed operation succeeded");
-            check_error(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
+            check_error(
+                job,
+                &error,
+                ErrorKind::PeerFailed,
+                &["ordered after", "are not inside one registration"],
+            );
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
         }
         is_out_of_range(job, &job.complete(copied).expect_err("complete returns the failure"));
@@ -165,7 +170,7 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");
-        check_error(job, &error, Blame::Misuse, &["atomic add", "are not inside one registration"]);
+        check_error(job, &error, ErrorKind::Misuse, &["atomic add", "are not inside one registration"]);
         assert_eq!(memory.get(1)?, 77);
         Ok(())
     })?;

@@ -2,9 +2,10 @@
 
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
+use crate::protocol::outcome::{Outcome, OutcomeCell};
 use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
-use crate::protocol::state_machine::{Awaits, AwaitsCell, Outcome, OutcomeCell, ProtocolState};
+use crate::protocol::state_machine::{Awaits, AwaitsCell, ProtocolState};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

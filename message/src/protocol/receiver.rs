@@ -13,10 +13,11 @@
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::late_match::{LateMatch, LateMatchSearch, LateMatches};
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::ring_consumer::RingConsumer;
 use crate::protocol::ring_span::RingSpan;
 use crate::protocol::split_copy;
-use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::Arc;

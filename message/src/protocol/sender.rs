@@ -16,10 +16,11 @@
 //! messages may compete for it.
 
 use crate::buffer::MessageBuffer;
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
 use crate::protocol::ring::Rings;
 use crate::protocol::split_copy::SplitCopy;
-use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
 use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Done {
     pub(crate) len: u64,
     pub(crate) slot: u32,
+    /// True if it was a kept message. A later message may lie in the slot of its receive, whose posting was withdrawn.
+    pub(crate) was_kept: bool,
 }
 
 /// The outcome of a message, for readers without the lock. The thread that holds the lock of the protocol state sets
@@ -32,6 +34,7 @@ pub(crate) struct OutcomeCell {
 }
 
 const DONE: u8 = 1;
+const DONE_KEPT: u8 = 4;
 const WITHDRAWN: u8 = 2;
 const FAILED: u8 = 3;
 
@@ -42,7 +45,7 @@ impl OutcomeCell {
             Outcome::Done(done) => {
                 self.len.store(done.len, Ordering::Relaxed);
                 self.slot.store(done.slot, Ordering::Relaxed);
-                DONE
+                if done.was_kept { DONE_KEPT } else { DONE }
             }
             Outcome::Withdrawn => WITHDRAWN,
             Outcome::Failed(cause) => {
@@ -62,9 +65,9 @@ impl OutcomeCell {
     pub(crate) fn get(&self) -> Option<Outcome> {
         match self.kind.load(Ordering::Acquire) {
             0 => None,
-            DONE => {
+            kind @ (DONE | DONE_KEPT) => {
                 let (len, slot) = (self.len.load(Ordering::Relaxed), self.slot.load(Ordering::Relaxed));
-                Some(Outcome::Done(Done { len, slot }))
+                Some(Outcome::Done(Done { len, slot, was_kept: kind == DONE_KEPT }))
             }
             WITHDRAWN => Some(Outcome::Withdrawn),
             _ => self.cause.get().cloned().map(Outcome::Failed),

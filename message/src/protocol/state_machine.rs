@@ -1,5 +1,6 @@
 //! One direction of a message: its steps. What threads that wait for it need is in `MessageOp`.
 
+use crate::protocol::late_match::LateMatches;
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::ring::Rings;
@@ -78,8 +79,9 @@ impl ProtocolState {
         match self {
             ProtocolState::Send(sending) => sending.step(worker, bank, index, rings),
             ProtocolState::Receive(receiving) => receiving.step(worker, bank, index),
+            ProtocolState::Watch { end: Some(_), .. } => StepResult::Ended,
             ProtocolState::Watch { number, end } if bank.has_data(index, *number) => {
-                *end = Some(Outcome::Done(Done { len: 0, slot: bank.slot(index) }));
+                *end = Some(watched(bank, index));
                 StepResult::Ended
             }
             ProtocolState::Watch { .. } => StepResult::Waits { moved: false },
@@ -141,4 +143,23 @@ impl ProtocolState {
             receiving.withdraw();
         }
     }
+
+    /// Lets a receive that names its slot look for a kept message of that slot.
+    pub(crate) fn look_for_kept(
+        &mut self,
+        bank: &SlotBank,
+        index: SlotIndex,
+        late_matches: &Arc<LateMatches>,
+    ) {
+        match self {
+            ProtocolState::Receive(receiving) => receiving.look_for_kept(bank, index, late_matches),
+            ProtocolState::Watch { end, .. } => *end = Some(watched(bank, index)),
+            ProtocolState::Send(_) => {}
+        }
+    }
+}
+
+/// The outcome of watching for a short message: its receive can take it.
+fn watched(bank: &SlotBank, index: SlotIndex) -> Outcome {
+    Outcome::Done(Done { len: 0, slot: bank.slot(index), was_kept: false })
 }

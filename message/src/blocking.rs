@@ -4,11 +4,13 @@ use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, Received};
 use crate::progress::operation::MessageOp;
+use crate::protocol::late_match::LateMatches;
+use crate::protocol::outcome::Outcome;
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::ring_fast_path::FastPath;
 use crate::protocol::sender::SendProtocol;
-use crate::protocol::state_machine::{Outcome, ProtocolState};
-use crate::slot::bank::{SlotBank, SlotIndex};
+use crate::protocol::state_machine::ProtocolState;
+use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -175,14 +177,16 @@ impl Context {
         limit: Option<Duration>,
     ) -> Result<Received> {
         let call = self.from(if limit.is_some() { "recv_within" } else { "recv" }, from, slot);
-        if into.len() <= SHORT_MAX && slot != CallInfo::ANY {
-            let posted = self.post_slowly(into.len(), limit, call)?;
-            return self.wait_short(posted.number(), into, limit, call);
-        }
         let (bank, index) = self.bank(call)?;
-        self.occupy_receive(&bank, index, limit, call)?;
+        let may_be_kept =
+            self.occupy_receive(&bank, index, limit, call)? && self.late_matches.kept.holds(from, slot);
+        if into.len() <= SHORT_MAX && slot != CallInfo::ANY && !may_be_kept {
+            let number = self.post_occupied(&bank, index, into.len(), call)?;
+            return self.wait_short(number, into, limit, call);
+        }
         let into = BufferView::of_mut(into);
-        let consumer = match self.receive_by_ring(into, &bank, index) {
+        let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, &bank, index) };
+        let consumer = match by_ring {
             Some(FastPath::Done(received)) => {
                 bank.state(index).receiving.set_idle();
                 return Ok(received);
@@ -219,19 +223,25 @@ impl Context {
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
+        let mut was_kept = false;
         let received = receiving.and_then(|receiving| {
             let mut protocol = ProtocolState::Receive(receiving);
             match self.run(&mut protocol, bank, index) {
-                Some(end) => self.received(bank, end, call),
+                Some(end) => {
+                    was_kept = is_of_kept(end);
+                    self.received(bank, end, call)
+                }
                 None => {
                     let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, None);
-                    self.finish_receive(&operation, limit, call)
+                    let received = self.finish_receive(&operation, limit, call);
+                    was_kept = operation.end().is_some_and(|end| is_of_kept(&end));
+                    received
                 }
             }
         });
         match &received {
-            Ok(_) => bank.state(index).receiving.set_idle(),
-            Err(_) => self.suspect(bank, index),
+            Ok(_) if !was_kept => bank.state(index).receiving.set_idle(),
+            _ => self.suspect(bank, index),
         }
         received
     }
@@ -303,6 +313,18 @@ impl Context {
         }
     }
 
+    /// Lets an operation that was just added to the progress engine look for a kept message, if there is one. One that
+    /// is kept from now on is offered to it.
+    pub(crate) fn look_for_kept(&self, operation: &MessageOp) {
+        let has_one = || {
+            let slot = (operation.index != ANY).then(|| operation.bank.slot(operation.index));
+            !operation.is_send() && self.late_matches.kept.has_whole(operation.bank.member, slot)
+        };
+        if !self.late_matches.kept.is_empty() && has_one() {
+            operation.look_for_kept(&self.late_matches);
+        }
+    }
+
     /// Returns a guard that abandons the operation if the calling thread unwinds.
     pub(crate) fn guard<'c>(&'c self, operation: &'c Arc<MessageOp>) -> OperationGuard<'c> {
         OperationGuard { context: self, operation }
@@ -338,6 +360,7 @@ impl Context {
                 continue;
             }
             self.progress.add(operation); // other threads may step it while this one sleeps
+            self.look_for_kept(operation);
             let left = until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
             let condition = Condition::Event(operation.clone());
             waited = self.worker.wait(&condition, left, &|| self.call_text(call));
@@ -407,8 +430,16 @@ impl Context {
                 Data::Staged { .. } => {
                     return fail(Cause::Truncated { len: bank.data_word(index, 1), room });
                 }
+                _ if self.late_matches.kept.has_whole(bank.member, Some(slot)) => {
+                    // A message of this slot met a receive of any slot, which was dropped.
+                    self.withdraw_short(&bank, index, number);
+                    let left =
+                        until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
+                    return self.recv_slowly(into, bank.member, slot, left);
+                }
                 _ => {
-                    let arrival = ShortArrival { bank: bank.clone(), index, number };
+                    let late_matches = self.late_matches.clone();
+                    let arrival = ShortArrival { bank: bank.clone(), index, number, late_matches };
                     let condition = Condition::Event(Arc::new(arrival));
                     let left =
                         until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
@@ -427,8 +458,13 @@ pub(crate) fn deadline_ns(now_ns: u64, limit: Duration) -> u64 {
     now_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Guards a message that a call waits for. If the call unwinds, the message is removed from the progress engine and
-/// no longer uses the call's buffer; the owner of the buffer waits for that.
+/// Returns true if a receive has got a kept message.
+pub(crate) fn is_of_kept(end: &Outcome) -> bool {
+    matches!(end, Outcome::Done(done) if done.was_kept)
+}
+
+/// Guards a message that a call waits for. If the call unwinds, the message no longer uses the call's buffer; the owner
+/// of the buffer waits for that. What a receive has got of its message is kept.
 #[derive(Debug)]
 pub(crate) struct OperationGuard<'c> {
     context: &'c Context,
@@ -437,7 +473,12 @@ pub(crate) struct OperationGuard<'c> {
 
 impl Drop for OperationGuard<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if !std::thread::panicking() {
+            return;
+        }
+        if self.operation.is_receive() {
+            self.context.abandon_receive(self.operation);
+        } else {
             self.context.progress.remove(&self.context.worker, self.operation);
         }
     }
@@ -449,11 +490,14 @@ pub(crate) struct ShortArrival {
     pub(crate) bank: Arc<SlotBank>,
     pub(crate) index: SlotIndex,
     pub(crate) number: u32,
+    late_matches: Arc<LateMatches>,
 }
 
 impl WaitEvent for ShortArrival {
     fn happened(&self) -> bool {
+        let slot = self.bank.slot(self.index);
         self.bank.has_data(self.index, self.number)
+            || self.late_matches.kept.has_whole(self.bank.member, Some(slot))
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

@@ -72,6 +72,23 @@ impl BufferAccess<'_> {
         }
     }
 
+    /// Starts to copy the first `len` bytes of another buffer to the start of this one.
+    pub(crate) fn start_copy_of(
+        &self,
+        worker: &Worker,
+        bytes: &Arc<RevocableBuffer>,
+        len: u64,
+    ) -> Result<Started, Cause> {
+        let bytes = bytes.enter()?;
+        match self {
+            BufferAccess::Unregistered(used) => {
+                bytes.view().copy_to(used.view(), len as usize);
+                Ok(Started::Done(0))
+            }
+            BufferAccess::Job(at) => worker.start_put(*at, &bytes, 0..len as usize),
+        }
+    }
+
     /// Starts to copy a part of the buffer, given by start and length, to global memory.
     pub(crate) fn start_copy_out(
         &self,

@@ -256,32 +256,66 @@ impl Context {
     /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot. [`Context::take`] returns its message.
     #[inline(always)]
     pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<PostedRecv<'_>> {
-        if let Some((bank, index)) = self.ready(from, slot)
-            && bank.state(index).receiving.is_idle()
-            && let Ok(number) = bank.post_short(index, room)
-        {
-            bank.state(index).receiving.set_busy();
-            return Ok(PostedRecv::new(bank, index, number, room));
+        match self.try_post(room, from, slot) {
+            Some(posted) => Ok(posted),
+            None => self.post_slowly(room, self.from("irecv", from, slot)),
         }
-        self.post_slowly(room, None, self.from("irecv", from, slot))
     }
 
-    /// Like [`Context::post`], where the slot is not ready at once. Waits at most `limit` for the slot.
+    /// Like [`Context::post`]. Returns `None`, having done nothing, if a kept message may wait for the receive: then
+    /// [`Context::begin_long_recv`] begins it.
+    #[inline(always)]
+    pub fn post_unless_kept(&self, room: usize, from: Rank, slot: u32) -> Result<Option<PostedRecv<'_>>> {
+        match self.try_post(room, from, slot) {
+            Some(posted) => Ok(Some(posted)),
+            None => self.post_unless_kept_slowly(room, from, slot),
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub(crate) fn post_slowly(
-        &self,
-        room: usize,
-        limit: Option<Duration>,
-        call: CallInfo,
-    ) -> Result<PostedRecv<'_>> {
+    fn post_unless_kept_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Option<PostedRecv<'_>>> {
+        if self.late_matches.kept.holds(from, slot) {
+            return Ok(None);
+        }
+        self.post_slowly(room, self.from("irecv", from, slot)).map(Some)
+    }
+
+    /// Posts a receive if its slot is ready at once.
+    #[inline(always)]
+    fn try_post(&self, room: usize, from: Rank, slot: u32) -> Option<PostedRecv<'_>> {
+        let (bank, index) = self.ready(from, slot)?;
+        if !bank.state(index).receiving.is_idle() {
+            return None;
+        }
+        let number = bank.post_short(index, room).ok()?;
+        bank.state(index).receiving.set_busy();
+        Some(PostedRecv::new(bank, index, number, room))
+    }
+
+    /// Like [`Context::post`], where the slot is not ready at once.
+    #[cold]
+    #[inline(never)]
+    fn post_slowly(&self, room: usize, call: CallInfo) -> Result<PostedRecv<'_>> {
         let (bank, index) = self.bank(call)?;
-        self.occupy_receive(&bank, index, limit, call)?;
+        self.occupy_receive(&bank, index, None, call)?;
+        let number = self.post_occupied(&bank, index, room, call)?;
+        Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room))
+    }
+
+    /// Posts a short receive on an occupied slot. Returns its number.
+    pub(crate) fn post_occupied(
+        &self,
+        bank: &Arc<SlotBank>,
+        index: SlotIndex,
+        room: usize,
+        call: CallInfo,
+    ) -> Result<u32> {
         loop {
             match bank.post_short(index, room) {
-                Ok(number) => return Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room)),
+                Ok(number) => return Ok(number),
                 Err(refused) => {
-                    self.retry(refused, call).inspect_err(|_| self.suspect(&bank, index))?;
+                    self.retry(refused, call).inspect_err(|_| self.suspect(bank, index))?;
                 }
             }
         }

@@ -16,6 +16,7 @@ mod buffer;
 mod buffered;
 mod call_info;
 mod context;
+mod dropped_receive;
 mod preposted;
 mod progress;
 mod protocol;

@@ -1,19 +1,21 @@
 //! Nonblocking sends and receives.
 
-use crate::blocking::deadline_ns;
+use crate::blocking::{deadline_ns, is_of_kept};
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
 use crate::progress::operation::MessageOp;
 use crate::progress::waker_thread;
+use crate::protocol::kept::{KeptMessage, KeptSearch};
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::sender::SendProtocol;
-use crate::protocol::state_machine::{Outcome, ProtocolState, StepResult};
+use crate::protocol::state_machine::{ProtocolState, StepResult};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer};
@@ -32,8 +34,9 @@ pub struct PendingSend {
     waited: bool,
 }
 
-/// A receive that was begun. Dropping it withdraws the receive: a message sent later goes to the next receive on the
-/// slot. If its message is already being transferred, the drop waits for it and discards it.
+/// A receive that was begun. Dropping it withdraws the receive: its message, whether it was sent before or is sent
+/// later, goes to the next receive on the slot or of any slot. The drop waits for a transfer only if the buffer is job
+/// memory or borrowed memory that the sender writes to.
 #[derive(Debug)]
 pub struct PendingRecv {
     context: Arc<Context>,
@@ -43,6 +46,8 @@ pub struct PendingRecv {
     kind: RecvKind,
     /// The operation that watches for a short message on behalf of a task that awaits it.
     watch: Mutex<Option<Arc<MessageOp>>>,
+    /// The kept message that a short receive gets instead of one in the line.
+    kept: OnceLock<(KeptMessage, Done)>,
     waited: bool,
 }
 
@@ -132,13 +137,21 @@ impl Context {
         }
         let call = self.from("irecv", from, slot);
         let (bank, index) = self.bank(call)?;
-        let number = AtomicU32::new(self.post(room, from, slot)?.number());
+        let Some(posted) = self.post_unless_kept(room, from, slot)? else {
+            return self.begin_long_recv(into(), from, slot);
+        };
+        let number = AtomicU32::new(posted.number());
         let kind = RecvKind::Short { number, room };
         Ok(PendingRecv::new(self, call, (bank, index), kind))
     }
 
-    /// Begins a receive whose message does not arrive in the slot's line.
-    fn begin_long_recv(self: &Arc<Self>, into: MessageBuffer, from: Rank, slot: u32) -> Result<PendingRecv> {
+    /// Begins a receive whose message is not taken from the slot's line by [`PendingRecv::take`].
+    pub fn begin_long_recv(
+        self: &Arc<Self>,
+        into: MessageBuffer,
+        from: Rank,
+        slot: u32,
+    ) -> Result<PendingRecv> {
         let call = self.from("irecv", from, slot);
         let (bank, index) = self.bank(call)?;
         self.occupy_receive(&bank, index, None, call)?;
@@ -148,6 +161,7 @@ impl Context {
         let incoming = PendingRecv::new(self, call, (bank, index), RecvKind::Long(operation.clone()));
         if !operation.is_over() {
             self.progress.add(&operation); // added after `incoming` exists, which withdraws it on an unwind
+            self.look_for_kept(&operation);
             self.worker.notify_own_helper();
         }
         Ok(incoming)
@@ -389,6 +403,7 @@ impl PendingRecv {
             index,
             kind,
             watch: Mutex::default(),
+            kept: OnceLock::new(),
             waited: false,
         }
     }
@@ -415,10 +430,44 @@ impl PendingRecv {
             RecvKind::Short { number, room } => {
                 self.context.worker.progress_briefly();
                 !matches!(self.repost_if_too_long(number, *room), Ok(true))
-                    && self.bank.has_data(self.index, number.load(Relaxed))
+                    && (self.bank.has_data(self.index, number.load(Relaxed)) || self.has_kept(*room))
             }
             RecvKind::Long(operation) => self.context.test(operation),
         }
+    }
+
+    /// Returns true if the receive has a kept message: one of its slot that met a dropped receive of any slot. Takes the
+    /// message, so that no other receive gets it.
+    fn has_kept(&self, room: usize) -> bool {
+        if self.kept.get().is_some() || self.context.late_matches.kept.is_empty() {
+            return self.kept.get().is_some();
+        }
+        let (kept, member, slot) =
+            (&self.context.late_matches.kept, self.bank.member, self.bank.slot(self.index));
+        match kept.take(member, Some(slot), room as u64) {
+            KeptSearch::Nothing => false,
+            KeptSearch::TooLong(_) => true, // `take` returns the error
+            KeptSearch::Found(message, done) => {
+                if let Err((message, _)) = self.kept.set((message, done)) {
+                    kept.put_back(member, slot, message); // another thread tests the same receive
+                }
+                true
+            }
+        }
+    }
+
+    /// Copies the kept message, and withdraws the receive that waits for one in the line.
+    #[cold]
+    fn take_kept(&self, (message, done): (KeptMessage, Done), into: &mut [u8]) -> Result<Received> {
+        if let RecvKind::Short { number, .. } = &self.kind {
+            self.context.withdraw_short(&self.bank, self.index, number.load(Relaxed));
+        }
+        let room = into.len() as u64;
+        let (Ok(bytes), Some(into)) = (message.bytes.enter(), into.get_mut(..done.len as usize)) else {
+            return Err(self.context.fault(Cause::Truncated { len: done.len, room }, self.call));
+        };
+        bytes.view().read(0, into);
+        Ok(Received { slot: done.slot, source: self.bank.member, len: done.len })
     }
 
     /// Reposts a short receive if the message that arrived did not fit in an earlier, withdrawn receive. Returns true
@@ -474,7 +523,13 @@ impl PendingRecv {
         if self.repost_if_too_long(number, room)? {
             self.forget_watch();
         }
-        Ok(self.watch(number.load(Relaxed)))
+        let number = number.load(Relaxed);
+        let watch = self.watch(number);
+        if !watch.is_over() || self.bank.has_data(self.index, number) || self.has_kept(room) {
+            return Ok(watch);
+        }
+        self.forget_watch(); // it saw a kept message, which another receive has taken
+        Ok(self.watch(number))
     }
 
     /// Returns the operation that watches for the short message of that number.
@@ -484,6 +539,7 @@ impl PendingRecv {
             let (progress, bank) = (&self.context.progress, &self.bank);
             let watch = MessageOp::new(&progress.rings, bank, self.index, ProtocolState::watch(number), None);
             progress.add(&watch);
+            self.context.look_for_kept(&watch);
             watch
         };
         watch.get_or_insert_with(begin).clone()
@@ -496,24 +552,12 @@ impl PendingRecv {
         }
     }
 
-    /// Withdraws the receive, or waits for its end if its message is being transferred. Never waits during a panic.
-    fn withdraw_or_wait(&self) {
-        if let RecvKind::Long(operation) = &self.kind {
-            operation.set_waker(None);
-            operation.withdraw();
-            if std::thread::panicking() {
-                self.context.progress.remove(&self.context.worker, operation);
-            } else {
-                let _guard = self.context.guard(operation);
-                let _ = self.context.finish(operation, None, self.call); // the result does not matter
-            }
-        }
-        self.context.suspect(&self.bank, self.index);
-    }
-
     /// Waits for the message, which is copied to `into` if the receive is short.
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
+        if let Some(kept) = self.kept.take() {
+            return self.take_kept(kept, into);
+        }
         match &self.kind {
             RecvKind::Short { number, .. } => {
                 let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), into.len());
@@ -522,8 +566,8 @@ impl PendingRecv {
             RecvKind::Long(operation) => {
                 let received = self.context.finish_receive(operation, None, self.call);
                 match &received {
-                    Ok(_) => operation.free_slot(),
-                    Err(_) => self.context.suspect(&self.bank, self.index),
+                    Ok(_) if !operation.end().is_some_and(|end| is_of_kept(&end)) => operation.free_slot(),
+                    _ => self.context.suspect(&self.bank, self.index),
                 }
                 received
             }
@@ -543,11 +587,14 @@ impl Drop for PendingRecv {
         if self.waited {
             return;
         }
+        if let Some((message, done)) = self.kept.take() {
+            self.context.late_matches.kept.put_back(self.bank.member, done.slot, message);
+        }
         match &self.kind {
             RecvKind::Short { number, .. } => {
                 self.context.withdraw_short(&self.bank, self.index, number.load(Relaxed));
             }
-            RecvKind::Long(_) => self.withdraw_or_wait(),
+            RecvKind::Long(operation) => self.context.abandon_receive(operation),
         }
     }
 }

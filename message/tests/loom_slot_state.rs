@@ -22,7 +22,7 @@ impl Slot {
     fn occupied() -> Arc<Slot> {
         let slot = Slot { state: SlotState::closed(), messages: AtomicU32::new(0) };
         slot.state.reopen();
-        assert_eq!(slot.state.occupy(), Ok(()));
+        assert_eq!(slot.state.occupy(), Ok(false));
         Arc::new(slot)
     }
 
@@ -156,5 +156,96 @@ fn reopening_a_slot_does_not_disturb_its_user() {
         slot.state.reopen();
         any.join().unwrap();
         assert!(!slot.state.borrow(), "the slot is borrowed twice");
+    });
+}
+
+/// A receive was dropped that has its message. The next receive on the slot sees its number.
+#[test]
+fn the_next_receive_on_a_kept_slot_sees_the_last_number() {
+    loom::model(|| {
+        let slot = Slot::occupied();
+        let next = {
+            let slot = slot.clone();
+            thread::spawn(move || {
+                if let Ok(may_be_kept) = slot.state.occupy() {
+                    assert!(may_be_kept, "the receive does not look for the message");
+                    assert_eq!(slot.count_message(), 2, "the receive that was dropped is not seen");
+                }
+            })
+        };
+        assert_eq!(slot.count_message(), 1);
+        slot.state.keep();
+        next.join().unwrap();
+    });
+}
+
+/// A receive of any slot was dropped with a message of this slot. The next receive on the slot sees it in the list.
+#[test]
+fn who_sees_a_slot_kept_sees_the_message_in_the_list() {
+    loom::model(|| {
+        let (slot, listed) = (Slot::occupied(), Arc::new(AtomicU32::new(0)));
+        slot.count_message();
+        slot.state.set_idle();
+        let next = {
+            let (slot, listed) = (slot.clone(), listed.clone());
+            thread::spawn(move || {
+                if slot.state.occupy() == Ok(true) {
+                    assert_eq!(listed.load(Ordering::Relaxed), 1, "the message is not in the list");
+                    assert_eq!(slot.count_message(), 2, "the receive before is not seen");
+                }
+            })
+        };
+        listed.store(1, Ordering::Relaxed);
+        slot.state.mark_kept();
+        next.join().unwrap();
+    });
+}
+
+/// A slot is marked while a receive uses it: no second receive may use it before the first has ended.
+#[test]
+fn marking_a_slot_does_not_disturb_its_user() {
+    loom::model(|| {
+        let slot = Slot::occupied();
+        let others = {
+            let slot = slot.clone();
+            thread::spawn(move || {
+                slot.state.mark_kept();
+                if slot.state.occupy().is_ok() {
+                    assert_eq!(slot.count_message(), 2, "two receives used the slot at once");
+                }
+            })
+        };
+        assert_eq!(slot.count_message(), 1);
+        slot.state.set_idle();
+        others.join().unwrap();
+    });
+}
+
+/// The message of a kept slot did not come. A receive that names the slot and one of any slot find that out.
+#[test]
+fn one_of_two_receives_uses_a_slot_that_was_kept() {
+    loom::model(|| {
+        let slot = Slot::occupied();
+        slot.count_message();
+        slot.state.keep();
+        let any = {
+            let slot = slot.clone();
+            thread::spawn(move || {
+                slot.state.suspect_if_kept();
+                let borrowed = slot.state.borrow();
+                if borrowed {
+                    slot.count_message();
+                    slot.state.give_back(false);
+                }
+                borrowed
+            })
+        };
+        let named = slot.state.occupy().is_ok();
+        if named {
+            slot.count_message();
+            slot.state.suspect();
+        }
+        let uses = 1 + u32::from(any.join().unwrap()) + u32::from(named);
+        assert_eq!(slot.count_message(), uses + 1, "two receives used the slot at once");
     });
 }

@@ -93,11 +93,9 @@ impl Communicator {
     /// Begins a receive into `values`. [`RecvRequest::wait`] or `.await` returns the values; the slot is busy until
     /// then.
     ///
-    /// Does not wait. Any waiting call of the rank moves the receive on. Dropping the request withdraws the receive.
-    /// If the message is already on its way, the drop waits for it; the message is then lost if it has more than 48
-    /// bytes or if the receive was on [`Slot::ANY`]. Errors of this call: those of [`Communicator::isend`]. Later
-    /// errors: those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48
-    /// bytes.
+    /// Does not wait. Any waiting call of the rank moves the receive on. Dropping the request withdraws the receive
+    /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:
+    /// those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48 bytes.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<RecvRequest<T>> {
         RecvRequest::new(self.messages(), values, from, slot)
     }

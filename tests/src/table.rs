@@ -166,6 +166,15 @@ macro_rules! each_case {
             Everywhere "G17" 2..=3 message_requests::g17_sends_outlive_their_request;
             Everywhere "G17" 2..=3 message_requests::g17_receives_outlive_their_request;
             Everywhere "G17" 2..=3 message_requests::g17_receives_race_with_their_messages;
+            Everywhere "G17" 2..=2 dropped_receives::g17_a_message_survives_dropped_receives;
+            Everywhere "G17" 2..=2 dropped_receives::g17_receives_dropped_at_many_moments;
+            Everywhere "G17" 2..=2 dropped_receives::g17_dropped_receives_of_any_slot_beside_others;
+            Everywhere "G17" 2..=2 dropped_receives::g17_threads_drop_receives;
+            Everywhere "G17" 2..=2 dropped_receives::g17_an_outstanding_receive_gets_the_message;
+            Everywhere "G17" 2..=2 dropped_receives::g17_cancelled_scopes_lose_nothing;
+            Everywhere "G17" 2..=2 dropped_receives::g17_kept_messages_stay;
+            Everywhere "G17" 2..=2 dropped_receives::g17_a_rank_leaves_during_a_transfer;
+            Real "G17" 2..=2 dropped_receives::g17_receives_under_tokio_timeouts;
             Everywhere "G18" 2..=4 messages::g18_eight_threads_exchange;
             Everywhere "G" 1..=4 messages::messages_of_job_memory;
             Everywhere "G" 2..=3 message_requests::a_scope_that_fails_takes_all_back;

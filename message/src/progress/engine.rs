@@ -7,6 +7,7 @@ use crate::progress::drain;
 use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
+use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
@@ -157,9 +158,22 @@ impl ProgressEngine {
     }
 
     /// Removes a message that has ended and frees its send buffer space.
-    fn remove_ended(&self, operation: &Arc<MessageOp>) {
+    pub(crate) fn remove_ended(&self, operation: &Arc<MessageOp>) {
         self.forget(operation);
         self.buffered.give_back(operation);
+        if operation.is_kept() {
+            self.offer(operation);
+        }
+    }
+
+    /// Offers the message of a dropped receive to a receive that waits on the slot of the message.
+    #[cold]
+    pub(crate) fn offer(&self, kept: &MessageOp) {
+        let (Some(Outcome::Done(done)), Some(late_matches)) = (kept.end(), kept.late_matches()) else {
+            return;
+        };
+        let takers = self.queue().all(|operation| operation.may_take(kept, done.slot));
+        takers.iter().for_each(|taker| taker.look_for_kept(&late_matches));
     }
 
     /// Steps a message that the calling thread waits for, until it would have to wait long. Returns true if this call
@@ -311,6 +325,9 @@ impl Agent for ProgressEngine {
         let finalize_hooks = self.finalize_hooks.run(worker);
         self.continuations.clear();
         self.rings.drain(worker);
+        // Nobody receives any more. Their senders learn that this rank has left.
+        let kept = self.queue().all(MessageOp::is_kept);
+        kept.iter().for_each(|operation| self.remove(worker, operation));
         unfinished.and(finalize_hooks)
     }
 }

@@ -2,13 +2,16 @@
 
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
+use crate::protocol::kept::Transfer;
+use crate::protocol::late_match::LateMatches;
+use crate::protocol::outcome::{Outcome, OutcomeCell};
 use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
-use crate::protocol::state_machine::{Awaits, AwaitsCell, Outcome, OutcomeCell, ProtocolState};
+use crate::protocol::state_machine::{Awaits, AwaitsCell, ProtocolState};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::node_state::RankStage;
@@ -21,6 +24,11 @@ enum OpKind {
     Receive,
     Watch,
 }
+
+/// The receive is to be withdrawn.
+const WITHDRAW: u8 = 1;
+/// The receive is to look for a kept message.
+const LOOK: u8 = 2;
 
 /// An unfinished message. A step may call the fabric, which on some platforms lets other threads of the rank run
 /// before it returns. So no thread waits for the lock of `protocol` inside a step, and what other threads need is
@@ -50,8 +58,12 @@ pub struct MessageOp {
     waker: Mutex<Option<Waker>>,
     /// When to wake the waker although the message has not ended, so that the task can buffer it.
     buffer_at_ns: AtomicU64,
-    /// The receive is to be withdrawn.
-    withdraw_requested: AtomicBool,
+    /// What the next step of a receive does first.
+    requests: AtomicU8,
+    /// The late matches of the context, for a receive that was dropped or that looks for a kept message.
+    late_matches: OnceLock<Weak<LateMatches>>,
+    /// The receive was dropped, and its message is kept.
+    kept: AtomicBool,
     /// Nobody will ask for the outcome.
     detached: AtomicBool,
     /// Its slot was freed and may be in use or closed: this message must not touch it any more.
@@ -112,7 +124,9 @@ impl MessageOp {
             awaits,
             waker: Mutex::default(),
             buffer_at_ns: AtomicU64::new(u64::MAX),
-            withdraw_requested: AtomicBool::new(false),
+            requests: AtomicU8::new(0),
+            late_matches: OnceLock::new(),
+            kept: AtomicBool::new(false),
             detached: AtomicBool::new(false),
             freed: AtomicBool::new(false),
         }
@@ -144,6 +158,16 @@ impl MessageOp {
             OpKind::Receive | OpKind::Watch => CallInfo::from("irecv", bank.member, slot),
         };
         bank.program_call(slot).unwrap_or_else(|| own().of_member(rank).to_string())
+    }
+
+    /// Returns true if it is a send.
+    pub(crate) fn is_send(&self) -> bool {
+        self.kind == OpKind::Send
+    }
+
+    /// Returns true if it is a receive that is not short.
+    pub(crate) fn is_receive(&self) -> bool {
+        self.kind == OpKind::Receive
     }
 
     /// Returns true if it is a send that has not ended.
@@ -187,10 +211,8 @@ impl MessageOp {
         if self.is_over() || !is_ours() {
             return false;
         }
-        if self.withdraw_requested.load(Ordering::SeqCst)
-            && self.withdraw_requested.swap(false, Ordering::SeqCst)
-        {
-            protocol.withdraw();
+        if self.requests.load(Ordering::SeqCst) != 0 {
+            self.begin_requested(&mut protocol);
         }
         self.awaits.set(Awaits::Anything);
         let ended = protocol.run(worker, (&self.bank, self.index), &self.rings, attempts).is_some();
@@ -209,6 +231,20 @@ impl MessageOp {
         true
     }
 
+    /// Does what was requested of a receive.
+    #[cold]
+    fn begin_requested(&self, protocol: &mut ProtocolState) {
+        let requests = self.requests.swap(0, Ordering::SeqCst);
+        if requests & WITHDRAW != 0 {
+            protocol.withdraw();
+        }
+        if requests & LOOK != 0
+            && let Some(late_matches) = self.late_matches()
+        {
+            protocol.look_for_kept(&self.bank, self.index, &late_matches);
+        }
+    }
+
     /// Returns true if a look at its slot shows that a step would achieve nothing. Makes no call of the fabric and takes
     /// no lock. `is_ring_free`: a ring may be available.
     #[inline]
@@ -220,7 +256,7 @@ impl MessageOp {
                 Awaits::Data => {
                     // SYNC message-awaits: `number` is the one for which it waits.
                     !bank.has_data(self.index, self.number.load(Ordering::Relaxed))
-                        && !self.withdraw_requested.load(Ordering::SeqCst)
+                        && self.requests.load(Ordering::SeqCst) == 0
                 }
                 Awaits::Posting => !bank.is_recv_posted(self.index) && !bank.first_bank().is_recv_posted(ANY),
                 Awaits::Ring => !is_ring_free,
@@ -284,7 +320,71 @@ impl MessageOp {
 
     /// Requests to withdraw a receive. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&self) {
-        self.withdraw_requested.store(true, Ordering::SeqCst);
+        self.requests.fetch_or(WITHDRAW, Ordering::SeqCst);
+    }
+
+    /// Lets a receive that names its slot look for a kept message when it is stepped next.
+    pub(crate) fn look_for_kept(&self, late_matches: &Arc<LateMatches>) {
+        self.late_matches.get_or_init(|| Arc::downgrade(late_matches));
+        self.requests.fetch_or(LOOK, Ordering::SeqCst);
+    }
+
+    /// Records that the receive was dropped and its message is kept.
+    pub(crate) fn set_kept(&self, late_matches: &Arc<LateMatches>) {
+        self.late_matches.get_or_init(|| Arc::downgrade(late_matches));
+        self.kept.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true if the receive was dropped and its message is kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::SeqCst)
+    }
+
+    /// Returns the late matches of the context, if the receive was dropped or was told to look for a kept message.
+    pub(crate) fn late_matches(&self) -> Option<Arc<LateMatches>> {
+        self.late_matches.get()?.upgrade()
+    }
+
+    /// Returns true if it is a receive that would take a message of that slot from the peer of `other`.
+    pub(crate) fn may_take(&self, other: &MessageOp, slot: u32) -> bool {
+        let is_same_pair = || Arc::ptr_eq(self.bank.first_bank(), other.bank.first_bank());
+        self.kind != OpKind::Send
+            && self.index != ANY
+            && self.bank.slot(self.index) == slot
+            && is_same_pair()
+            && !self.is_kept()
+    }
+
+    /// Returns the slot of the message that a receive gets; `None` if that is not known.
+    pub(crate) fn sent_on(&self, worker: &Worker) -> Option<u32> {
+        match &*self.lock_protocol(worker) {
+            ProtocolState::Receive(receiving) => receiving.sent_on(&self.bank, self.index),
+            _ => None,
+        }
+    }
+
+    /// Moves a receive to memory that it owns, and returns that memory. `None`: a peer may write to the memory it has.
+    pub(crate) fn own_buffer(&self, worker: &Worker) -> Option<Arc<RevocableBuffer>> {
+        match &mut *self.lock_protocol(worker) {
+            ProtocolState::Receive(receiving) => receiving.own_buffer(&self.bank, self.index),
+            _ => None,
+        }
+    }
+
+    /// Copies the message of a receive that is over.
+    pub(crate) fn received_copy(&self, worker: &Worker, len: u64) -> Result<Arc<RevocableBuffer>, Cause> {
+        let into = match &*self.lock_protocol(worker) {
+            ProtocolState::Receive(receiving) => receiving.into().clone(),
+            _ => return Err(Cause::Bug("only a receive has received a message".into())),
+        };
+        let mut bytes = vec![0; len as usize];
+        match &into {
+            MessageBuffer::Unregistered(_) => into.enter()?.read(&mut bytes)?,
+            MessageBuffer::Job(at, _) => {
+                worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
+            }
+        }
+        Ok(RevocableBuffer::from_vec(bytes))
     }
 
     /// Returns when no thread is in a step. The caller makes sure that no thread begins one.
@@ -406,10 +506,12 @@ impl MessageOp {
         match &*protocol {
             ProtocolState::Send(sending) => sending.can_step(&self.bank, self.index, &self.rings),
             ProtocolState::Receive(receiving) => {
-                let withdraw_requested = self.withdraw_requested.load(Ordering::SeqCst);
-                receiving.can_step(&self.bank, self.index, withdraw_requested)
+                let requests = self.requests.load(Ordering::SeqCst);
+                requests & LOOK != 0 || receiving.can_step(&self.bank, self.index, requests & WITHDRAW != 0)
             }
-            ProtocolState::Watch { number, .. } => self.bank.has_data(self.index, *number),
+            ProtocolState::Watch { number, .. } => {
+                self.requests.load(Ordering::SeqCst) != 0 || self.bank.has_data(self.index, *number)
+            }
         }
     }
 }
@@ -421,6 +523,12 @@ impl Drop for MessageOp {
         while let Some(mut earlier) = next.and_then(Arc::into_inner) {
             next = earlier.predecessor.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         }
+    }
+}
+
+impl Transfer for MessageOp {
+    fn outcome(&self) -> Option<Outcome> {
+        self.end()
     }
 }
 

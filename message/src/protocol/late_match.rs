@@ -2,6 +2,7 @@
 //! its sender's ring, for the next receive on that slot. Its sender looks for no other receive. A receive of any slot
 //! may take the message, too, but has to search for it. This file records the slots in which to search.
 
+use crate::protocol::kept::{KeptMessages, KeptSearch};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data};
 use crate::slot::state::SlotState;
@@ -22,6 +23,8 @@ pub(crate) struct LateMatches {
     /// The number of registered slots, for readers without the lock.
     count: AtomicUsize,
     slots: Mutex<Slots>,
+    /// The messages that have left their slot, because they met a receive that was dropped.
+    pub(crate) kept: KeptMessages,
 }
 
 /// A late match that was found. The receive that holds this value has borrowed its slot.
@@ -34,13 +37,30 @@ pub(crate) struct LateMatch {
 
 impl LateMatches {
     /// Frees the slot of a receive that ended without its message. The message may lie in the slot, or may still
-    /// arrive.
+    /// arrive. If the lines of the slot belong to the transfer of a kept message, nobody may look for a late match
+    /// there.
     #[cold]
     pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, index: SlotIndex) {
+        if self.kept.is_pending_on(bank, index) {
+            return recv_state(bank, index).keep();
+        }
+        self.register(bank, index, SlotState::suspect);
+    }
+
+    /// Registers a slot and makes its state suspect.
+    fn register(&self, bank: &Arc<SlotBank>, index: SlotIndex, suspect: fn(&SlotState)) {
         let mut slots = self.slots();
         slots.insert((bank.member, bank.slot(index)), (bank.clone(), index));
         self.count.store(slots.len(), Ordering::Release);
-        bank.state(index).receiving.suspect();
+        suspect(recv_state(bank, index));
+    }
+
+    /// Makes the slots of dropped receives suspect whose messages did not come. From now on a receive of any slot finds
+    /// a message that meets such a receive after all.
+    fn settle_kept(&self, member: Rank) {
+        for (bank, index) in self.kept.remove_ended(member) {
+            self.register(&bank, index, SlotState::suspect_if_kept);
+        }
     }
 
     /// Returns the closed banks of that sender that have suspect slots. The caller must open a bank to inspect its
@@ -54,6 +74,7 @@ impl LateMatches {
 
     /// Returns true if there is a late match of that sender.
     pub(crate) fn any_from(&self, member: Rank) -> bool {
+        self.settle_kept(member);
         self.of(member).iter().any(|(bank, index)| is_late_match(bank, *index))
     }
 
@@ -117,29 +138,60 @@ impl Drop for LateMatch {
     }
 }
 
-/// The late-match search of a receive of any slot. When the search finds a message, the receive first withdraws its own
-/// posting. If a sender has claimed the posting before, the receive takes that sender's message instead.
+/// The search of a receive for a message that met another receive: a late match, if the receive is of any slot, or a
+/// kept message. When the search finds one and the receive is posted, the receive first withdraws its own posting. If a
+/// sender has claimed the posting before, the receive takes that sender's message instead.
 #[derive(Debug)]
 pub(crate) struct LateMatchSearch {
     late_matches: Arc<LateMatches>,
+    /// The slot that the receive names; `None`: any slot.
+    slot: Option<u32>,
     found: Option<LateMatch>,
     is_redirected: bool,
 }
 
 impl LateMatchSearch {
-    pub(crate) fn new(late_matches: &Arc<LateMatches>) -> LateMatchSearch {
-        LateMatchSearch { late_matches: late_matches.clone(), found: None, is_redirected: false }
+    pub(crate) fn new(late_matches: &Arc<LateMatches>, slot: Option<u32>) -> LateMatchSearch {
+        LateMatchSearch { late_matches: late_matches.clone(), slot, found: None, is_redirected: false }
     }
 
-    /// Returns true if [`LateMatchSearch::find`] would find a late match.
+    /// Returns the slot that the receive names; `None`: any slot.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.slot
+    }
+
+    /// Returns the kept messages.
+    pub(crate) fn kept(&self) -> &KeptMessages {
+        &self.late_matches.kept
+    }
+
+    /// Returns true if there is a kept message for the receive.
+    pub(crate) fn has_kept(&self, member: Rank) -> bool {
+        self.kept().has_whole(member, self.slot)
+    }
+
+    /// Takes a kept message for a receive of `room` bytes.
+    pub(crate) fn take_kept(&self, member: Rank, room: u64) -> KeptSearch {
+        self.late_matches.settle_kept(member);
+        self.kept().take(member, self.slot, room)
+    }
+
+    /// Returns true if the receive must not be posted yet, because the lines of its slot are in use, or an earlier
+    /// message of the slot is on its way.
+    pub(crate) fn is_blocked(&self, member: Rank) -> bool {
+        self.kept().is_blocked(member, self.slot)
+    }
+
+    /// Returns true if the receive would find a late match or a kept message.
     pub(crate) fn can_find(&self, member: Rank) -> bool {
-        self.has_one() || self.late_matches.any_from(member)
+        self.has_one() || self.has_kept(member) || self.slot.is_none() && self.late_matches.any_from(member)
     }
 
-    /// Takes a late match of that sender, unless the search has found one before. Returns true if the search has a late
-    /// match.
+    /// Takes a late match of that sender for a receive of any slot, unless the search has found one before. Returns
+    /// true if the search has a late match.
     pub(crate) fn find(&mut self, member: Rank) -> bool {
-        if self.found.is_none() {
+        if self.found.is_none() && self.slot.is_none() {
+            self.late_matches.settle_kept(member);
             self.found = self.late_matches.take(member);
         }
         self.has_one()
@@ -160,6 +212,19 @@ impl LateMatchSearch {
     /// Returns the late match to which the receive was redirected.
     pub(crate) fn redirected(&self) -> Option<&LateMatch> {
         self.found.as_ref().filter(|_| self.is_redirected)
+    }
+}
+
+impl Drop for LateMatchSearch {
+    /// Gives the slot of the late match back. If its receive was dropped, the message is kept, and the next receive on
+    /// the slot must look for it.
+    fn drop(&mut self) {
+        let Some(found) = self.found.take() else { return };
+        let (bank, index) = (found.bank.clone(), found.index);
+        drop(found);
+        if self.kept().holds(bank.member, bank.slot(index)) {
+            recv_state(&bank, index).mark_kept();
+        }
     }
 }
 

@@ -4,25 +4,30 @@
 //!
 //! ```text
 //! Describing --> Posting --> Posted --a message in the line, or in place--> ended
-//!                             |  ^--a chunk--> Fetching --+
-//!                             +--withdraw----> Withdrawing --> withdrawn, or Posted: its message is being transferred
+//!   ^                         |  ^--a chunk--> Fetching --+
+//!   |                         +--withdraw----> Withdrawing --> withdrawn, or Posted: its message is being transferred
+//! Searching --a kept message--> ended
+//!   ^-- Withdrawing, if the receive was withdrawn for a kept message that another receive has taken
 //! ```
 //!
 //! A receive of any slot that finds a late match (`late_match.rs`) withdraws its claim, too. If no sender has claimed
-//! it, it continues as the receive of that message, in that message's slot.
+//! it, it continues as the receive of that message, in that message's slot. A receive that finds a kept message
+//! (`kept.rs`) copies it. It searches before it is posted, so that the messages of a slot keep their order.
 
 use crate::buffer::MessageBuffer;
+use crate::protocol::kept::{KeptMessage, KeptSearch};
 use crate::protocol::late_match::{LateMatch, LateMatchSearch, LateMatches};
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::ring_consumer::RingConsumer;
 use crate::protocol::ring_span::RingSpan;
 use crate::protocol::split_copy;
-use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::engine::{Registration, Started, Worker};
+use tasuki_core::engine::{Registration, RevocableBuffer, Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
 use tasuki_core::segment::GlobalAddress;
 
@@ -34,8 +39,12 @@ pub(crate) struct RecvProtocol {
     to: GlobalAddress,
     /// True if the sender must claim the receive.
     needs_claim: bool,
-    /// The late-match search of a receive of any slot.
+    /// The search for late matches and kept messages: of a receive of any slot, or while there may be a kept message.
     search: Option<Box<LateMatchSearch>>,
+    /// The kept message that is being copied into job memory.
+    kept: Option<KeptMessage>,
+    /// The slot of the message that has claimed the receive, if the receive found that out when it was withdrawn.
+    claimed_slot: Option<u32>,
     /// The registration that lets the sender write program memory. Kept until the receive is over.
     registered: Option<Registration>,
     consumer: RingConsumer,
@@ -51,6 +60,8 @@ pub(crate) struct RecvProtocol {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RecvState {
+    /// The receive looks for a message that met an earlier receive.
+    Searching,
     /// The description is written next, then the posting.
     Describing,
     Posting,
@@ -66,6 +77,11 @@ enum RecvState {
     },
     /// A short message is being copied into job memory.
     Storing {
+        operation: u64,
+        done: Done,
+    },
+    /// A kept message is being copied into job memory.
+    StoringKept {
         operation: u64,
         done: Done,
     },
@@ -95,9 +111,12 @@ impl RecvProtocol {
         // Two messages may compete for a receive of any slot. Only one sender at a time may write to a receive's
         // memory.
         let needs_claim = !to.is_null() || index == ANY;
-        let search = (index == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
+        let slot = (index != ANY).then(|| bank.slot(index));
+        let searches = slot.is_none_or(|slot| late_matches.kept.holds(bank.member, slot));
+        let search = searches.then(|| Box::new(LateMatchSearch::new(late_matches, slot)));
+        let state = if searches { RecvState::Searching } else { RecvState::Describing };
         let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
-        RecvProtocol { to, needs_claim, search, registered, state: RecvState::Describing, ..posted }
+        RecvProtocol { to, needs_claim, search, registered, state, ..posted }
     }
 
     /// Makes a receive that was already posted for a staged message, and that has taken some of its chunks.
@@ -107,6 +126,8 @@ impl RecvProtocol {
             to: GlobalAddress::NULL,
             needs_claim: false,
             search: None,
+            kept: None,
+            claimed_slot: None,
             registered: None,
             consumer,
             state: RecvState::Posted,
@@ -126,6 +147,72 @@ impl RecvProtocol {
     /// Requests that the receive be withdrawn. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&mut self) {
         self.withdraw_requested = true;
+    }
+
+    /// Lets a receive that names its slot and waits for its message look for a kept message.
+    pub(crate) fn look_for_kept(
+        &mut self,
+        bank: &SlotBank,
+        index: SlotIndex,
+        late_matches: &Arc<LateMatches>,
+    ) {
+        if self.search.is_none() && index != ANY && self.end.is_none() {
+            self.search = Some(Box::new(LateMatchSearch::new(late_matches, Some(bank.slot(index)))));
+        }
+    }
+
+    /// Returns the slot of the message that the receive gets; `None` if no message has met it yet, as far as this rank
+    /// knows.
+    pub(crate) fn sent_on(&self, bank: &SlotBank, index: SlotIndex) -> Option<u32> {
+        if let Some(late_match) = self.redirected() {
+            return Some(late_match.bank.slot(late_match.index));
+        }
+        match (index, self.state) {
+            (ANY, RecvState::Searching | RecvState::Describing | RecvState::Posting) => None,
+            (ANY, _) => match encoding::read_data(bank.data(index), self.consumer.number) {
+                Data::Short { slot, .. } => Some(slot),
+                Data::Staged { .. } => Some(bank.data_word(index, 2) as u32),
+                Data::SplitCopy | Data::InPlace => Some(bank.data_word(index, 1) as u32),
+                Data::None | Data::TooLong { .. } | Data::Failed => self.claimed_slot,
+            },
+            _ => Some(bank.slot(index)),
+        }
+    }
+
+    /// Moves the receive to memory that it owns, with the bytes that have come, unless it owns its memory already.
+    /// Returns that memory; `None` if the sender, or an operation in flight, may write to the memory it has now.
+    pub(crate) fn own_buffer(&mut self, bank: &SlotBank, index: SlotIndex) -> Option<Arc<RevocableBuffer>> {
+        let MessageBuffer::Unregistered(buffer) = &self.into else { return None };
+        let buffer = buffer.clone();
+        if buffer.owns_bytes() {
+            return Some(buffer);
+        }
+        let is_written = matches!(
+            self.state,
+            RecvState::Fetching { .. } | RecvState::Storing { .. } | RecvState::StoringKept { .. }
+        );
+        if !self.to.is_null() || is_written {
+            return None;
+        }
+        let (bank, index) =
+            self.redirected().map_or((bank, index), |late_match| (&*late_match.bank, late_match.index));
+        let is_staged =
+            matches!(encoding::read_data(bank.data(index), self.consumer.number), Data::Staged { .. });
+        let len = match &self.end {
+            Some(Outcome::Done(done)) => done.len,
+            _ if is_staged => bank.data_word(index, 1),
+            _ => u64::MAX,
+        };
+        let len = len.min(buffer.len() as u64) as usize;
+        let owned = RevocableBuffer::zeroed(len);
+        buffer.enter().ok()?.view().copy_to(owned.enter().ok()?.view(), len);
+        self.into = MessageBuffer::Unregistered(owned.clone());
+        Some(owned)
+    }
+
+    /// Returns the buffer of the receive.
+    pub(crate) fn into(&self) -> &MessageBuffer {
+        &self.into
     }
 
     /// Returns the number of the receive's message.
@@ -151,7 +238,10 @@ impl RecvProtocol {
         let has_late_match = || self.search.as_ref().is_some_and(|search| search.has_one());
         matches!(
             self.state,
-            RecvState::Withdrawing { .. } | RecvState::Fetching { .. } | RecvState::Storing { .. }
+            RecvState::Withdrawing { .. }
+                | RecvState::Fetching { .. }
+                | RecvState::Storing { .. }
+                | RecvState::StoringKept { .. }
         ) || has_late_match()
     }
 
@@ -170,6 +260,11 @@ impl RecvProtocol {
         let (bank, index) =
             self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));
         match self.state {
+            RecvState::Searching => {
+                withdraw_requested
+                    || self.can_redirect(bank.member)
+                    || !self.search.as_ref().is_some_and(|search| search.is_blocked(bank.member))
+            }
             RecvState::Describing | RecvState::Posting => true,
             RecvState::Posted => match encoding::read_data(bank.data(index), self.consumer.number) {
                 Data::None => self.withdraw_requested || withdraw_requested || self.can_redirect(bank.member),
@@ -183,7 +278,10 @@ impl RecvProtocol {
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
             // The fabric reports the end of their operations.
-            RecvState::Withdrawing { .. } | RecvState::Fetching { .. } | RecvState::Storing { .. } => false,
+            RecvState::Withdrawing { .. }
+            | RecvState::Fetching { .. }
+            | RecvState::Storing { .. }
+            | RecvState::StoringKept { .. } => false,
         }
     }
 
@@ -194,15 +292,18 @@ impl RecvProtocol {
             let redirected = self.redirected().map(|late_match| (late_match.bank.clone(), late_match.index));
             let (bank, index) = redirected.as_ref().map_or((bank, index), |(bank, index)| (bank, *index));
             let next = match self.state {
-                RecvState::Describing | RecvState::Posting if self.withdraw_requested => {
+                RecvState::Searching | RecvState::Describing | RecvState::Posting
+                    if self.withdraw_requested =>
+                {
                     self.ended(Outcome::Withdrawn)
                 }
+                RecvState::Searching => self.search_before_posting(worker, bank, index),
                 RecvState::Describing => self.describe(bank, index),
                 RecvState::Posting => self.post(bank, index),
                 RecvState::Posted => self.check_data(worker, bank, index),
                 RecvState::Withdrawing { operation, expected } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
-                    Some(Err(cause)) => self.withdraw_failed(bank, index, cause),
+                    Some(Err(cause)) => self.withdraw_failed(worker, bank, index, cause),
                     Some(Ok(found)) => self.after_withdraw(worker, bank, index, expected, found),
                 },
                 RecvState::Fetching { operation } => match worker.take_outcome(operation) {
@@ -214,6 +315,17 @@ impl RecvProtocol {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail(cause),
                     Some(Ok(_)) => self.done(bank, index, done),
+                },
+                RecvState::StoringKept { operation, done } => match worker.take_outcome(operation) {
+                    None => RecvNext::Waits,
+                    Some(Err(cause)) => {
+                        self.put_back_kept(bank.member, done.slot);
+                        self.fail(cause)
+                    }
+                    Some(Ok(_)) => {
+                        self.kept = None;
+                        self.ended(Outcome::Done(done))
+                    }
                 },
             };
             match next {
@@ -284,10 +396,10 @@ impl RecvProtocol {
 
     /// Withdraws the posting of a staged receive. No sender writes its memory, so a message sent now is for the next
     /// receive.
-    fn withdraw_staged(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+    fn withdraw_staged(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let withdrawn = encoding::withdrawn_posting(self.consumer.number, bank.next_version(index));
         match bank.write_posting(index, withdrawn) {
-            Ok(()) => self.ended(Outcome::Withdrawn),
+            Ok(()) => self.withdrawn(worker, bank.member),
             Err(Refused::Never(cause)) => self.fail(*cause),
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
         }
@@ -315,7 +427,9 @@ impl RecvProtocol {
             return self.give_up(bank, index, cause);
         }
         match encoding::read_data(bank.data(index), self.consumer.number) {
-            Data::None if self.withdraw_requested && !self.needs_claim => self.withdraw_staged(bank, index),
+            Data::None if self.withdraw_requested && !self.needs_claim => {
+                self.withdraw_staged(worker, bank, index)
+            }
             Data::None if self.withdraw_requested => {
                 let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
                 self.withdraw_claim(worker, bank, index, posted)
@@ -342,13 +456,13 @@ impl RecvProtocol {
                 }
             }
             Data::InPlace => {
-                let done = Done { len: bank.data_word(index, 0), slot: bank.data_word(index, 1) as u32 };
-                self.done(bank, index, done)
+                let (len, slot) = (bank.data_word(index, 0), bank.data_word(index, 1) as u32);
+                self.done(bank, index, Done { len, slot, was_kept: false })
             }
             Data::Short { slot, len } if len as u64 <= room => {
                 let mut bytes = [0; SHORT_MAX];
                 bank.unpack(index, &mut bytes[..len]);
-                let done = Done { len: len as u64, slot };
+                let done = Done { len: len as u64, slot, was_kept: false };
                 match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
                     Ok(Started::Done(_)) => self.done(bank, index, done),
                     Ok(Started::InFlight(operation)) => self.go_to(RecvState::Storing { operation, done }),
@@ -376,13 +490,80 @@ impl RecvProtocol {
         }
     }
 
-    /// Searches for a late match on behalf of a receive of any slot. Withdraws the claim if there is one.
+    /// Searches for a message that met another receive. Withdraws the receive if there is one.
     fn look_for_late_match(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
-        if !self.search.as_mut().is_some_and(|search| search.find(bank.member)) {
+        let Some(search) = &mut self.search else { return RecvNext::Waits };
+        if !search.has_kept(bank.member) && !search.find(bank.member) {
+            if index != ANY {
+                self.search = None; // another receive was quicker
+            }
             return RecvNext::Waits;
+        }
+        if !self.needs_claim {
+            return self.withdraw_staged(worker, bank, index);
         }
         let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
         self.withdraw_claim(worker, bank, index, posted)
+    }
+
+    /// Searches for a message that met another receive, and for transfers that must end first. If there is none, the
+    /// receive is posted next.
+    #[cold]
+    fn search_before_posting(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+        if let Some(next) = self.take_kept(worker, bank.member) {
+            return next;
+        }
+        if let Some(search) = &mut self.search {
+            if search.is_blocked(bank.member) {
+                return RecvNext::Waits;
+            }
+            let (is_found, is_named) = (search.find(bank.member), search.slot().is_some());
+            if is_found {
+                self.redirect();
+                return self.go_to(RecvState::Posted);
+            }
+            if is_named {
+                self.search = None;
+            }
+        }
+        self.consumer = RingConsumer::next(bank, index);
+        self.go_to(RecvState::Describing)
+    }
+
+    /// Takes a kept message, if there is one for this receive, which is not posted.
+    #[cold]
+    fn take_kept(&mut self, worker: &Worker, member: Rank) -> Option<RecvNext> {
+        let room = self.into.len();
+        let (message, done) = match self.search.as_ref()?.take_kept(member, room) {
+            KeptSearch::Nothing => return None,
+            KeptSearch::TooLong(len) => return Some(self.fail(Cause::Truncated { len, room })),
+            KeptSearch::Found(message, done) => (message, Done { was_kept: true, ..done }),
+        };
+        let bytes = message.bytes.clone();
+        self.kept = Some(message);
+        let copied = self.into.enter().and_then(|into| into.start_copy_of(worker, &bytes, done.len));
+        Some(match copied {
+            Ok(Started::Done(_)) => {
+                self.kept = None;
+                self.ended(Outcome::Done(done))
+            }
+            Ok(Started::InFlight(operation)) => self.go_to(RecvState::StoringKept { operation, done }),
+            Ok(Started::Later) => {
+                self.put_back_kept(member, done.slot);
+                self.state = RecvState::Searching;
+                RecvNext::Waits
+            }
+            Err(cause) => {
+                self.put_back_kept(member, done.slot);
+                self.fail(cause)
+            }
+        })
+    }
+
+    fn put_back_kept(&mut self, member: Rank, slot: u32) {
+        if let (Some(search), Some(message)) = (&self.search, self.kept.take()) {
+            search.kept().put_back(member, slot, message);
+        }
     }
 
     /// Redirects a withdrawn receive to its late match. Returns false if it has none.
@@ -414,7 +595,7 @@ impl RecvProtocol {
                 }
                 Ok(()) => {
                     let (len, slot) = (bank.data_word(index, 1), bank.data_word(index, 2) as u32);
-                    self.done(bank, index, Done { len, slot })
+                    self.done(bank, index, Done { len, slot, was_kept: false })
                 }
                 Err(_) => self.written_then(written, RecvState::Posted),
             };
@@ -453,13 +634,19 @@ impl RecvProtocol {
             Ok(Started::Done(found)) => self.after_withdraw(worker, bank, index, expected, found),
             Ok(Started::InFlight(operation)) => self.go_to(RecvState::Withdrawing { operation, expected }),
             Ok(Started::Later) => RecvNext::Waits,
-            Err(cause) => self.withdraw_failed(bank, index, cause),
+            Err(cause) => self.withdraw_failed(worker, bank, index, cause),
         }
     }
 
     /// Handles a claim that cannot be withdrawn. If the sender has left, every message that it claimed has arrived.
     #[cold]
-    fn withdraw_failed(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
+    fn withdraw_failed(
+        &mut self,
+        worker: &Worker,
+        bank: &SlotBank,
+        index: SlotIndex,
+        cause: Cause,
+    ) -> RecvNext {
         if !matches!(cause, Cause::PeerLeft { .. }) {
             return self.fail(cause);
         }
@@ -467,13 +654,22 @@ impl RecvProtocol {
             self.withdraw_requested = false;
             return self.go_to(RecvState::Posted);
         }
-        self.withdrawn()
+        self.withdrawn(worker, bank.member)
     }
 
-    /// Called when no sender has the claim any more. Continues with the late match if there is one; otherwise the
-    /// receive ends as withdrawn.
-    fn withdrawn(&mut self) -> RecvNext {
-        if self.redirect() { self.go_to(RecvState::Posted) } else { self.ended(Outcome::Withdrawn) }
+    /// Called when no sender has the receive any more. If it was withdrawn for a message that met another receive, it
+    /// continues with that message.
+    fn withdrawn(&mut self, worker: &Worker, member: Rank) -> RecvNext {
+        if self.redirect() {
+            return self.go_to(RecvState::Posted);
+        }
+        if self.withdraw_requested || self.search.is_none() {
+            return self.ended(Outcome::Withdrawn);
+        }
+        match self.take_kept(worker, member) {
+            Some(next) => next,
+            None => self.go_to(RecvState::Searching), // another receive was quicker
+        }
     }
 
     fn after_withdraw(
@@ -485,10 +681,11 @@ impl RecvProtocol {
         found: u64,
     ) -> RecvNext {
         if found == expected {
-            return self.withdrawn();
+            return self.withdrawn(worker, bank.member);
         }
-        if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
+        if let Some(slot) = encoding::read_claimed(found, self.consumer.number) {
             self.withdraw_requested = false; // the message is being transferred
+            self.claimed_slot = Some(slot);
             self.release_late_match(worker); // the late match waits for the next receive
             return self.go_to(RecvState::Posted);
         }

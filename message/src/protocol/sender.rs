@@ -16,10 +16,11 @@
 //! messages may compete for it.
 
 use crate::buffer::MessageBuffer;
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
 use crate::protocol::ring::Rings;
 use crate::protocol::split_copy::SplitCopy;
-use crate::protocol::state_machine::{Awaits, Done, Outcome, StepResult};
+use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
 use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
@@ -218,7 +219,7 @@ impl SendProtocol {
                 SendNext::Failed(cause) => return self.end_with(Outcome::Failed(cause)),
                 SendNext::Ended(failed) => {
                     matched_bank.state(matched_index).sent.store(number, Relaxed);
-                    let done = Done { len: self.from.len(), slot };
+                    let done = Done { len: self.from.len(), slot, was_kept: false };
                     return self.end_with(failed.map_or(Outcome::Done(done), Outcome::Failed));
                 }
             }
@@ -254,11 +255,14 @@ impl SendProtocol {
                 self.lacks_ring = matches!(next, SendNext::Waits);
                 return next;
             }
-            Found::Long { version } => return claim(worker, bank, index, number, version),
+            Found::Long { version } => {
+                return claim(worker, bank, (index, bank.slot(index)), number, version);
+            }
             Found::Nothing => {}
         }
         let Some(version) = any_posted(bank) else { return SendNext::Waits };
-        let next = claim(worker, bank.first_bank(), ANY, bank.first_bank().next_number(ANY), version);
+        let place = (ANY, bank.slot(index));
+        let next = claim(worker, bank.first_bank(), place, bank.first_bank().next_number(ANY), version);
         self.any = matches!(next, SendNext::State(_));
         next
     }
@@ -409,14 +413,20 @@ fn posted(bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> bool 
     bank.claim(index) == encoding::claim(number, version, Claim::Posted)
 }
 
-/// Claims a long receive, unless its receiver withdraws it first.
-fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> SendNext {
+/// Claims a long receive for a message of that slot, unless its receiver withdraws it first.
+fn claim(
+    worker: &Worker,
+    bank: &SlotBank,
+    (index, slot): (SlotIndex, u32),
+    number: u32,
+    version: u32,
+) -> SendNext {
     // If the claim succeeds, the description read here belongs to the posting, because a later posting has another
     // version.
     let Some(room) = bank.recv_size(index, version) else { return SendNext::Waits };
     let receive = Receive { version, to: bank.recv_address(index), room };
     let expected = encoding::claim(number, version, Claim::Posted);
-    let operand = encoding::claim(number, version, Claim::Claimed);
+    let operand = encoding::claimed(number, slot);
     let kind = AtomicKind::Cas { expected };
     match worker.start_atomic(bank.claim_at(worker.rank(), index), Atomic { kind, operand, width: Width::W8 })
     {

@@ -1,12 +1,13 @@
-//! One direction of a message: its steps and its outcome. What threads that wait for it need is in `MessageOp`.
+//! One direction of a message: its steps. What threads that wait for it need is in `MessageOp`.
 
+use crate::protocol::late_match::LateMatches;
+use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
 use crate::slot::bank::{SlotBank, SlotIndex};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use tasuki_core::base::Cause;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tasuki_core::engine::Worker;
 
 /// The result of a step.
@@ -54,74 +55,6 @@ impl AwaitsCell {
     }
 }
 
-/// The outcome of a message.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Outcome {
-    Done(Done),
-    Failed(Cause),
-    /// A receive that was withdrawn before its message came.
-    Withdrawn,
-}
-
-/// A message that succeeded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Done {
-    pub(crate) len: u64,
-    pub(crate) slot: u32,
-}
-
-/// The outcome of a message, for readers without the lock. The thread that holds the lock of the protocol state sets
-/// it, once. The outcome is written word by word, for the reason given at `RecvNext` in `receiver.rs`.
-#[derive(Debug, Default)]
-pub(crate) struct OutcomeCell {
-    /// The kind of outcome; 0: not ended. The other fields are valid once it is set.
-    kind: AtomicU8,
-    len: AtomicU64,
-    slot: AtomicU32,
-    cause: OnceLock<Cause>,
-}
-
-const DONE: u8 = 1;
-const WITHDRAWN: u8 = 2;
-const FAILED: u8 = 3;
-
-impl OutcomeCell {
-    #[inline]
-    pub(crate) fn set(&self, end: &Outcome) {
-        let kind = match end {
-            Outcome::Done(done) => {
-                self.len.store(done.len, Ordering::Relaxed);
-                self.slot.store(done.slot, Ordering::Relaxed);
-                DONE
-            }
-            Outcome::Withdrawn => WITHDRAWN,
-            Outcome::Failed(cause) => {
-                let _ = self.cause.set(cause.clone());
-                FAILED
-            }
-        };
-        self.kind.store(kind, Ordering::Release); // SYNC message-end
-    }
-
-    #[inline]
-    pub(crate) fn is_set(&self) -> bool {
-        self.kind.load(Ordering::Acquire) != 0 // SYNC message-end
-    }
-
-    #[inline]
-    pub(crate) fn get(&self) -> Option<Outcome> {
-        match self.kind.load(Ordering::Acquire) {
-            0 => None,
-            DONE => {
-                let (len, slot) = (self.len.load(Ordering::Relaxed), self.slot.load(Ordering::Relaxed));
-                Some(Outcome::Done(Done { len, slot }))
-            }
-            WITHDRAWN => Some(Outcome::Withdrawn),
-            _ => self.cause.get().cloned().map(Outcome::Failed),
-        }
-    }
-}
-
 /// One direction of an unfinished message.
 #[derive(Debug)]
 pub(crate) enum ProtocolState {
@@ -146,8 +79,9 @@ impl ProtocolState {
         match self {
             ProtocolState::Send(sending) => sending.step(worker, bank, index, rings),
             ProtocolState::Receive(receiving) => receiving.step(worker, bank, index),
+            ProtocolState::Watch { end: Some(_), .. } => StepResult::Ended,
             ProtocolState::Watch { number, end } if bank.has_data(index, *number) => {
-                *end = Some(Outcome::Done(Done { len: 0, slot: bank.slot(index) }));
+                *end = Some(watched(bank, index));
                 StepResult::Ended
             }
             ProtocolState::Watch { .. } => StepResult::Waits { moved: false },
@@ -209,4 +143,23 @@ impl ProtocolState {
             receiving.withdraw();
         }
     }
+
+    /// Lets a receive that names its slot look for a kept message of that slot.
+    pub(crate) fn look_for_kept(
+        &mut self,
+        bank: &SlotBank,
+        index: SlotIndex,
+        late_matches: &Arc<LateMatches>,
+    ) {
+        match self {
+            ProtocolState::Receive(receiving) => receiving.look_for_kept(bank, index, late_matches),
+            ProtocolState::Watch { end, .. } => *end = Some(watched(bank, index)),
+            ProtocolState::Send(_) => {}
+        }
+    }
+}
+
+/// The outcome of watching for a short message: its receive can take it.
+fn watched(bank: &SlotBank, index: SlotIndex) -> Outcome {
+    Outcome::Done(Done { len: 0, slot: bank.slot(index), was_kept: false })
 }

@@ -17,7 +17,8 @@
 //! ```text
 //! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. size: the bytes of a short one; log2 of the
 //!                                                           bytes of a staged one, rounded down. Or a withdrawal
-//! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is not short, or
+//! claim     number:32 | 0:2 version:24        | state:6     who has a receive that is not short, or
+//!           number:32 | 0:1 1:1 slot:24       | state:6     the slot of the message that has it, or
 //!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
 //! size      version:19 | bytes:45                          of that receive, in the claim's payload
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot is for receives of any slot), or
@@ -153,6 +154,20 @@ pub(crate) enum Claim {
     Claimed = 2,
     /// The receiver has withdrawn the receive.
     Withdrawn = 3,
+}
+
+/// The bit of a claim word that holds a slot. So it is larger than those that hold a version.
+const CLAIMED_BIT: u64 = 1 << 30;
+
+/// Encodes the claim word of a receive that a message of that slot has claimed.
+pub(crate) fn claimed(number: u32, slot: u32) -> u64 {
+    numbered(number, CLAIMED_BIT | u64::from(slot) << 6 | Claim::Claimed as u64)
+}
+
+/// Decodes the slot of the message that has claimed the receive; `None` if the word does not say so.
+pub(crate) fn read_claimed(word: u64, about: u32) -> Option<u32> {
+    let slot = (word >> 6) as u32 & ((1 << 24) - 1);
+    (word == claimed(about, slot)).then_some(slot)
 }
 
 /// Encodes the claim word of a version of a posting.
@@ -294,7 +309,10 @@ mod tests {
         assert_eq!(read_taken(taken(7, 1 << 20), 7, 1 << 21), 1 << 20);
         assert_eq!(read_taken(taken(7, 1), 6, 9), 9, "a later message");
         assert_eq!(read_taken(taken(7, 1), 8, 9), 0);
-        assert_eq!(read_taken(claim(7, 3, Claim::Claimed), 7, 9), 0);
+        assert_eq!(read_taken(claimed(7, 3), 7, 9), 0);
+        assert_eq!(read_claimed(claimed(7, (1 << 20) - 1), 7), Some((1 << 20) - 1));
+        assert_eq!(read_claimed(claimed(7, 3), 8), None);
+        assert_eq!(read_claimed(claim(7, 3, Claim::Posted), 7), None);
         assert_eq!(read_posting(0, 0), Posting::None);
         assert_eq!(
             read_data(short_data(1, (1 << 20) - 1, 48), 1),
@@ -335,7 +353,8 @@ mod tests {
             [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), staged_posting(4, 4, 99)];
         assert!(grows(&second) && second[3] < short_posting(5, 0, 0));
         let state = |version, state| claim(4, version, state);
-        assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Claimed), state(1, Claim::Withdrawn)]));
+        assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Withdrawn)]));
+        assert!(state(VERSION_MASK, Claim::Withdrawn) < claimed(4, 0) && claimed(4, 1 << 20) < taken(4, 1));
         assert!(state(1, Claim::Withdrawn) < state(2, Claim::Posted));
         let taken = [state(VERSION_MASK, Claim::Withdrawn), taken(4, 1), taken(4, 2)];
         assert!(grows(&taken) && taken[2] < claim(5, 0, Claim::Posted));

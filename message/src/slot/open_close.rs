@@ -26,6 +26,10 @@ impl Context {
             return Err(fault(Cause::NoSuchRank { rank: peer, size: self.size() }));
         }
         let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
+        if let Some(slot) = self.late_matches.kept.pending_of(peer) {
+            let what = "a message is being transferred to a receive that was dropped";
+            return Err(fault(Cause::InUse { what, slot }));
+        }
         let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;
         // The pair's first bank is closed last: it must be open while another one is.
         let numbers = (0..self.slots.div_ceil(SLOTS)).rev();
@@ -49,7 +53,12 @@ impl Context {
     /// Returns true if no message of this member is in flight: the program has waited for all sends and receives, and
     /// the send buffer has no message. Preposted receives do not count.
     pub fn is_idle(&self) -> bool {
-        self.banks.items().iter().all(|bank| !bank.bank_state().is_open() || bank.is_idle(self.preposted()))
+        !self.late_matches.kept.any_pending()
+            && self
+                .banks
+                .items()
+                .iter()
+                .all(|bank| !bank.bank_state().is_open() || bank.is_idle(self.preposted()))
     }
 
     /// Returns the number of slots with preposted receives, which are the first slots of the context.
@@ -91,6 +100,7 @@ impl Context {
             if !bank.bank_state().is_open() {
                 let opened = bank.open(&self.worker, self.number);
                 opened.map_err(|error| self.fault(error.cause().clone(), call))?;
+                self.late_matches.kept.mark(bank);
             }
         }
         Ok(())
@@ -98,18 +108,18 @@ impl Context {
 
     /// Marks the slot busy for a send.
     pub(crate) fn occupy_send(&self, bank: &Arc<SlotBank>, index: SlotIndex, call: CallInfo) -> Result<()> {
-        self.occupy((bank, index), &bank.state(index).sending, "send", None, call)
+        self.occupy((bank, index), &bank.state(index).sending, "send", None, call).map(drop)
     }
 
     /// Marks the slot busy for a receive. If a receive of any slot uses the slot, waits until that receive has ended,
-    /// for at most `limit`.
+    /// for at most `limit`. Returns true if there may be a kept message for the receive.
     pub(crate) fn occupy_receive(
         &self,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
         limit: Option<Duration>,
         call: CallInfo,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         self.occupy((bank, index), &bank.state(index).receiving, "receive", limit, call)
     }
 
@@ -120,10 +130,10 @@ impl Context {
         what: &'static str,
         limit: Option<Duration>,
         call: CallInfo,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         loop {
             match state.occupy() {
-                Ok(()) => return Ok(()),
+                Ok(may_be_kept) => return Ok(may_be_kept),
                 Err(OccupyError::Closed) => self.open_banks(bank, call)?, // the bank was closed since it was looked up
                 Err(OccupyError::Borrowed) => {
                     let condition = Condition::Event(Arc::new(SlotReleased { bank: bank.clone(), index }));

@@ -56,9 +56,12 @@ impl<T: Pod> Values<T> {
     }
 }
 
-/// A send that was begun. [`SendRequest::wait`] or `.await` returns the values. If the request is dropped, the send
-/// ends by itself, also while this rank leaves. If the request is forgotten, the values leak. In neither case does a
-/// peer read freed memory.
+/// A send that was begun. [`SendRequest::wait`] or `.await` returns the values.
+///
+/// # Cancel safety
+///
+/// If the request is dropped, the send ends by itself, also while this rank leaves. If the request is forgotten, the
+/// values leak. In neither case does a peer read freed memory.
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct SendRequest<T: Pod> {
@@ -66,8 +69,36 @@ pub struct SendRequest<T: Pod> {
     values: Arc<Values<T>>,
 }
 
-/// A receive that was begun. [`RecvRequest::wait`] or `.await` returns the values. Dropping the request withdraws the
-/// receive: a message that is not on its way is left for the next receive on the slot.
+/// A receive that was begun. [`RecvRequest::wait`] or `.await` returns the values.
+///
+/// # Cancel safety
+///
+/// Dropping the request withdraws the receive and loses no message. A message that has met the receive, even one that
+/// has arrived, goes to the next receive on its slot, or of any slot if that comes first. The messages of a slot keep
+/// their order. So a receive may stand under a time limit of an executor, or in a branch of its `select!`:
+///
+/// ```
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let world = job.world();
+///     if job.rank() == 0 {
+///         world.send(&[7; 1000], Rank(1), Slot(3))?;
+///     } else {
+///         let receive = world.irecv(vec![0; 1000], Rank(0), Slot(3))?;
+///         while !receive.is_finished() {}
+///         drop(receive);
+///         assert_eq!(world.irecv(vec![0; 1000], Rank(0), Slot(3))?.wait()?.0, [7; 1000]);
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
+/// The drop does not wait for the sender. The memory of the dropped receive stays until another receive has the
+/// message, and if the message is still being transferred, that receive waits for it. A receive that is too small
+/// leaves the message where it is. A rank holds at most one such message for each slot on which it receives, and one
+/// more for each sender. What nobody receives before the rank leaves is lost. If the request is forgotten, the values
+/// leak and the slot stays busy.
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct RecvRequest<T: Pod> {

@@ -30,6 +30,13 @@ impl Communicator {
     /// ended when this call returns. If `body` succeeds, the call waits for them. If `body` fails or panics, the call
     /// cancels those whose peers have not started them.
     ///
+    /// # Cancel safety
+    ///
+    /// A message that has met a cancelled receive is kept for the next receive, as if a
+    /// [`RecvRequest`](crate::RecvRequest) had been dropped. If the sender writes to the memory of the receive itself,
+    /// because it is job memory or because no memory can be mapped, the call waits for the transfer. If `body` panics,
+    /// it does not wait, and that message is lost.
+    ///
     /// ```
     /// use tasuki::Slot;
     /// tasuki::local(3, |job| {
@@ -117,18 +124,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.begin_recv(bytes, from, slot);
         }
-        let posted = self.context.post(bytes.len(), from, slot.0)?;
+        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.0)? else {
+            return self.begin_recv(bytes, from, slot);
+        };
         self.list.posted(posted, Local(bytes.as_mut_ptr()));
         Ok(())
     }
 
+    /// Begins a receive that is not short, or for which a kept message may wait.
     #[inline(never)]
     fn begin_recv(&self, bytes: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request =
-            self.context.begin_recv(buffer.len(), || MessageBuffer::Unregistered(buffer), from, slot.0)?;
+        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.0)?;
         self.list.request(ScopeRequest::Receive(request, guard.keep()));
         Ok(())
     }

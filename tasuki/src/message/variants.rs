@@ -77,9 +77,10 @@ impl Communicator {
     /// both ranks have closed. Collective calls are not affected. During the call no other thread of this rank may
     /// use `peer` in this communicator, except to close it.
     ///
-    /// Errors: a send or receive with `peer` has not been waited for, or a message to it is buffered (then nothing
-    /// changes); there is no such rank. Cost: a few dependent memory accesses for each 64 slots that were used, and a
-    /// wait until the messages that this rank has begun have arrived.
+    /// Errors: a send or receive with `peer` has not been waited for, a message to it is buffered, or a message from it
+    /// is being transferred to a receive that was dropped (then nothing changes); there is no such rank. Cost: a few
+    /// dependent memory accesses for each 64 slots that were used, and a wait until the messages that this rank has
+    /// begun have arrived.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};

@@ -26,7 +26,7 @@ pub struct RevocableBuffer {
     len: usize,
     writable: bool,
     /// What owns the bytes, if the buffer owns them.
-    _owner: Option<Arc<dyn Any + Send + Sync>>,
+    owner: Option<Arc<dyn Any + Send + Sync>>,
     /// Bit 31: revoked; bits 0 to 30: number of users. Users and `revoke` write.
     uses: AtomicU32,
 }
@@ -51,7 +51,7 @@ impl RevocableBuffer {
         writable: bool,
         owner: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Arc<RevocableBuffer> {
-        Arc::new(RevocableBuffer { place, len, writable, _owner: owner, uses: AtomicU32::new(0) })
+        Arc::new(RevocableBuffer { place, len, writable, owner, uses: AtomicU32::new(0) })
     }
 
     /// Makes a readable buffer that owns its bytes.
@@ -91,6 +91,11 @@ impl RevocableBuffer {
     /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns true if the buffer owns its bytes, so that they stay valid while the buffer exists.
+    pub fn owns_bytes(&self) -> bool {
+        self.owner.is_some()
     }
 
     /// Begins a use. Fails if the buffer was revoked.
@@ -247,6 +252,14 @@ impl<'v> BufferView<'v> {
         let from = self.part(from as u64, into.len() as u64);
         // SAFETY: `part` has checked that the range lies in the view, whose bytes stay valid while the view exists.
         unsafe { copy::copy(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies the first `len` bytes to the start of another view.
+    pub fn copy_to(self, into: BufferView<'_>, len: usize) {
+        let (from, to) = (self.part(0, len as u64), into.part_mut(0, len as u64));
+        // SAFETY: `part` and `part_mut` have checked that the ranges lie in the views, whose bytes stay valid while the
+        // views exist. Two writable buffers do not overlap.
+        unsafe { copy::copy(from, to, len) };
     }
 
     /// Copies bytes in, from `to` on.

@@ -139,7 +139,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
                 forget(world.irecv(vec![9_u8; len], Rank(0), forgotten)?);
                 reuse_freed_memory(len);
             }
-            job.barrier()?; // a message sent before the drop could be lost with it
+            job.barrier()?;
             if job.rank() == 0 {
                 let mut first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
                 world.isend(pattern::bytes(seed, len), Rank(1), forgotten)?.wait()?;
@@ -166,8 +166,6 @@ pub fn g17_receives_race_with_their_messages(job: &Job) -> Result<()> {
             if job.rank() == 0 {
                 world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
             } else if job.rank() == 1 {
-                // The receive is not dropped: a message under way when its receive is dropped is
-                // lost with it.
                 let mut early = world.irecv(vec![1; len], Rank(0), slot)?;
                 if round % 3 == 0 {
                     job.compute(Duration::from_micros((round % 7) as u64));

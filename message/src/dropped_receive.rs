@@ -1,0 +1,97 @@
+//! Receives that nobody waits for any more: their requests were dropped, their scope was cancelled, or the call that
+//! waited unwinds. A message that has met such a receive is kept for the next one.
+
+use crate::call_info::CallInfo;
+use crate::context::Context;
+use crate::progress::operation::MessageOp;
+use crate::protocol::kept::KeptMessage;
+use crate::protocol::outcome::Outcome;
+use crate::slot::bank::{ANY, SLOTS, SlotIndex, bank_number};
+use std::sync::Arc;
+use std::thread::panicking;
+use tasuki_core::engine::RevocableBuffer;
+
+impl Context {
+    /// Ends the use of a receive that is not short, and frees its slot. If a message has met the receive, the message
+    /// is kept. Waits for a transfer only if the peer, or the fabric, may write to memory that the receive does not own;
+    /// during a panic not even then, and such a message is lost. For a receive of any slot it also waits until it is
+    /// known whether a sender has claimed it, which needs no help of the sender.
+    #[cold]
+    pub(crate) fn abandon_receive(&self, operation: &Arc<MessageOp>) {
+        let (bank, index, worker) = (&operation.bank, operation.index, &self.worker);
+        operation.set_waker(None);
+        operation.withdraw();
+        while !self.is_decided(operation) && !panicking() && worker.check().is_ok() {
+            worker.pause();
+        }
+        let owned = || if self.keeps() { operation.own_buffer(worker) } else { None };
+        if !operation.is_over() {
+            if let Some(bytes) = owned() {
+                return self.keep(operation, bytes);
+            }
+            if !panicking() {
+                let call = CallInfo::from("irecv", bank.member, bank.slot(index));
+                let _guard = self.guard(operation);
+                let _ = self.finish(operation, None, call); // the result does not matter
+            }
+        }
+        if let Some(Outcome::Done(done)) = operation.end()
+            && self.keeps()
+            // If the copy fails, the memory was freed before the message was received.
+            && let Some(bytes) = owned().or_else(|| operation.received_copy(worker, done.len).ok())
+        {
+            return self.keep(operation, bytes);
+        }
+        self.progress.remove(worker, operation);
+        self.suspect(bank, index);
+    }
+
+    /// Returns true if messages to dropped receives are kept. Those of collective calls are not: if such a receive is
+    /// dropped, the call was given up on all members.
+    fn keeps(&self) -> bool {
+        self.buffers
+    }
+
+    /// Steps a receive that is to be withdrawn. Returns true if it is known whether the receive gets a message, and of
+    /// which slot. For a receive that names its slot this can be found out later.
+    fn is_decided(&self, operation: &Arc<MessageOp>) -> bool {
+        if operation.run(&self.worker, 0) {
+            self.progress.remove_ended(operation);
+        }
+        operation.is_over() || operation.index != ANY || operation.sent_on(&self.worker).is_some()
+    }
+
+    /// Keeps the message of a receive, whose bytes are or will be in `bytes`. Frees its slot.
+    fn keep(&self, operation: &Arc<MessageOp>, bytes: Arc<RevocableBuffer>) {
+        let (bank, index) = (&operation.bank, operation.index);
+        let (slot, was_kept) = match operation.end() {
+            Some(Outcome::Done(done)) => (Some(done.slot), done.was_kept),
+            _ => (operation.sent_on(&self.worker), false),
+        };
+        let transfer = operation.clone();
+        let message = KeptMessage { transfer, bank: bank.clone(), index, bytes };
+        operation.set_kept(&self.late_matches);
+        match slot {
+            Some(slot) if was_kept => self.late_matches.kept.put_back(bank.member, slot, message),
+            _ => self.late_matches.kept.add(bank.member, slot, message),
+        }
+        match index {
+            ANY => {
+                bank.state(index).receiving.set_idle();
+                if let Some(slot) = slot
+                    && let Some(bank) = self.banks.find(bank_number(bank.member, slot))
+                {
+                    bank.state((slot % SLOTS) as SlotIndex).receiving.mark_kept();
+                }
+            }
+            _ if was_kept => self.late_matches.suspect(bank, index), // a later message may lie in the line
+            _ => bank.state(index).receiving.keep(),
+        }
+        self.progress.add(operation);
+        if operation.is_over() {
+            self.progress.remove_ended(operation);
+        }
+        self.worker.notify_own_helper();
+        self.worker.wake_own_threads();
+    }
+}

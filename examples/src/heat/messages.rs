@@ -23,6 +23,7 @@ struct MessageNeighbour {
 
 /// The vectors of the last row received and of the last row sent, or the messages that use these vectors.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum State {
     Idle(Vec<f64>, Vec<f64>),
     InFlight(RecvRequest<f64>, SendRequest<f64>),

@@ -1,5 +1,6 @@
 //! Receives that nobody waits for any more: their requests were dropped, their scope was cancelled, or the call that
-//! waited unwinds. A message that has met such a receive is kept for the next one.
+//! waited unwinds. A message that has met such a receive is kept for the next one. A short message stays in
+//! the line of its slot instead, and the contexts of collective calls keep nothing.
 
 use crate::call_info::CallInfo;
 use crate::context::Context;

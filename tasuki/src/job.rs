@@ -129,8 +129,8 @@ impl Job {
     /// Returns when all ranks have called it. Everything that any rank did before the barrier is visible to all ranks
     /// after it.
     ///
-    /// Collective. Errors: a rank died or left; another thread of this rank is in a collective call. Cost: ceil(log2
-    /// P) signals sent and awaited.
+    /// Collective. Errors: a rank died or left; other ranks are in a call of the world, which then fails; another thread
+    /// of this rank is in a barrier or allocation. Cost: ceil(log2 P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
         self.agree(JobCall::Barrier, 0, "barrier(world)").map(drop)
     }

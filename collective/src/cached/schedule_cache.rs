@@ -1,6 +1,7 @@
 //! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those.
 //!
-//! Calls of one kind have the same collective, bytes, and bytes of a value. The first three calls of a kind use
+//! Calls of one kind have the same collective, bytes, element type (or bytes of a value, if the type has no code) and
+//! reduction. The first three calls of a kind use
 //! messages, which find members that disagree. Then the members compile an execution together; if there are more than
 //! two members, one for each root. The order of calls on the communicator, and values that are equal on all members,
 //! decide which calls have an entry in the cache and which entry is evicted. So all members decide alike, whatever

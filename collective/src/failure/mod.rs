@@ -8,9 +8,10 @@
 //!
 //! A call fails on a member if one of its steps does:
 //!
-//! - Members are in different calls. Each member records its last calls in words that the others can read
-//!   ([`call_log`]); where they cannot, it passes notices on around a ring ([`call_notices`]). A member that has
-//!   waited for a millisecond compares. Messages of a call carry its length, and find a difference themselves.
+//! - Members are in different calls. In the first calls of a kind, messages carry the call and its length, and find a
+//!   difference at once. Compiled steps do not. So each member records its last calls in words that the others can read
+//!   ([`call_log`]), or, where they cannot, passes notices on around a ring ([`call_notices`]), and a member that has
+//!   waited for a millisecond compares.
 //! - Members are in a collective call of the job, such as a barrier, and others in one of the world ([`job_call`]).
 //! - A member has left the job: the wait for it ends, since its stage is published on the node; for plans, whose
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).

@@ -14,8 +14,8 @@ pub struct Helper {
 /// Which helpers there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HelperKind {
-    /// No helper if the ranks of the node need all its processors; else one for the node, once the lowest rank uses
-    /// commands.
+    /// No helper if the ranks of the node need all its processors; else one for the node, in the rank that first
+    /// needs one.
     #[default]
     Auto,
     /// No helper.

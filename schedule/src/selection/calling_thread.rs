@@ -101,7 +101,7 @@ impl Selection {
     /// run the plan too, if another algorithm is forced, if long blocks are better read in place, or if the shape is
     /// too large or moves nothing.
     ///
-    /// A plan with a user-defined operation always runs inline: a panic of the operation then concerns only the member
+    /// Without a helper, a plan with a user-defined operation runs inline even where others combine in place: a panic of the operation then concerns only the member
     /// that called it.
     pub fn calling_thread_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
         let is_free_choice = self.forced.of(shape.collective).is_none_or(|forced| !(forced.fits)(shape));

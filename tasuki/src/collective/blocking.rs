@@ -124,10 +124,11 @@ impl Communicator {
     /// Combines all members' values in the combining order ([`ReduceOp`]). All members get the same result, equal in
     /// every bit, also to that of [`Communicator::reduce`].
     ///
-    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 40 bytes among up to 8 members take one
-    /// round, in which each member sends to all others. From P KiB of values on, P being more than 2, each member
+    /// Collective. The rules of [`Communicator::reduce`] apply. Cost of the first three calls of a kind: up to 40
+    /// bytes among up to 8 members take one round, in which each member sends to all others. From P KiB of values on, P being more than 2, each member
     /// combines a share of the values and sends it to all others: two messages from each member to each other one.
     /// Otherwise a reduction up the tree to the first member and a broadcast.
+    /// Later calls on one node send no messages: two copies of each byte, and one signal from each member to each other.
     ///
     /// ```
     /// use tasuki::{MaxAbs, Sum};

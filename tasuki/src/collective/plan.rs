@@ -17,8 +17,8 @@ use tasuki_schedule::{CollectiveKind, Shape};
 /// compute. Nothing is reset between starts. A member may be one start ahead of another that has not read its result
 /// yet: the result is not overwritten.
 ///
-/// A started plan makes progress as follows. With a helper (`tasuki run --helper node`) it goes on as its data
-/// arrive. A plan of the program's own schedule is also moved on by any rank that waits. Without a helper, if the
+/// A started plan makes progress as follows. With a helper (by default if the job has fewer ranks than
+/// processors) it goes on as its data arrive. A plan of the program's own schedule is also moved on by any rank that waits. Without a helper, if the
 /// members share a node, each member moves its own part of the other plans on, but only in its calls that wait or
 /// test something: this is as fast as the blocking call, but data that a computing member should forward wait until
 /// its next call. Plans that only move long blocks, in one copy, are moved on by any rank that waits.

@@ -12,7 +12,7 @@ use crate::os::{copy, prefetch, store_policy};
 /// Most bytes that are prefetched for a step: they must fit into the first-level cache beside other data.
 const PREFETCH_BYTES_MAX: usize = 16 << 10;
 
-/// A driver of steps: a call of the rank, or whoever holds the lease of a repeating queue.
+/// A driver of steps: a call of the rank, or the rank of a repeating queue that holds its lease.
 pub(in crate::engine) trait Driver {
     /// What the driver does when the action of a step is done.
     type Effects;

@@ -3,12 +3,12 @@
 //! | driver | who runs the steps | signals |
 //! |---|---|---|
 //! | [`Execution`] (`in_call.rs`) | a thread of the rank, in its calls | a raise is a store, because one rank only raises each signal |
-//! | [`RepeatingQueue`](super::RepeatingQueue) (`command_queue/repeating/in_queue.rs`) | whoever holds the lease: the rank, a rank that raised a signal, a helper | a raise is an addition, and may run another queue |
+//! | [`RepeatingQueue`](super::RepeatingQueue) (`command_queue/repeating/in_queue.rs`) | the queue's own rank, in start, wait and test of a plan, under the lease | a raise is an addition, and may run another queue |
 //!
 //! Both resolve the same [`StepSpec`]s to memory that this process has mapped (`resolved.rs`), and run them by
 //! `Worker::run_steps` (`interpreter.rs`). A step of a queue that needs memory out of reach, another rank's help or a
-//! record in the trace is run as a command (`command_queue/run`), through the fabric. Other ranks always run the steps of
-//! a queue so, because they have not resolved them.
+//! record in the trace is run as a command (`command_queue/run`), through the fabric. A helper, other ranks, and the rank
+//! in its other waits always run the steps of a queue so.
 //!
 //! Order: bytes that a step has copied are visible to a rank that sees the signal raised by the step, by release and
 //! acquire (SYNC signal-raise), or that sees the step's inline flag (SYNC inline-flag). An inline flag lies in the

@@ -10,7 +10,6 @@
 //!   ([`UnderWay`]).
 //! - Another thread of a rank does what is awaited. If such a thread runs, no deadlock is reported;
 //!   if one sleeps, the report says that this may be a deadlock.
-//!   this may be a deadlock.
 
 use crate::run::job::Job;
 use crate::run::options::Way;

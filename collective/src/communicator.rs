@@ -476,6 +476,7 @@ impl Communicator {
         self.channel.begin_call(signature);
         set_wait_probe(self.monitor().probe());
         self.monitor().note(signature);
+        self.monitor().note_blocking();
         Ok(CallGuard { communicator: self })
     }
 

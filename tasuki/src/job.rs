@@ -130,7 +130,8 @@ impl Job {
     /// after it.
     ///
     /// Collective. Errors: a rank died or left; other ranks are in a call of the world, which then fails; another thread
-    /// of this rank is in a barrier or allocation. Cost: ceil(log2 P) signals sent and awaited.
+    /// of this rank is in a barrier or allocation. Barriers, allocations and blocking calls of the world are made by one
+    /// thread at a time. Cost: ceil(log2 P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
         self.agree(JobCall::Barrier, 0, "barrier(world)").map(drop)
     }

@@ -14,7 +14,7 @@
 use crate::failure::call_log::CallLog;
 use crate::failure::member::JOB;
 use crate::failure::monitor::FailureMonitor;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{DirectCell, SignalCell};
 
@@ -34,6 +34,10 @@ pub(super) struct JobCalls {
     word: Option<DirectCell>,
     /// The number of calls that it has begun.
     begun: AtomicU64,
+    /// True while it is in one. A second one at the same time is refused, and counts for nothing.
+    is_in_one: AtomicBool,
+    /// The number of the blocking call of the world that it has begun last.
+    world_call: AtomicU64,
 }
 
 /// The word of a member.
@@ -75,7 +79,10 @@ impl JobWord {
     /// Returns true if this member is in a call of the job that another one, which is in its call of the world of number
     /// `theirs`, has not begun, and if it has not made that call of the world.
     fn waits_for(self, other: JobWord, theirs: u32) -> bool {
-        self.call.is_some() && self.begun > other.begun && self.world_calls < theirs
+        let is_ahead = |ahead: u32, of: u32, bits: u32| ((ahead.wrapping_sub(of) << bits) as i32) > 0;
+        self.call.is_some()
+            && is_ahead(self.begun, other.begun, 32 - (CALL_AT - BEGUN_AT))
+            && is_ahead(theirs, self.world_calls, 0)
     }
 }
 
@@ -91,7 +98,8 @@ impl JobCall {
 impl JobCalls {
     pub(super) fn new(word: SignalCell) -> JobCalls {
         let word = if let SignalCell::Direct(cell) = word { Some(cell) } else { None };
-        JobCalls { word, begun: AtomicU64::new(0) }
+        let (begun, is_in_one, world_call) = Default::default();
+        JobCalls { word, begun, is_in_one, world_call }
     }
 
     fn publish(&self, word: JobWord) {
@@ -111,22 +119,33 @@ impl FailureMonitor {
         if !self.reads_words || self.check().is_err() {
             return None;
         }
-        let begun = self.job_calls.begun.load(Ordering::Relaxed) + 1;
-        self.job_calls.begun.store(begun, Ordering::Relaxed);
+        if self.job_calls.is_in_one.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let begun = self.job_calls.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let world_calls = self.opened_log().map_or(0, CallLog::calls) as u32;
         let word = JobWord { call: Some(what), begun: begun as u32, world_calls };
         self.job_calls.publish(word);
         Some(ActiveJobCall { monitor: self, word })
     }
 
-    /// Returns an error if a member is in a call of the job instead of this member's call of the world.
+    /// Notes that this member has begun a blocking call of the communicator.
+    #[inline]
+    pub(crate) fn note_blocking(&self) {
+        let number = self.opened_log().map_or(0, CallLog::calls);
+        self.job_calls.world_call.store(number, Ordering::Relaxed);
+    }
+
+    /// Returns an error if a member is in a call of the job instead of this member's blocking call of the world. Waits
+    /// for calls that do not block, and for plans, may be for something that was begun before that call of the job.
     pub(super) fn find_job_call(&self, log: &CallLog) -> Option<Cause> {
         let own = self.job_calls.own();
-        if own.call.is_some() {
-            return None; // it waits there itself
+        if own.call.is_some() || !self.is_in_call() {
+            return None;
         }
+        let number = self.job_calls.world_call.load(Ordering::Relaxed) as u32;
         self.others().find_map(|(member, theirs)| {
-            let call = theirs.call.filter(|_| theirs.waits_for(own, log.calls() as u32))?;
+            let call = theirs.call.filter(|_| theirs.waits_for(own, number))?;
             let (theirs, ours) = (call.name(), log.latest());
             let text = format!(
                 "member {member} is in {theirs}, while this one is in {ours}: members make the same calls in the same \
@@ -150,8 +169,10 @@ impl ActiveJobCall<'_> {
     /// Returns the error that another member is in a call of the world instead of this call of the job, if one is.
     pub(crate) fn find_mismatch(&self) -> Option<Cause> {
         let log = self.monitor.log()?;
+        // Read before the words, which a member writes before it makes further calls.
+        let made: Vec<u64> = (0..self.monitor.members.len()).map(|member| log.calls_of(member)).collect();
         self.monitor.others().find_map(|(member, theirs)| {
-            let made = log.calls_of(member);
+            let made = made[member];
             self.word.waits_for(theirs, made as u32).then(|| {
                 let ours = self.word.call.map_or("", JobCall::name);
                 let text = format!(
@@ -167,6 +188,7 @@ impl ActiveJobCall<'_> {
 impl Drop for ActiveJobCall<'_> {
     fn drop(&mut self) {
         self.monitor.job_calls.publish(JobWord { call: None, ..self.word });
+        self.monitor.job_calls.is_in_one.store(false, Ordering::Relaxed);
     }
 }
 

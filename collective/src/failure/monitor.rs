@@ -394,6 +394,11 @@ impl FailureMonitor {
         if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
     }
 
+    /// Returns true if this member is in a blocking call of the communicator.
+    pub(super) fn is_in_call(&self) -> bool {
+        self.current_call.one_call.word() != 0
+    }
+
     /// Returns the log of calls, if this member has made a call.
     pub(super) fn opened_log(&self) -> Option<&CallLog> {
         if let Some(CallRecords::Log(log)) = self.records.get() { Some(log) } else { None }

@@ -444,6 +444,10 @@ impl Error {
         match error.into().downcast::<Error>() {
             Ok(error) => *error,
             Err(source) => {
+                let causes = std::iter::successors(source.source(), |cause| cause.source());
+                if let Some(wrapped) = causes.filter_map(|cause| cause.downcast_ref::<Error>()).next() {
+                    return wrapped.clone().note(format!("in {source}"));
+                }
                 let mut error = Error::new(Cause::Program(in_words(&*source)));
                 error.0.source = Some(source.into());
                 error

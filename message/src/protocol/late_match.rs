@@ -59,13 +59,17 @@ impl LateMatches {
     /// a message that meets such a receive after all.
     fn settle_kept(&self, member: Rank) {
         for (bank, index) in self.kept.remove_ended(member) {
-            self.register(&bank, index, SlotState::suspect_if_kept);
+            // Another kept message may still be on its way through the lines of the slot. Its end makes the slot suspect.
+            if !self.kept.is_pending_on(&bank, index) {
+                self.register(&bank, index, SlotState::suspect_if_kept);
+            }
         }
     }
 
     /// Returns the closed banks of that sender that have suspect slots. The caller must open a bank to inspect its
     /// slots.
     pub(crate) fn closed_banks(&self, member: Rank) -> Vec<Arc<SlotBank>> {
+        self.settle_kept(member);
         let mut banks: Vec<Arc<SlotBank>> = self.listed(member).into_iter().map(|(bank, _)| bank).collect();
         banks.retain(|bank| !bank.bank_state().is_open());
         banks.dedup_by(|one, other| Arc::ptr_eq(one, other));

@@ -514,13 +514,13 @@ impl RecvProtocol {
             return next;
         }
         if let Some(search) = &mut self.search {
-            if search.is_blocked(bank.member) {
-                return RecvNext::Waits;
-            }
             let (is_found, is_named) = (search.find(bank.member), search.slot().is_some());
             if is_found {
                 self.redirect();
                 return self.go_to(RecvState::Posted);
+            }
+            if search.is_blocked(bank.member) {
+                return RecvNext::Waits;
             }
             if is_named {
                 self.search = None;

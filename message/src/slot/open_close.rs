@@ -26,10 +26,6 @@ impl Context {
             return Err(fault(Cause::NoSuchRank { rank: peer, size: self.size() }));
         }
         let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
-        if let Some(slot) = self.late_matches.kept.pending_of(peer) {
-            let what = "a message is being transferred to a receive that was dropped";
-            return Err(fault(Cause::InUse { what, slot }));
-        }
         let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;
         // The pair's first bank is closed last: it must be open while another one is.
         let numbers = (0..self.slots.div_ceil(SLOTS)).rev();
@@ -38,6 +34,14 @@ impl Context {
         let closed = banks
             .iter()
             .try_for_each(|bank| bank.close())
+            // Looked at last: a receive that is dropped now finds the banks closed.
+            .and_then(|()| match self.late_matches.kept.pending_of(peer) {
+                None => Ok(()),
+                Some(slot) => {
+                    let what = "a message is being transferred to a receive that was dropped";
+                    Err(Cause::InUse { what, slot })
+                }
+            })
             .map_err(fault)
             // No write of this rank may be in flight to lines that other ranks may get.
             .and_then(|()| self.worker.settle(&call))

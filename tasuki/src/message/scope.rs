@@ -34,8 +34,8 @@ impl Communicator {
     ///
     /// A message that has met a cancelled receive is kept for the next receive, as if a
     /// [`RecvRequest`](crate::RecvRequest) had been dropped. If the sender writes to the memory of the receive itself,
-    /// because it is job memory or because no memory can be mapped, the call waits for the transfer. If `body` panics,
-    /// it does not wait, and that message is lost.
+    /// because it is job memory or because no memory can be mapped, the call waits for the transfer. The same holds if
+    /// `body` panics.
     ///
     /// ```
     /// use tasuki::Slot;

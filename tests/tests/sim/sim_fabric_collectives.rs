@@ -219,7 +219,7 @@ fn members_in_different_calls_get_an_error() {
                 matches!(
                     cause,
                     Cause::Disagree { .. }
-                        | Cause::Argument(_)
+                        | Cause::Mismatch { .. }
                         | Cause::PeerLeft { .. }
                         | Cause::CommunicatorFailed { .. }
                 )

@@ -241,7 +241,7 @@ impl Worker {
     /// If calls are cut into `pieces` of two lengths, each variant comes twice: for the longer pieces, and for the others.
     ///
     /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
-    /// address of an [`ExposedBuffer`], and the rank to which this rank exposes the first buffer of each call. The
+    /// address of an [`ExposedBuffer`](super::ExposedBuffer), and the rank to which this rank exposes the first buffer of each call. The
     /// steps of a call must then end only when that rank has finished with the buffer.
     pub fn make_execution(
         &self,

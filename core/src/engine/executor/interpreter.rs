@@ -102,11 +102,10 @@ impl Worker {
                 call_buffers.combine(from, call_buffers.own_mut(buffer, at, len), in_front);
             }
             ResolvedAction::Combine(from, ResolvedOperand::Mapped(to), len, in_front) => {
-                if let CombineWith::Known(how) = call_buffers.how {
-                    let (from, how) = (call_buffers.place(from, len), how.with_incoming_first(in_front));
-                    // SAFETY: both ranges were resolved for `len` bytes of job memory, which stays mapped.
-                    unsafe { how.combine_between(from, to.as_ptr(), len) };
-                }
+                let CombineWith::Known(how) = call_buffers.how else { return false };
+                let (from, how) = (call_buffers.place(from, len), how.with_incoming_first(in_front));
+                // SAFETY: both ranges were resolved for `len` bytes of job memory, which stays mapped.
+                unsafe { how.combine_between(from, to.as_ptr(), len) };
             }
         }
         true

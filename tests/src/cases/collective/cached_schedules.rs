@@ -246,6 +246,7 @@ pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
         return Ok(()); // there members cannot compare their calls through shared memory
     }
     let all = world.split(Some(0), 0)?.expect("every rank is a member");
+    all.barrier()?; // a failure of the world would also end the split
     let after = Rank((me.0 + 1) % job.size() as u32);
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
     disagreed(job, world.bcast(&mut vec![1_u32; count], after), &["bcast"]);

@@ -168,7 +168,7 @@ pub fn ranks_that_disagree(job: &Job) -> Result<()> {
             let count = if me == odd { other } else { usual };
             let texts =
                 ["disagree about bytes", &format!("the largest {}", usual.max(other)), "hint: all ranks"];
-            misused(job, job.alloc::<u8>(count), &texts);
+            disagreed(job, job.alloc::<u8>(count), &texts);
             goes_on(job)?;
         }
     }

@@ -158,7 +158,7 @@ pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
         check_error(
             job,
             &refused,
-            ErrorKind::System,
+            ErrorKind::NoMemory,
             &["not enough memory for", "two more barriers", "hint:"],
         );
         job.barrier()?;

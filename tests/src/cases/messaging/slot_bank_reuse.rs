@@ -161,7 +161,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
 
 /// A bank cannot be closed while the program has not waited for a message that it has begun. The message is not lost.
 pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
-    let (world, mut got) = (job.world(), [0_u8; 100]);
+    let (world, mut got, pause) = (job.world(), [0_u8; 100], job.signal()?);
     misused(job, world.close(Rank(99)), &["there is no rank 99"]);
     let Some(peer) = partner(job) else { return job.barrier() };
     world.close(peer)?; // has no effect if nothing was open
@@ -194,7 +194,11 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
             s.wait_all()
         })?;
         drop(world.irecv(vec![0_u8; len], peer, Slot(66))?);
-        world.close(peer)?;
+        // Refused only until it is known that no message has met the dropped receive.
+        while let Err(error) = world.close(peer) {
+            assert!(matches!(error.cause(), Cause::InUse { slot: Some(66), .. }), "{error}");
+            pause.wait_timeout(1, Duration::from_micros(10)).expect_err("nobody raises it");
+        }
     }
     assert_eq!(got, [8; 100]);
     exchange(world, peer, 1, &SLOTS)?;

@@ -95,7 +95,7 @@ pub fn signals_count(job: &Job) -> Result<()> {
     job.barrier()?;
     let late = signal.wait_timeout(all + 1, Duration::from_millis(5));
     let texts = ["wait(signal", &format!(">= {}", all + 1), "timed out after", "hint: `tasuki ps`"];
-    assert!(refused(job, late, ErrorKind::PeerFailed, &texts).is_timeout());
+    assert!(refused(job, late, ErrorKind::TimedOut, &texts).is_timeout());
     assert_eq!(signal.value(), all, "a time-out changed the signal");
     job.barrier()?;
     job.raise(signal.on(next(job)), 1)?;
@@ -107,7 +107,7 @@ pub fn time_outs_are_not_early(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     for limit in [0, 1, 50, 3_000, 30_000].map(Duration::from_micros) {
         let start = job.clock();
-        let error = refused(job, signal.wait_timeout(1, limit), ErrorKind::PeerFailed, &["timed out"]);
+        let error = refused(job, signal.wait_timeout(1, limit), ErrorKind::TimedOut, &["timed out"]);
         assert!(error.is_timeout());
         assert!(job.clock() - start >= limit, "a limit of {limit:?} lasted {:?}", job.clock() - start);
     }

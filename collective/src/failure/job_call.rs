@@ -114,7 +114,8 @@ impl JobCalls {
 }
 
 impl FailureMonitor {
-    /// Begins a call of the job. None: the communicator has failed, or members cannot read each other's words.
+    /// Begins a call of the job. None: the communicator has failed, members cannot read each other's words, or another
+    /// thread is in a call of the job, so that this one will be refused.
     pub(crate) fn begin_job_call(&self, what: JobCall) -> Option<ActiveJobCall<'_>> {
         if !self.reads_words || self.check().is_err() {
             return None;

@@ -59,7 +59,7 @@ impl LateMatches {
     /// a message that meets such a receive after all.
     fn settle_kept(&self, member: Rank) {
         for (bank, index) in self.kept.remove_ended(member) {
-            // Another kept message may still be on its way through the lines of the slot. Its end makes the slot suspect.
+            // Another kept message may still be on its way through the lines of the slot. Then the slot stays kept.
             if !self.kept.is_pending_on(&bank, index) {
                 self.register(&bank, index, SlotState::suspect_if_kept);
             }

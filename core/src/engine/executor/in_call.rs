@@ -102,7 +102,9 @@ struct CallDriver<'d> {
     worker: &'d Worker,
     seen: &'d mut [u64],
     call_buffers: &'d CallBuffers<'d>,
-    variant: u64,
+    /// Index of the first step, and number of steps of a variant.
+    begin: usize,
+    per_variant: usize,
     failure: &'d mut Option<Cause>,
 }
 
@@ -117,7 +119,9 @@ impl Driver for CallDriver<'_> {
 
     fn run_special(&mut self, action: &ResolvedAction) -> bool {
         let done = match action {
-            ResolvedAction::KernelCopy(copy) => copy.run(self.worker, self.variant, self.call_buffers),
+            ResolvedAction::KernelCopy(copy) => {
+                copy.run(self.worker, variant_of(self.begin, self.per_variant), self.call_buffers)
+            }
             _ => Err(Cause::Bug("a step of a call that only a command can run".into())),
         };
         *self.failure = done.err();
@@ -216,7 +220,7 @@ impl Execution {
 
     /// Returns the variant of the call whose steps are next.
     fn variant(&self) -> u64 {
-        (self.next / self.per_variant.max(1)) as u64
+        variant_of(self.next, self.per_variant)
     }
 
     /// Returns true if the next step need not wait.
@@ -241,8 +245,8 @@ impl Worker {
     /// If calls are cut into `pieces` of two lengths, each variant comes twice: for the longer pieces, and for the others.
     ///
     /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
-    /// address of an [`ExposedBuffer`](super::ExposedBuffer), and the rank to which this rank exposes the first buffer of each call. The
-    /// steps of a call must then end only when that rank has finished with the buffer.
+    /// address of an [`ExposedBuffer`](super::ExposedBuffer), and the rank to which this rank exposes the first buffer of
+    /// each call. The steps of a call must then end only when that rank has finished with the buffer.
     pub fn make_execution(
         &self,
         variants: &[Vec<StepSpec>],
@@ -394,7 +398,8 @@ impl Worker {
             worker: self,
             seen: &mut execution.seen,
             call_buffers,
-            variant: (begin / execution.per_variant.max(1)) as u64,
+            begin,
+            per_variant: execution.per_variant,
             failure: &mut execution.failure,
         };
         let steps = &execution.steps[begin..execution.end];
@@ -420,6 +425,11 @@ impl Worker {
         let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
         wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
     }
+}
+
+/// Returns the variant of a step. Only exposed buffers need it: the division takes longer than many a step.
+fn variant_of(step: usize, per_variant: usize) -> u64 {
+    (step / per_variant.max(1)) as u64
 }
 
 /// By how much steps raise each signal: those counted so far, and all.

@@ -29,7 +29,7 @@ pub use call_data::BoxedCombiner;
 use call_data::{AnyCallData, CallData};
 use calls::{BegunCall, Calls, Nonblocking, TaskMaker};
 use channel::{CallChannel, SLOTS};
-use scheduled::{MakeTask, Room, ScheduledCalls};
+use scheduled::{MakeTask, ScheduledCalls};
 pub use started::StartedCollective;
 use std::sync::{Arc, Mutex, MutexGuard};
 use task::{Task, lock};
@@ -149,13 +149,10 @@ impl Communicator {
         }
         let (Some(word), Some(key)) = (kind.word(), kind.key(size)) else { return Ok(None) };
         if let Some(index) = calls.scheduled.find(key) {
-            let scheduled = match calls.scheduled.at(index).map(|scheduled| (scheduled.room(), scheduled)) {
-                Some((Room::Full, _)) => {
-                    return Err(self.too_many(&|| format!("i{}", self.call_of(CallWord::of(kind)))));
-                }
-                Some((Room::Free, scheduled)) => Some(scheduled.clone()),
-                Some((Room::Refused, _)) | None => None,
-            };
+            let scheduled = calls.scheduled.at(index).cloned();
+            if scheduled.as_ref().is_some_and(|scheduled| scheduled.is_full()) {
+                return Err(self.too_many(&|| format!("i{}", self.call_of(CallWord::of(kind)))));
+            }
             let number = calls.scheduled.count();
             calls.scheduled.used(index);
             let log = self.monitor().log().filter(|_| number.is_multiple_of(COMPARED_EVERY));

@@ -32,6 +32,8 @@ pub(super) type ScheduledCall = (u64, CallWord);
 pub(super) struct ScheduledCalls {
     plans: Arc<PlanRegistry>,
     state: Mutex<State>,
+    /// Number of calls that have begun. It changes only while `state` is locked.
+    begun: AtomicU64,
     /// Number of calls that are complete or have failed.
     over: AtomicU64,
     /// Runs the steps in other waits of the rank.
@@ -43,8 +45,8 @@ pub(super) struct ScheduledSteps(Weak<ScheduledCalls>);
 
 struct State {
     steps: Steps,
-    /// Number of calls that have begun.
-    begun: u64,
+    /// True if a thread could not look at the steps because another one ran them. That one looks again in its place.
+    is_look_owed: bool,
     /// The calls that are not over, in the order in which they began.
     queue: VecDeque<QueuedCall>,
     /// The data of calls that are over and whose result was not taken; or the error.
@@ -92,15 +94,6 @@ struct QueuedCall {
 /// Makes the task that runs a call by messages.
 pub(super) type MakeTask = Box<dyn FnOnce(Box<dyn AnyCallData>) -> Arc<Task> + Send>;
 
-/// Room for one more call in the queue: free, or the reason why no call can be added.
-pub(super) enum Room {
-    Free,
-    /// As many calls are under way as may be.
-    Full,
-    /// Calls go by messages from now on.
-    Refused,
-}
-
 /// What a thread does at a step that must wait.
 #[derive(Clone, Copy)]
 enum Effort<'w> {
@@ -145,12 +138,13 @@ impl ScheduledCalls {
             plans,
             state: Mutex::new(State {
                 steps: Steps::Compiling(None),
-                begun: 0,
+                is_look_owed: false,
                 queue: VecDeque::new(),
                 results: Vec::new(),
                 awaited: 0,
                 kept: None,
             }),
+            begun: AtomicU64::new(0),
             over: AtomicU64::new(0),
             continuation: Arc::new(ScheduledSteps(this.clone())),
         });
@@ -177,19 +171,14 @@ impl ScheduledCalls {
         lock(&self.state)
     }
 
-    /// Returns whether another call can be added.
-    pub(super) fn room(&self) -> Room {
-        let state = self.lock();
-        match state.steps {
-            Steps::Refused => Room::Refused,
-            _ if state.queue.len() >= SLOTS as usize => Room::Full,
-            _ => Room::Free,
-        }
+    /// Returns true if as many calls are under way as may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) - self.over.load(Ordering::Relaxed) >= u64::from(SLOTS)
     }
 
-    /// Adds a call, named by a word, which runs a variant of the steps. Returns its number; true if it may go by
-    /// messages: then `by_messages` makes the task that does so, if the members cannot compile the steps; and what
-    /// [`run_begun`](Self::run_begun) takes.
+    /// Adds a call, named by a word, which runs a variant of the steps. The caller makes sure that the calls are not
+    /// [full](Self::is_full). Returns the call's number; true if it goes by messages, or may do so if the members turn out
+    /// not to compile the steps: `by_messages` makes the task for that; and what [`run_begun`](Self::run_begun) takes.
     pub(super) fn begin(
         &self,
         data: Box<dyn AnyCallData>,
@@ -197,27 +186,35 @@ impl ScheduledCalls {
         by_messages: impl FnOnce(u64) -> MakeTask,
     ) -> (u64, bool, BegunState<'_>) {
         let mut state = self.lock();
-        let number = state.begun;
-        state.begun += 1;
-        let may_use_messages = matches!(state.steps, Steps::Compiling(_));
-        let by_messages = may_use_messages.then(|| by_messages(number));
-        state.queue.push_back(QueuedCall {
+        let number = self.begun.load(Ordering::Relaxed);
+        self.begun.store(number + 1, Ordering::Relaxed);
+        let may_use_messages = matches!(state.steps, Steps::Compiling(_) | Steps::Refused);
+        let mut call = QueuedCall {
             number,
             word,
             variant,
             data: Some(data),
             has_begun: false,
             task: None,
-            by_messages,
+            by_messages: may_use_messages.then(|| by_messages(number)),
             waker: None,
             is_dropped: false,
-        });
+        };
+        if matches!(state.steps, Steps::Refused) {
+            call.go_by_messages();
+        }
+        state.queue.push_back(call);
         (number, may_use_messages, BegunState(state))
     }
 
     /// Runs the first steps, after a call has begun.
-    pub(super) fn run_begun(&self, begun: BegunState<'_>) {
-        match self.run_in(begun.0, u64::MAX, Effort::Begin) {
+    pub(super) fn run_begun(&self, BegunState(state): BegunState<'_>) {
+        let by_messages = state.queue.back().and_then(|call| call.task.clone());
+        if let Some(task) = by_messages {
+            drop(state);
+            return task.step();
+        }
+        match self.run_in(state, u64::MAX, Effort::Begin) {
             Ok(Ran::Task(task)) => task.step(),
             _ => self.worker().notify_own_helper(), // it may sleep
         }
@@ -259,15 +256,7 @@ impl ScheduledCalls {
             return;
         }
         state.steps = Steps::Refused;
-        let tasks: Vec<_> = state
-            .queue
-            .iter_mut()
-            .filter_map(|call| {
-                let task = call.by_messages.take()?(call.data.take()?);
-                call.task = Some(task.clone());
-                Some(task)
-            })
-            .collect();
+        let tasks: Vec<_> = state.queue.iter_mut().filter_map(QueuedCall::go_by_messages).collect();
         drop(state);
         tasks.iter().for_each(Task::step);
     }
@@ -290,7 +279,7 @@ impl ScheduledCalls {
         effort: Effort<'_>,
     ) -> Result<Ran> {
         loop {
-            let State { steps, queue, .. } = &mut *state;
+            let State { steps, queue, is_look_owed, .. } = &mut *state;
             let Some(front) = queue.front_mut().filter(|front| front.number <= number) else {
                 return Ok(Ran::Over);
             };
@@ -304,7 +293,10 @@ impl ScheduledCalls {
                         awaited.map_or(Ran::Over, |call| call.task.clone().map_or(Ran::Busy, Ran::Task))
                     );
                 }
-                _ => return Ok(Ran::Busy),
+                _ => {
+                    *is_look_owed = true;
+                    return Ok(Ran::Busy);
+                }
             }
             let Some(data) = front.data.take() else { return Ok(Ran::Busy) };
             let Steps::Compiled(execution) = std::mem::replace(steps, Steps::Running) else {
@@ -316,6 +308,7 @@ impl ScheduledCalls {
             drop(state);
             let outcome = running.run(variant, effort);
             state = self.lock();
+            let is_look_owed = std::mem::take(&mut state.is_look_owed);
             let is_complete = running.end(&mut state, &outcome);
             match outcome {
                 Err(error) => {
@@ -324,9 +317,10 @@ impl ScheduledCalls {
                 }
                 Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Over),
                 Ok(_) if !is_complete => {
-                    // A thread that was woken while this one ran the steps found that it could not run them.
+                    // Not looked at otherwise: the line of the awaited signal would come from the member that is
+                    // about to raise it, once more.
                     match &state.steps {
-                        Steps::Compiled(execution) if execution.can_continue() => continue,
+                        Steps::Compiled(execution) if is_look_owed && execution.can_continue() => continue,
                         _ => return Ok(Ran::Blocked),
                     }
                 }
@@ -377,7 +371,7 @@ impl ScheduledCalls {
             state.results.push((number, outcome));
         }
         state.awaited -= usize::from(call.waker.is_some());
-        let first = state.queue.front().map_or(state.begun, |call| call.number);
+        let first = state.queue.front().map_or(self.begun.load(Ordering::Relaxed), |call| call.number);
         self.over.store(first, Ordering::Release); // SYNC call-over
         drop(state);
         call.waker.into_iter().for_each(Waker::wake);
@@ -393,7 +387,7 @@ impl ScheduledCalls {
             failed = Some((word, error.cause().clone()));
             state.results.push((first, Err(error)));
         }
-        self.over.store(state.begun, Ordering::Release); // SYNC call-over
+        self.over.store(self.begun.load(Ordering::Relaxed), Ordering::Release); // SYNC call-over
         state.awaited = 0;
         drop(state);
         if let Some((word, cause)) = failed {
@@ -495,6 +489,14 @@ impl ScheduledCalls {
     }
 }
 
+impl QueuedCall {
+    /// Makes the task that runs the call by messages, if it may use them. The caller steps the task.
+    fn go_by_messages(&mut self) -> Option<Arc<Task>> {
+        self.task = Some(self.by_messages.take()?(self.data.take()?));
+        self.task.clone()
+    }
+}
+
 impl State {
     /// Lets the calls be dropped if all are over. The thread that does so still has a reference to them.
     fn release(&mut self) {
@@ -517,12 +519,16 @@ impl EndsWithCommunicator for ScheduledCalls {
 impl Continuation for ScheduledSteps {
     fn can_resume(&self) -> bool {
         let Some(calls) = self.0.upgrade() else { return false };
-        let state = calls.lock();
+        let mut state = calls.lock();
         match &state.steps {
             Steps::Compiled(_) if state.queue.is_empty() => false,
             Steps::Compiled(execution) => {
                 execution.can_continue()
                     || state.awaited > 0 && calls.worker().ends_execution(execution).is_some()
+            }
+            Steps::Running => {
+                state.is_look_owed = true;
+                false
             }
             _ => false,
         }
@@ -571,19 +577,22 @@ impl RunningCall<'_> {
         let (Some(execution), Some(data)) = (&mut self.execution, &mut self.data) else { return Ok(false) };
         let worker = self.calls.worker();
         variant.into_iter().for_each(|variant| execution.choose_variant(variant));
-        let mut outcome = Ok(false);
-        data.with_buffers(&mut |buffers| {
-            outcome = match effort {
-                Effort::Wait(call) => worker.execute(execution, buffers, call).map(|()| true),
-                Effort::Begin | Effort::Test => Ok(worker.run_until_blocked(execution, buffers)),
-            };
+        // A result of several words that is stored in parts and loaded as one would wait until the raise of a signal
+        // before it has left the store buffer. Hence a flag, and the error apart from it.
+        let (mut is_complete, mut failure) = (false, None);
+        data.with_buffers(&mut |buffers| match effort {
+            Effort::Wait(call) => match worker.execute(execution, buffers, call) {
+                Ok(()) => is_complete = true,
+                Err(error) => failure = Some(error),
+            },
+            Effort::Begin | Effort::Test => is_complete = worker.run_until_blocked(execution, buffers),
         });
-        if let (Ok(false), Effort::Test) = (&outcome, effort)
+        if let (false, Effort::Test) = (is_complete, effort)
             && let Some(cause) = worker.ends_execution(execution)
         {
             return Err(worker.fault(cause, || self.calls.name(self.word)));
         }
-        outcome
+        failure.map_or(Ok(is_complete), Err)
     }
 
     /// Gives execution and data back. Returns true if the call is complete.

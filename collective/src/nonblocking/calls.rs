@@ -132,7 +132,7 @@ impl TaskMaker {
             }
             done(outcome);
         };
-        let task = Task::new(&self.context, &self.active_calls, awaited, steps);
+        let task = Task::new(&self.context, &self.active_calls, (&self.plans, word), awaited, steps);
         let as_dyn: Arc<dyn EndsWithCommunicator> = task.clone();
         self.plans.monitor.add_call(&as_dyn);
         task

@@ -94,7 +94,7 @@ impl Communicator {
         self.monitor().note(words.1);
         drop(calls);
         task.step();
-        Ok(StartedCollective::by_task(self.plans().clone(), task, result, (name, words.0)))
+        Ok(StartedCollective::by_task(self.plans().clone(), task, result, name))
     }
 
     /// Begins a call of one of the kinds of collectives. `result` makes its result from its data.

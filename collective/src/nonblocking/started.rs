@@ -3,8 +3,6 @@
 use super::call_data::CallData;
 use super::scheduled::{ScheduledCall, ScheduledCalls};
 use super::task::{Task, lock, lost};
-use crate::current_call::CallWord;
-use crate::failure::call_log::CallLog;
 use crate::plan::registry::PlanRegistry;
 use std::any::Any;
 use std::fmt;
@@ -24,7 +22,6 @@ enum StartedForm<R> {
         task: Arc<Task>,
         result: Arc<Mutex<Option<Result<R>>>>,
         name: Arc<str>,
-        word: CallWord,
     },
     Scheduled {
         calls: Arc<ScheduledCalls>,
@@ -49,9 +46,9 @@ impl<R> StartedCollective<R> {
         plans: Arc<PlanRegistry>,
         task: Arc<Task>,
         result: Arc<Mutex<Option<Result<R>>>>,
-        (name, word): (Arc<str>, CallWord),
+        name: Arc<str>,
     ) -> StartedCollective<R> {
-        StartedCollective(StartedForm::Task { plans, task, result, name, word })
+        StartedCollective(StartedForm::Task { plans, task, result, name })
     }
 
     /// A scheduled call. `result` makes its result.
@@ -96,15 +93,11 @@ impl<R> StartedCollective<R> {
         self.plans().group.worker().progress();
         let has_failed = self.end_if_failed();
         match &self.0 {
-            StartedForm::Task { task, plans, word, .. } => {
+            StartedForm::Task { task, plans, .. } => {
                 if !has_failed {
                     task.step();
-                    let looks = !task.is_over() && plans.monitor.is_look_due();
-                    // If both of two members are the root, neither waits for the other.
-                    if let Some(cause) =
-                        plans.monitor.log().filter(|_| looks).and_then(CallLog::find_mismatch)
-                    {
-                        plans.monitor.report(plans.group.worker(), *word, &cause);
+                    if !task.is_over() && plans.monitor.is_look_due() {
+                        task.end_if_mismatched();
                     }
                 }
                 task.is_over()

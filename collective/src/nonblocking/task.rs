@@ -2,6 +2,7 @@
 //! makes progress on messages runs the woken futures afterwards, at the point where it also wakes tasks of the program.
 
 use crate::current_call::CallWord;
+use crate::failure::call_log::CallLog;
 use crate::failure::monitor::EndsWithCommunicator;
 use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Error, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
-use tasuki_message::{Context, FinalizeHook, MessageOp};
+use tasuki_message::{Context, Continuation, FinalizeHook, MessageOp};
 
 /// The steps of a call.
 type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -25,6 +26,8 @@ pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 pub(crate) struct Task {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
+    plans: Arc<PlanRegistry>,
+    word: CallWord,
     /// None while a thread runs the steps, and when they are complete. The lock is released while they run, because
     /// they call code of the program.
     steps: Mutex<Option<StepsFuture>>,
@@ -36,6 +39,8 @@ pub(crate) struct Task {
     awaited: Awaited,
     /// The waker to wake when the call is complete.
     waker: Mutex<Option<Waker>>,
+    /// True if the waker thread also looks whether the call can be complete, or need not do so any more.
+    is_followed: AtomicBool,
 }
 
 /// The nonblocking calls of a rank.
@@ -51,22 +56,27 @@ pub(crate) struct ActiveCalls {
 }
 
 impl Task {
-    /// Makes a call whose steps have not run yet. The steps store the message that they wait for in `awaited`.
+    /// Makes a call, named by `word`, whose steps have not run yet. The steps store the message that they wait for in
+    /// `awaited`.
     pub(super) fn new(
         context: &Arc<Context>,
         active_calls: &Arc<ActiveCalls>,
+        (plans, word): (&Arc<PlanRegistry>, CallWord),
         awaited: Awaited,
         steps: impl Future<Output = ()> + Send + 'static,
     ) -> Arc<Task> {
         let task = Arc::new(Task {
             context: context.clone(),
             active_calls: active_calls.clone(),
+            plans: plans.clone(),
+            word,
             steps: Mutex::new(Some(Box::pin(steps))),
             is_woken: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
             awaited,
             waker: Mutex::default(),
+            is_followed: AtomicBool::new(false),
         });
         let mut unfinished = lock(&active_calls.unfinished);
         unfinished.retain(|task| task.strong_count() > 0);
@@ -164,9 +174,25 @@ impl Task {
         if self.is_over() {
             return Poll::Ready(Ok(()));
         }
+        if !self.is_followed.swap(true, Ordering::AcqRel) {
+            self.context.progress().add_continuation(self.clone());
+            if self.is_over() {
+                self.context.progress().remove_continuation(&**self); // it ended just before
+                return Poll::Ready(Ok(()));
+            }
+        }
         match self.context.ensure_progress(waker) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Makes the communicator fail if the members are in different calls. If both of two members are the root, neither
+    /// waits for the other, so no wait finds it.
+    pub(super) fn end_if_mismatched(&self) {
+        let monitor = &self.plans.monitor;
+        if let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
+            monitor.report(self.plans.group.worker(), self.word, &cause);
         }
     }
 
@@ -185,6 +211,29 @@ impl EndsWithCommunicator for Task {
     fn abandon(self: Arc<Self>) {
         Task::abandon(&self);
     }
+}
+
+/// The waker thread follows a call that a task awaits. Its messages make the progress.
+impl Continuation for Task {
+    fn can_resume(&self) -> bool {
+        false
+    }
+
+    fn is_under_way(&self) -> bool {
+        false
+    }
+
+    fn end_if_impossible(&self) {
+        if self.is_awaited() {
+            self.end_if_mismatched();
+        }
+    }
+
+    fn is_awaited(&self) -> bool {
+        !self.is_over() && lock(&self.waker).is_some()
+    }
+
+    fn resume(&self) {}
 }
 
 impl Wake for Task {
@@ -209,6 +258,10 @@ impl Drop for TaskEndGuard<'_> {
         *lock(&self.0.awaited) = None;
         self.0.is_over.store(true, Ordering::Release); // SYNC call-over
         let waker = lock(&self.0.waker).take();
+        // Set too, so that a task that polls the call does not make the waker thread follow it from now on.
+        if self.0.is_followed.swap(true, Ordering::AcqRel) {
+            self.0.context.progress().remove_continuation(&**self.0);
+        }
         waker.into_iter().for_each(Waker::wake);
         self.0.context.worker().wake_own_threads();
     }

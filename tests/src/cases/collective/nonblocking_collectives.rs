@@ -245,9 +245,9 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Two members both begin a broadcast as the root, and only test it. Neither waits for the other's values, so only a
+/// Two members both begin a broadcast as the root, and only test or await it. Neither waits for the other's values, so only a
 /// comparison of their calls finds that.
-pub fn j_tested_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
+pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there members cannot compare their calls through shared memory
@@ -257,6 +257,11 @@ pub fn j_tested_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
             while !request.is_finished() {}
             request.wait()
         });
+        refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
+    }
+    // The same in a call that a task awaits.
+    if let Some(pair) = world.split((me.0 < 2).then_some(0), 0)? {
+        let outcome = pair.ibcast(vec![1_u64], pair.rank()).and_then(pollster::block_on);
         refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
     }
     job.barrier()

@@ -24,12 +24,11 @@ mod one_call;
 mod plan;
 mod quiesce;
 
-pub use blocking::reductions::{CombinerRef, ValueCombiner};
 pub use blocking::vector::allocate;
 pub use bootstrap_barrier::{BootstrapBarrier, MinMax};
 pub use communicator::Communicator;
 pub use failure::job_call::JobCall;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
 pub use neighbourhood::Neighbourhood;
-pub use nonblocking::{BoxedCombiner, StartedCollective};
-pub use plan::{ChunkShape, ChunkedRun, Plan, PlanCombining};
+pub use nonblocking::StartedCollective;
+pub use plan::{ChunkShape, ChunkedRun, Plan};

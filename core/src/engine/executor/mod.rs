@@ -26,7 +26,7 @@ mod step;
 mod step_wait;
 mod yield_hint;
 
-pub use call_buffers::{COMBINED_MAX, CallBuffers, CombineWith};
+pub use call_buffers::{COMBINED_MAX, CallBuffers};
 pub use exposed_buffer::{EXPOSED_BYTES, ExposedBuffer};
 pub use in_call::{Execution, Pieces};
 pub(super) use interpreter::Driver;

@@ -314,10 +314,7 @@ impl Worker {
         signals: &[u32],
         raised: &mut Raised,
     ) -> Result<Option<CallStep>, Cause> {
-        let wait = match spec.wait.map(|wait| self.find_wait(wait, signals)).transpose()? {
-            Some(None) => return Ok(None),
-            wait => wait.flatten(),
-        };
+        let Some(wait) = self.find_wait(spec.wait, signals)? else { return Ok(None) };
         let mut raises = Vec::with_capacity(spec.raises.len());
         for &(signal, amount) in &spec.raises {
             let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };

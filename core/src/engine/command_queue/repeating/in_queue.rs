@@ -140,9 +140,8 @@ impl Worker {
         command: &EncodedCommand,
         how: Option<Reduction>,
     ) -> Result<ResolvedStep<QueueEffects>, Cause> {
-        let wait = match spec.wait.map(|wait| self.find_wait(wait, &[])).transpose()? {
-            Some(None) => return Err(Cause::Bug("a signal of this rank that it does not reach".into())),
-            wait => wait.flatten(),
+        let Some(wait) = self.find_wait(spec.wait, &[])? else {
+            return Err(Cause::Bug("a signal of this rank that it does not reach".into()));
         };
         let is_short = match spec.action {
             StepAction::Nothing => true,

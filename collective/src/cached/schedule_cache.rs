@@ -126,7 +126,7 @@ impl Communicator {
     ) -> Result<usize> {
         let bytes = kind.memory(self.size());
         cache.make_room(bytes).into_iter().for_each(|entry| self.evict(entry));
-        let schedules = kind.schedules(self.size(), |chunks| Some(chunks.schedules()));
+        let schedules = kind.schedules(self.size(), |pieces| Some(pieces.schedules()));
         let compiled = match schedules {
             Some(schedules) => self.compile_variants(schedules, false, call)?,
             None => None,

@@ -29,7 +29,7 @@ use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
-use tasuki_schedule::selection::Chunks;
+use tasuki_schedule::selection::Pieces;
 use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, RankPart, START, Schedule};
 
@@ -114,8 +114,8 @@ impl Communicator {
     /// [`plan`](Communicator::plan).
     pub fn plan_for(&self, shape: &Shape, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.calling_thread_chunks(shape, matches!(operation, ReduceOperation::UserDefined(_))) {
-            Some(chunks) => self.plan_in_calls(shape, &chunks, operation),
+        match selection.calling_thread_pieces(shape, matches!(operation, ReduceOperation::UserDefined(_))) {
+            Some(pieces) => self.plan_in_calls(shape, &pieces, operation),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
                 self.plan_as(&name_of(shape), &schedule, operation, prepare)
@@ -123,8 +123,8 @@ impl Communicator {
         }
     }
 
-    fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, operation: SharedOperation) -> Result<Plan> {
-        let (schedules, name) = (CallSchedules::of_plan(chunks), name_of(shape));
+    fn plan_in_calls(&self, shape: &Shape, pieces: &Pieces, operation: SharedOperation) -> Result<Plan> {
+        let (schedules, name) = (CallSchedules::of_plan(pieces), name_of(shape));
         let schedule = schedules.all[0].clone();
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();

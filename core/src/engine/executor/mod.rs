@@ -21,6 +21,7 @@ mod in_call;
 mod interpreter;
 mod kernel_copy;
 mod operand;
+mod pieces;
 mod resolved;
 mod step;
 mod step_wait;
@@ -28,8 +29,9 @@ mod yield_hint;
 
 pub use call_buffers::{COMBINED_MAX, CallBuffers};
 pub use exposed_buffer::{EXPOSED_BYTES, ExposedBuffer};
-pub use in_call::{Execution, Pieces};
+pub use in_call::Execution;
 pub(super) use interpreter::Driver;
+pub use pieces::PieceLengths;
 pub(super) use resolved::{ResolvedAction, ResolvedStep, ResolvedWait};
 pub use step::{FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};
 pub(super) use yield_hint::YieldHint;

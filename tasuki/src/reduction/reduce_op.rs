@@ -260,7 +260,11 @@ mod tests {
             left[begin..begin + 16].copy_from_slice(cast_slice(&[300_u64, 5]));
             right[begin..begin + 16].copy_from_slice(cast_slice(&[1_u64, 7]));
             minus.borrowed().combine(&mut left[begin..begin + 16], &right[begin..begin + 16]);
-            assert_eq!(left[begin..begin + 16], *cast_slice(&[299, 5_u64.wrapping_sub(7)]), "{begin}");
+            assert_eq!(
+                left[begin..begin + 16],
+                *cast_slice::<u64, u8>(&[299, 5_u64.wrapping_sub(7)]),
+                "{begin}"
+            );
         }
     }
 

@@ -125,7 +125,7 @@ pub fn j_nonblocking_calls_around_barriers_of_the_job(job: &Job) -> Result<()> {
         }
         job.barrier()?;
         let barrier = world.ibarrier()?;
-        if place % 2 == 0 {
+        if place.is_multiple_of(2) {
             barrier.wait()?;
             assert_eq!(sum.wait()?, expected);
         } else {

@@ -19,9 +19,7 @@ pub(crate) mod vector;
 
 use super::communicator::Communicator;
 use super::current_call::CallWord;
-use crate::cached::schedule_cache::COMPARED_EVERY;
 use crate::call_kind::CallKind;
-use crate::failure::call_log::CallLog;
 use crate::failure::signature::CallSignature;
 use crate::plan::setup::negotiate::{PlanKind, PreparedPlan};
 use bytemuck::Pod;
@@ -158,12 +156,7 @@ impl Communicator {
             };
             let number = calls.scheduled.count();
             calls.scheduled.used(index);
-            let log = self.monitor().log().filter(|_| number.is_multiple_of(COMPARED_EVERY));
-            if let Some(cause) = log.and_then(CallLog::find_mismatch) {
-                // If both of two members are the root, neither waits.
-                let name = || format!("i{}", self.call_of(CallWord::of(kind)));
-                return Err(self.worker().fault(cause, name));
-            }
+            self.compare_roots(number, kind, &|| format!("i{}", self.call_of(CallWord::of(kind))))?;
             return Ok(scheduled);
         }
         calls.scheduled.count();

@@ -3,10 +3,10 @@
 
 use std::any::TypeId;
 use tasuki_core::base::Rank;
-use tasuki_core::engine::executor::{COMBINED_MAX, Pieces};
+use tasuki_core::engine::executor::{COMBINED_MAX, PieceLengths};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::Schedule;
-use tasuki_schedule::selection::{BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX};
+use tasuki_schedule::selection::{BLOCKS_BYTES_MAX, MEMBERS_MAX, PIECE_BYTES_MAX, Pieces};
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 // The executor has room for the longest value that schedules let members combine on their own.
@@ -72,15 +72,15 @@ impl CallKind {
     pub(crate) fn schedules(
         &self,
         ranks: usize,
-        of: impl Fn(&Chunks) -> Option<Vec<Schedule>>,
+        of: impl Fn(&Pieces) -> Option<Vec<Schedule>>,
     ) -> Option<CallSchedules> {
         let roots = match self.collective.is_rooted() && ranks == 2 {
             true => 0..2,
             false => self.root..self.root + 1,
         };
-        let cut = |root| Chunks::of(&CallKind { root, ..*self }.shape(ranks));
+        let cut = |root| Pieces::of(&CallKind { root, ..*self }.shape(ranks));
         let all = roots.map(|root| of(&cut(root)?)).collect::<Option<Vec<_>>>()?;
-        Some(CallSchedules { all: all.concat(), pieces: pieces_of(&cut(self.root)?) })
+        Some(CallSchedules { all: all.concat(), pieces: piece_lengths(&cut(self.root)?) })
     }
 
     fn shape(&self, ranks: usize) -> Shape {
@@ -103,7 +103,7 @@ impl CallKind {
         let places = if ranks == 2 { 1 } else { 4 };
         places
             * match self.collective.is_divisible() {
-                true => shape.bytes_of(0).min(CHUNK_BYTES),
+                true => shape.bytes_of(0).min(PIECE_BYTES_MAX),
                 false => shape.bytes_of_all(),
             }
     }
@@ -113,20 +113,20 @@ impl CallKind {
 #[derive(Clone, Debug)]
 pub(crate) struct CallSchedules {
     pub(crate) all: Vec<Schedule>,
-    pub(crate) pieces: Pieces,
+    pub(crate) pieces: PieceLengths,
 }
 
 impl CallSchedules {
     /// Returns the schedules of a plan that is cut so.
-    pub(crate) fn of_plan(chunks: &Chunks) -> CallSchedules {
-        CallSchedules { all: chunks.schedules(), pieces: pieces_of(chunks) }
+    pub(crate) fn of_plan(pieces: &Pieces) -> CallSchedules {
+        CallSchedules { all: pieces.schedules(), pieces: piece_lengths(pieces) }
     }
 }
 
-fn pieces_of(chunks: &Chunks) -> Pieces {
-    let Chunks { count, longer, shape } = chunks;
+fn piece_lengths(pieces: &Pieces) -> PieceLengths {
+    let Pieces { count, longer, shape } = pieces;
     let (bytes, value_bytes) = (shape.bytes_of(0) as usize, shape.value_bytes as usize);
-    Pieces { count: *count as usize, longer: *longer as usize, bytes, value_bytes }
+    PieceLengths { count: *count as usize, longer: *longer as usize, bytes, value_bytes }
 }
 
 /// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.

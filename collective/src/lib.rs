@@ -5,7 +5,6 @@
 
 mod agreement;
 mod blocking;
-mod bootstrap_barrier;
 mod cached;
 mod call_kind;
 mod communicator;
@@ -17,6 +16,7 @@ mod fabric_collectives;
 mod failure;
 mod fuzzy_barrier;
 mod group;
+mod job_barrier;
 mod message_algorithms;
 mod neighbourhood;
 mod nonblocking;
@@ -24,12 +24,11 @@ mod one_call;
 mod plan;
 mod quiesce;
 
-pub use blocking::reductions::{CombinerRef, ValueCombiner};
 pub use blocking::vector::allocate;
-pub use bootstrap_barrier::{BootstrapBarrier, MinMax};
 pub use communicator::Communicator;
 pub use failure::job_call::JobCall;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
+pub use job_barrier::{JobBarrier, MinMax};
 pub use neighbourhood::Neighbourhood;
-pub use nonblocking::{BoxedCombiner, StartedCollective};
-pub use plan::{ChunkShape, ChunkedRun, Plan, PlanCombining};
+pub use nonblocking::StartedCollective;
+pub use plan::{ChunkShape, ChunkedRun, Plan};

@@ -8,7 +8,7 @@ use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
 use crate::{Error, GlobalAddress, Pod, Rank, Result};
 use std::sync::Arc;
-use tasuki_collective::{BootstrapBarrier, JobCall, MinMax};
+use tasuki_collective::{JobBarrier, JobCall, MinMax};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 use tasuki_core::segment::check_available;
@@ -19,7 +19,7 @@ use tasuki_core::segment::check_available;
 #[derive(Debug)]
 pub struct Job {
     pub(crate) worker: Arc<Worker>,
-    bootstrap_barrier: BootstrapBarrier,
+    job_barrier: JobBarrier,
     world: Communicator,
     pub(crate) locals: Arc<Locals>,
     pub(crate) helper: Arc<Helper>,
@@ -27,11 +27,11 @@ pub struct Job {
 
 impl Job {
     pub(crate) fn new(worker: Worker, rank_options: RankOptions, handlers: &Handlers) -> Result<Job> {
-        let bootstrap_barrier = BootstrapBarrier::new(&worker)?;
+        let job_barrier = JobBarrier::new(&worker)?;
         worker.open_inbox()?;
         let locals = Arc::new(handlers.make_locals());
         if !handlers.are_none() {
-            register_handlers(&worker, &bootstrap_barrier, handlers, &locals)?;
+            register_handlers(&worker, &job_barrier, handlers, &locals)?;
         }
         let worker = Arc::new(worker);
         let helper = Helper::new(&worker, rank_options.helper);
@@ -40,7 +40,7 @@ impl Job {
         if !handlers.are_none() {
             helper.start();
         }
-        Ok(Job { worker, bootstrap_barrier, world, locals, helper })
+        Ok(Job { worker, job_barrier, world, locals, helper })
     }
 
     /// The number of this rank, `0 .. size`.
@@ -237,7 +237,7 @@ impl Job {
     /// A barrier that also computes the minimum and maximum of the ranks' values. If no rank had unfinished
     /// operations, memory that was freed before may be used again.
     fn agree(&self, what: JobCall, value: u64, call: &str) -> Result<MinMax> {
-        let agree = || self.bootstrap_barrier.agree(&self.worker, value, call);
+        let agree = || self.job_barrier.agree(&self.worker, value, call);
         let agreed = self.world.inner().run_job_call(what, &|| call.into(), agree)?;
         if !agreed.busy {
             self.worker.registry().barrier_passed();
@@ -271,14 +271,14 @@ impl Job {
 /// handler before all ranks have registered theirs.
 fn register_handlers(
     worker: &Worker,
-    bootstrap_barrier: &BootstrapBarrier,
+    job_barrier: &JobBarrier,
     handlers: &Handlers,
     locals: &Arc<Locals>,
 ) -> Result<()> {
     let call = || "registering handlers".to_string();
     let table = handlers.table(locals).map_err(|cause| worker.fault(cause, call))?;
     let ours = worker.register_handlers(table)?;
-    let agree = |value| bootstrap_barrier.agree(worker, value, "registering handlers");
+    let agree = |value| job_barrier.agree(worker, value, "registering handlers");
     let MinMax { least, most, .. } = agree(ours)?;
     if least == most {
         return Ok(());

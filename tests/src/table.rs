@@ -168,6 +168,7 @@ macro_rules! each_case {
             Everywhere "G17" 2..=3 message_requests::g17_receives_race_with_their_messages;
             Everywhere "G17" 2..=2 dropped_receives::g17_a_message_survives_dropped_receives;
             Everywhere "G17" 2..=2 dropped_receives::g17_receives_dropped_at_many_moments;
+            Everywhere "G17" 2..=2 dropped_receives::g17_receives_dropped_on_a_slot_that_keeps_a_message;
             Everywhere "G17" 2..=2 dropped_receives::g17_dropped_receives_of_any_slot_beside_others;
             Everywhere "G17" 2..=2 dropped_receives::g17_threads_drop_receives;
             Everywhere "G17" 2..=2 dropped_receives::g17_an_outstanding_receive_gets_the_message;
@@ -287,6 +288,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_of_every_kind;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_combine_in_member_order;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_mix_with_other_calls;
+            Everywhere "J" 3..=5 nonblocking_collectives::j_nonblocking_calls_around_barriers_of_the_job;
             Everywhere "J" 1..=5 nonblocking_collectives::j_dropped_nonblocking_calls_continue_for_others;
             Everywhere "J" 2..=5 nonblocking_collectives::j_too_many_nonblocking_calls_are_refused;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_are_awaited;

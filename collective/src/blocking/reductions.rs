@@ -5,119 +5,99 @@ use crate::communicator::Communicator;
 use crate::message_algorithms::{reduce, scan};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::executor::{CallBuffers, CombineWith};
-use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_core::queue::reduction::BorrowedOperation;
 use tasuki_schedule::shape::CollectiveKind;
-
-/// An operation that combines values.
-pub trait ValueCombiner<T> {
-    /// Combines `left` with `right`, element by element, into `left`.
-    fn combine(&self, left: &mut [T], right: &[T]);
-    /// Returns the built-in reduction that this operation is, if it is one.
-    fn known(&self) -> Option<Reduction>;
-}
-
-/// Reference to an operation that combines values.
-pub type CombinerRef<'c, T> = &'c dyn ValueCombiner<T>;
-
-/// An operation of the program, applied to values that are given as bytes.
-pub(crate) struct ByteCombiner<F> {
-    by: F,
-    known: Option<Reduction>,
-}
-
-impl<F: Fn(&mut [u8], &[u8])> ByteCombiner<F> {
-    pub(crate) fn how(&self) -> CombineWith<'_> {
-        self.known.map_or(CombineWith::By(&self.by), CombineWith::Known)
-    }
-}
 
 impl Communicator {
     /// Combines all members' values on this member, the root. `values` become the result.
-    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
+    pub fn reduce_here<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
         let root = self.rank();
-        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known());
+        let kind =
+            CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            if self.try_cached_reduction(&kind, values, combine, &call)? {
+            if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }
-            let mut by = |left: &mut [T], right: &[T]| combine.combine(left, right);
-            self.by_messages(reduce::reduce_here(&self.channel, values, &mut by), &call)
+            self.by_messages(reduce::reduce_here(&self.channel, values, operation), &call)
         })
     }
 
     /// Combines all members' values on another member, the root.
-    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>, root: Rank) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(combine.known());
+    pub fn reduce_to<T: Pod>(
+        &self,
+        values: &[T],
+        operation: BorrowedOperation<'_>,
+        root: Rank,
+    ) -> Result<()> {
+        let kind =
+            CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
         self.check_root(root, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
             }
-            let mut by = |left: &mut [T], right: &[T]| combine.combine(left, right);
-            self.by_messages(reduce::reduce_to(&self.channel, values, &mut by, root.index()), &call)
+            self.by_messages(reduce::reduce_to(&self.channel, values, operation, root.index()), &call)
         })
     }
 
     /// Combines all members' values. `values` become the result on every member.
-    pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
+    pub fn allreduce<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
         let kind =
-            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(combine.known());
+            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            if self.try_cached_reduction(&kind, values, combine, &call)? {
+            if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }
-            let mut by = |left: &mut [T], right: &[T]| combine.combine(left, right);
-            self.by_messages(reduce::allreduce(&self.channel, values, &mut by), &call)
+            self.by_messages(reduce::allreduce(&self.channel, values, operation), &call)
         })
     }
 
     /// Combines all members' `values` in the order of members, and returns this member's block of the result.
-    pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: CombinerRef<'_, T>) -> Result<Vec<T>> {
+    pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: BorrowedOperation<'_>) -> Result<Vec<T>> {
         let count = values.len() / self.size();
-        let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(combine.known());
+        let kind =
+            CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(operation.builtin());
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
             let own = self.rank().index() * count;
             let mut blocks = values.to_vec();
-            if self.try_cached_reduction(&kind, &mut blocks, combine, &call)? {
+            if self.try_cached_reduction(&kind, &mut blocks, operation, &call)? {
                 return Ok(blocks[own..own + count].to_vec());
             }
-            let mut by = |left: &mut [T], right: &[T]| combine.combine(left, right);
-            self.by_messages(reduce::reduce_scatter(&self.channel, values, &mut by), &call)
+            self.by_messages(reduce::reduce_scatter(&self.channel, values, operation), &call)
         })
     }
 
     /// Combines the values of the members up to and including this one, in their order. `values` become the result.
-    pub fn scan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
-        self.prefix(CollectiveKind::Scan, values, combine)
+    pub fn scan<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
+        self.prefix(CollectiveKind::Scan, values, operation)
     }
 
     /// Combines the values of the members before this one. `values` become the result; those of the first member
     /// are unchanged.
-    pub fn exscan<T: Pod>(&self, values: &mut [T], combine: CombinerRef<'_, T>) -> Result<()> {
-        self.prefix(CollectiveKind::Exscan, values, combine)
+    pub fn exscan<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
+        self.prefix(CollectiveKind::Exscan, values, operation)
     }
 
     fn prefix<T: Pod>(
         &self,
         collective: CollectiveKind,
         values: &mut [T],
-        combine: CombinerRef<'_, T>,
+        operation: BorrowedOperation<'_>,
     ) -> Result<()> {
-        let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(combine.known());
+        let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
         self.begin(Some(&kind), &call)?.run(|| {
-            if self.try_cached_reduction(&kind, values, combine, &call)? {
+            if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }
-            let mut by = |left: &mut [T], right: &[T]| combine.combine(left, right);
             let is_inclusive = collective == CollectiveKind::Scan;
-            self.by_messages(scan::scan(&self.channel, values, is_inclusive, &mut by), &call)
+            self.by_messages(scan::scan(&self.channel, values, is_inclusive, operation), &call)
         })
     }
 
@@ -127,19 +107,9 @@ impl Communicator {
         &self,
         kind: &CallKind,
         values: &mut [T],
-        combine: CombinerRef<'_, T>,
+        operation: BorrowedOperation<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<bool> {
-        let byte_combiner = byte_combiner(combine);
-        let values = cast_slice_mut(values);
-        self.try_cached(kind, CallBuffers::combined(values, size_of::<T>(), byte_combiner.how()), call)
+        self.try_cached(kind, CallBuffers::combined(cast_slice_mut(values), operation), call)
     }
-}
-
-/// Returns the operation as one on bytes. The bytes must be aligned for values of type `T`.
-fn byte_combiner<T: Pod>(combine: CombinerRef<'_, T>) -> ByteCombiner<impl Fn(&mut [u8], &[u8])> {
-    let by = |left: &mut [u8], right: &[u8]| {
-        combine.combine(cast_slice_mut(left), cast_slice(right));
-    };
-    ByteCombiner { by, known: combine.known() }
 }

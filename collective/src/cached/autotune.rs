@@ -16,7 +16,7 @@ use crate::cached::entry::{CachedSchedule, TIMED, VariantTrial};
 use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
 use tasuki_core::base::{Rank, Result};
-use tasuki_schedule::selection::Chunks;
+use tasuki_schedule::selection::Pieces;
 
 /// The fraction of the time by which the other variant must be faster to replace the usual one.
 const MARGIN: (u64, u64) = (1, 10);
@@ -46,8 +46,8 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let other = match trial.is_exposed {
-            true => kind.schedules(self.size(), |chunks| Some(chunks.schedules())),
-            false if self.can_expose(call)? => kind.schedules(self.size(), Chunks::exposed_schedules),
+            true => kind.schedules(self.size(), |pieces| Some(pieces.schedules())),
+            false if self.can_expose(call)? => kind.schedules(self.size(), Pieces::exposed_schedules),
             false => None,
         };
         let compiled = other

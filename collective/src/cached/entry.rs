@@ -3,7 +3,7 @@
 use crate::cached::kind_cache::KindCache;
 use crate::call_kind::CallKind;
 use tasuki_core::engine::executor::Execution;
-use tasuki_schedule::selection::Chunks;
+use tasuki_schedule::selection::Pieces;
 
 /// An execution that the members have compiled together.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct VariantTrial {
 impl VariantTrial {
     /// Starts with the copying variant. Returns None if these calls cannot expose their buffers.
     pub(crate) fn of(kind: &CallKind, members: usize) -> Option<VariantTrial> {
-        kind.schedules(members, Chunks::exposed_schedules).map(|_| VariantTrial {
+        kind.schedules(members, Pieces::exposed_schedules).map(|_| VariantTrial {
             left: FIRST_AFTER,
             interval: FIRST_AFTER,
             is_exposed: false,

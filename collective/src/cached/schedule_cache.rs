@@ -22,7 +22,7 @@ use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::selection::MESSAGE_BYTES_MAX;
 
 /// Two members compare roots once in this number of calls.
-pub(crate) const COMPARED_EVERY: u64 = 32;
+const COMPARED_EVERY: u64 = 32;
 
 impl Communicator {
     fn lock_cache(&self) -> MutexGuard<'_, ScheduleCache> {
@@ -58,19 +58,30 @@ impl Communicator {
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
         let mut cache = self.lock_cache();
-        if cache.count().is_multiple_of(COMPARED_EVERY) {
-            self.compare_roots(kind, call)?;
-        }
+        self.compare_roots(cache.count(), kind, call)?;
         let Some(at) = self.cached_for(&mut cache, kind, word, call)? else { return Ok(false) };
         self.run_entry(&mut cache, at, kind, buffers, call).map(|()| true)
     }
 
-    /// Compares the roots of two members. If both are the root, neither waits, so no wait probe finds the mismatch.
+    /// Compares the roots of two members, in some of their calls, blocking or not. If both are the root, neither waits,
+    /// so no wait probe finds the mismatch.
+    #[inline]
+    pub(crate) fn compare_roots(
+        &self,
+        number: u64,
+        kind: &CallKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        match number.is_multiple_of(COMPARED_EVERY) && self.size() == 2 && kind.collective.is_rooted() {
+            true => self.compare_two(call),
+            false => Ok(()),
+        }
+    }
+
     #[cold]
-    fn compare_roots(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<()> {
-        let log = self.monitor().log().filter(|_| self.size() == 2 && kind.collective.is_rooted());
-        let probe_error = log.and_then(CallLog::mismatch_of_two);
-        probe_error.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
+    fn compare_two(&self, call: &dyn Fn() -> String) -> Result<()> {
+        let found = self.monitor().log().and_then(CallLog::mismatch_of_two);
+        found.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
     }
 
     /// Runs the execution of an entry once.
@@ -126,7 +137,7 @@ impl Communicator {
     ) -> Result<usize> {
         let bytes = kind.memory(self.size());
         cache.make_room(bytes).into_iter().for_each(|entry| self.evict(entry));
-        let schedules = kind.schedules(self.size(), |chunks| Some(chunks.schedules()));
+        let schedules = kind.schedules(self.size(), |pieces| Some(pieces.schedules()));
         let compiled = match schedules {
             Some(schedules) => self.compile_variants(schedules, false, call)?,
             None => None,

@@ -16,8 +16,9 @@ use super::{Peers, RADIX};
 use crate::message_algorithms::ONE_LINE_MAX;
 use bytemuck::Pod;
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use tasuki_core::base::Result;
+use tasuki_core::queue::reduction::{Operator, ReduceOperation};
 
 /// Bytes of a share from which members combine shares of the values.
 const SHARE_BYTES_MIN: usize = 1 << 10;
@@ -29,11 +30,11 @@ type FewValues<T> = SmallVec<[T; 6]>;
 pub(crate) async fn reduce_here<T: Pod>(
     peers: &impl Peers,
     values: &mut [T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<()> {
     let (me, size) = (peers.place(), peers.size());
     if are_shared(size, values) {
-        let own = combine_share(peers, values, combine).await?;
+        let own = combine_share(peers, values, operation).await?;
         for from in (0..size).filter(|&from| from != me) {
             let range = share(from, size, values.len());
             peers.recv(bytemuck::cast_slice_mut(&mut values[range]), from).await?;
@@ -43,9 +44,9 @@ pub(crate) async fn reduce_here<T: Pod>(
         return Ok(());
     }
     if size <= GROUP {
-        return combine_received(peers, values, combine).await;
+        return combine_received(peers, values, operation).await;
     }
-    let own = up_the_tree(peers, values, combine).await?;
+    let own = up_the_tree(peers, values, operation).await?;
     match own {
         Some(combined) => values.copy_from_slice(&combined),
         None => peers.recv(bytemuck::cast_slice_mut(values), 0).await?,
@@ -57,18 +58,18 @@ pub(crate) async fn reduce_here<T: Pod>(
 pub(crate) async fn reduce_to<T: Pod>(
     peers: &impl Peers,
     values: &[T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
     root: usize,
 ) -> Result<()> {
     let size = peers.size();
     if are_shared(size, values) {
-        let own = combine_share(peers, values, combine).await?;
+        let own = combine_share(peers, values, operation).await?;
         return peers.send(bytemuck::cast_slice(&own), root).await;
     }
     if size <= GROUP {
         return peers.send(bytemuck::cast_slice(values), root).await;
     }
-    match up_the_tree(peers, values, combine).await? {
+    match up_the_tree(peers, values, operation).await? {
         Some(combined) => peers.send(bytemuck::cast_slice(&combined), root).await,
         None => Ok(()),
     }
@@ -78,7 +79,7 @@ pub(crate) async fn reduce_to<T: Pod>(
 pub(crate) async fn allreduce<T: Pod>(
     peers: &impl Peers,
     values: &mut [T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<()> {
     let (me, size) = (peers.place(), peers.size());
     if size_of_val(values) <= ONE_LINE_MAX && size <= RADIX {
@@ -86,10 +87,10 @@ pub(crate) async fn allreduce<T: Pod>(
             peers.expect(size_of_val(values), peers.before(steps))?;
             peers.send(bytemuck::cast_slice(values), peers.after(steps)).await?;
         }
-        return combine_received(peers, values, combine).await;
+        return combine_received(peers, values, operation).await;
     }
     if are_shared(size, values) {
-        let own = combine_share(peers, values, combine).await?;
+        let own = combine_share(peers, values, operation).await?;
         let count = values.len();
         values[share(me, size, count)].copy_from_slice(&own);
         for steps in 1..size {
@@ -99,7 +100,7 @@ pub(crate) async fn allreduce<T: Pod>(
         }
         return Ok(());
     }
-    if let Some(combined) = up_the_tree(peers, values, combine).await? {
+    if let Some(combined) = up_the_tree(peers, values, operation).await? {
         values.copy_from_slice(&combined);
     }
     bcast(peers, bytemuck::cast_slice_mut(values), 0).await
@@ -109,14 +110,14 @@ pub(crate) async fn allreduce<T: Pod>(
 pub(crate) async fn reduce_scatter<T: Pod>(
     peers: &impl Peers,
     values: &[T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<Vec<T>> {
     let mut blocks = vec![T::zeroed(); values.len()];
     alltoall(peers, bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut blocks)).await?;
     let count = values.len() / peers.size();
     let mut fold = OrderedFold::new();
-    (0..peers.size()).for_each(|member| fold.push(&blocks[member * count..][..count], combine));
-    Ok(fold.finish(combine).unwrap_or_default())
+    (0..peers.size()).for_each(|member| fold.push(&blocks[member * count..][..count], &operation));
+    Ok(fold.finish(&operation).unwrap_or_default())
 }
 
 /// Combines the values received from all others with this member's own, in the order of the members. There are at most
@@ -124,7 +125,7 @@ pub(crate) async fn reduce_scatter<T: Pod>(
 async fn combine_received<T: Pod>(
     peers: &impl Peers,
     values: &mut [T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<()> {
     for steps in 1..peers.size() {
         peers.expect(size_of_val(values), peers.before(steps))?;
@@ -138,7 +139,7 @@ async fn combine_received<T: Pod>(
             peers.recv(bytemuck::cast_slice_mut(&mut part), member).await?;
             &mut part
         };
-        if member == 0 { sum.copy_from_slice(next) } else { combine(sum, next) }
+        if member == 0 { sum.copy_from_slice(next) } else { operation.combine(sum, next) }
     }
     Ok(())
 }
@@ -147,7 +148,7 @@ async fn combine_received<T: Pod>(
 async fn up_the_tree<T: Pod>(
     peers: &impl Peers,
     values: &[T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<Option<Vec<T>>> {
     let (tree, place) = (KnomialTree::combining(peers.size()), peers.place());
     let mut sum = values.to_vec();
@@ -157,7 +158,7 @@ async fn up_the_tree<T: Pod>(
     }
     for child in tree.children(place) {
         peers.recv(bytemuck::cast_slice_mut(&mut part), child).await?;
-        combine(&mut sum, &part);
+        operation.combine(&mut sum, &part);
     }
     match tree.parent(place) {
         Some(parent) => peers.send(bytemuck::cast_slice(&sum), parent).await.map(|()| None),
@@ -180,7 +181,7 @@ fn share(member: usize, size: usize, count: usize) -> Range<usize> {
 async fn combine_share<T: Pod>(
     peers: &impl Peers,
     values: &[T],
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<Vec<T>> {
     let (me, size) = (peers.place(), peers.size());
     let shares = |member: usize| share(member, size, values.len());
@@ -196,6 +197,6 @@ async fn combine_share<T: Pod>(
         peers.exchange(bytemuck::cast_slice(&values[shares(to)]), to, into, from).await?;
     }
     let mut fold = OrderedFold::new();
-    (0..size).for_each(|member| fold.push(&parts[member * count..][..count], combine));
-    Ok(fold.finish(combine).unwrap_or_default())
+    (0..size).for_each(|member| fold.push(&parts[member * count..][..count], &operation));
+    Ok(fold.finish(&operation).unwrap_or_default())
 }

@@ -12,7 +12,9 @@
 use super::Peers;
 use super::knomial_tree::KnomialTree;
 use bytemuck::Pod;
+use std::ops::Deref;
 use tasuki_core::base::Result;
+use tasuki_core::queue::reduction::{Operator, ReduceOperation};
 
 /// Combines the values of the members before this one, and with them this member's own if `is_inclusive`. `values`
 /// become the result; in an exclusive scan those of the first member are unchanged.
@@ -20,7 +22,7 @@ pub(crate) async fn scan<T: Pod>(
     peers: &impl Peers,
     values: &mut [T],
     is_inclusive: bool,
-    combine: &mut impl FnMut(&mut [T], &[T]),
+    operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<()> {
     let (tree, me, bytes) = (KnomialTree::combining(peers.size()), peers.place(), size_of_val(values));
     let parent = tree.parent(me);
@@ -33,7 +35,7 @@ pub(crate) async fn scan<T: Pod>(
         peers.send(bytemuck::cast_slice(&sum), child).await?;
         if is_wanted(tree, child, me) {
             peers.recv(bytemuck::cast_slice_mut(&mut part), child).await?;
-            combine(&mut sum, &part);
+            operation.combine(&mut sum, &part);
         }
     }
     let Some(parent) = parent else {
@@ -56,7 +58,7 @@ pub(crate) async fn scan<T: Pod>(
     let mut result = is_inclusive.then(|| values.to_vec());
     for mut part in before {
         if let Some(right) = result {
-            combine(&mut part, &right);
+            operation.combine(&mut part, &right);
         }
         result = Some(part);
     }

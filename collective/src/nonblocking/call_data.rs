@@ -7,37 +7,11 @@ use crate::message_algorithms::{Peers, alltoall, barrier, bcast, reduce, scan};
 use crate::nonblocking::channel::CallChannel;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use std::any::Any;
-use std::cell::RefCell;
-use std::fmt;
 use std::pin::Pin;
 use tasuki_core::base::Result;
-use tasuki_core::engine::executor::{CallBuffers, CombineWith};
-use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_core::queue::reduction::{BoxedOperation, ReduceOperation};
 use tasuki_schedule::shape::CollectiveKind;
-
-type CombineFn<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
-
-/// An operation that combines the right values into the left ones. Any thread of the rank that waits may call it.
-pub struct BoxedCombiner<T> {
-    combine: CombineFn<T>,
-    pub(super) known: Option<Reduction>,
-}
-
-impl<T> BoxedCombiner<T> {
-    /// Makes the operation. `known` is the built-in reduction that it is, if it is one.
-    pub fn new(
-        combine: impl FnMut(&mut [T], &[T]) + Send + 'static,
-        known: Option<Reduction>,
-    ) -> BoxedCombiner<T> {
-        BoxedCombiner { combine: Box::new(combine), known }
-    }
-}
-
-impl<T> fmt::Debug for BoxedCombiner<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BoxedCombiner({:?})", self.known)
-    }
-}
 
 /// The buffers of a call, and the operation that combines values.
 pub(super) struct CallData<T> {
@@ -48,7 +22,7 @@ pub(super) struct CallData<T> {
     pub(super) values: Vec<T>,
     /// The result, where it has a buffer of its own: in an alltoall.
     pub(super) result: Vec<T>,
-    combine: Option<BoxedCombiner<T>>,
+    operation: BoxedOperation,
 }
 
 /// The steps of a call by messages.
@@ -72,11 +46,11 @@ impl<T: Pod> CallData<T> {
             CollectiveKind::Alltoall => vec![T::zeroed(); values.len()],
             _ => Vec::new(),
         };
-        CallData { kind, place, values, result, combine: None }
+        CallData { kind, place, values, result, operation: ReduceOperation::Nothing }
     }
 
-    pub(super) fn combined(self, combine: BoxedCombiner<T>) -> CallData<T> {
-        CallData { combine: Some(combine), ..self }
+    pub(super) fn combined(self, operation: BoxedOperation) -> CallData<T> {
+        CallData { operation, ..self }
     }
 
     pub(super) fn kind(&self) -> &CallKind {
@@ -100,34 +74,26 @@ impl<T: Pod> CallData<T> {
 
 impl<T: Pod + Send + Sync> AnyCallData for CallData<T> {
     fn with_buffers(&mut self, run: &mut dyn FnMut(&CallBuffers<'_>)) {
-        let CallData { kind, values, result, combine, .. } = self;
+        let CallData { kind, values, result, operation, .. } = self;
         let values = cast_slice_mut(values);
-        let Some(BoxedCombiner { combine, known }) = combine else {
-            return match kind.collective {
-                CollectiveKind::Alltoall => run(&CallBuffers::between(values, cast_slice_mut(result))),
-                _ => run(&CallBuffers::moved(values, false)),
-            };
-        };
-        let combine = RefCell::new(combine);
-        let by = |left: &mut [u8], right: &[u8]| {
-            (combine.borrow_mut())(cast_slice_mut(left), cast_slice(right));
-        };
-        let how = known.map_or(CombineWith::By(&by), CombineWith::Known);
-        run(&CallBuffers::combined(values, size_of::<T>(), how));
+        match kind.collective {
+            CollectiveKind::Alltoall => run(&CallBuffers::between(values, cast_slice_mut(result))),
+            _ => run(&CallBuffers::combined(values, operation.borrow(|operator| &**operator))),
+        }
     }
 
     fn by_messages<'d>(&'d mut self, peers: &'d CallChannel) -> MessageSteps<'d> {
         let (root, is_root, place) = (self.kind.root, self.is_root(), self.place);
-        let CallData { kind, values, result, combine, .. } = self;
+        let CallData { kind, values, result, operation, .. } = self;
+        // The steps own the operation: only so may they move from thread to thread with it.
+        let operation = std::mem::replace(operation, ReduceOperation::Nothing);
         Box::pin(async move {
-            let mut nothing: CombineFn<T> = Box::new(|_, _| ());
-            let combine = combine.as_mut().map_or(&mut nothing, |combine| &mut combine.combine);
             match kind.collective {
                 CollectiveKind::Barrier => barrier::barrier(peers).await,
                 CollectiveKind::Bcast => bcast::bcast(peers, cast_slice_mut(values), root).await,
-                CollectiveKind::Reduce if is_root => reduce::reduce_here(peers, values, combine).await,
-                CollectiveKind::Reduce => reduce::reduce_to(peers, values, combine, root).await,
-                CollectiveKind::Allreduce => reduce::allreduce(peers, values, combine).await,
+                CollectiveKind::Reduce if is_root => reduce::reduce_here(peers, values, operation).await,
+                CollectiveKind::Reduce => reduce::reduce_to(peers, values, operation, root).await,
+                CollectiveKind::Allreduce => reduce::allreduce(peers, values, operation).await,
                 CollectiveKind::Gather if is_root => {
                     let count = values.len() / peers.size();
                     let own = values[place * count..][..count].to_vec();
@@ -148,12 +114,12 @@ impl<T: Pod + Send + Sync> AnyCallData for CallData<T> {
                     alltoall::alltoall(peers, cast_slice(values), cast_slice_mut(result)).await
                 }
                 CollectiveKind::ReduceScatter => {
-                    let block = reduce::reduce_scatter(peers, values, combine).await?;
+                    let block = reduce::reduce_scatter(peers, values, operation).await?;
                     values[place * block.len()..][..block.len()].copy_from_slice(&block);
                     Ok(())
                 }
-                CollectiveKind::Scan => scan::scan(peers, values, true, combine).await,
-                CollectiveKind::Exscan => scan::scan(peers, values, false, combine).await,
+                CollectiveKind::Scan => scan::scan(peers, values, true, operation).await,
+                CollectiveKind::Exscan => scan::scan(peers, values, false, operation).await,
                 CollectiveKind::Neighbours => Ok(()), // has calls of its own
             }
         })

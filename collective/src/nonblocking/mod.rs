@@ -19,13 +19,10 @@ pub(crate) mod vector;
 
 use super::communicator::Communicator;
 use super::current_call::CallWord;
-use crate::cached::schedule_cache::COMPARED_EVERY;
 use crate::call_kind::CallKind;
-use crate::failure::call_log::CallLog;
 use crate::failure::signature::CallSignature;
 use crate::plan::setup::negotiate::{PlanKind, PreparedPlan};
 use bytemuck::Pod;
-pub use call_data::BoxedCombiner;
 use call_data::{AnyCallData, CallData};
 use calls::{BegunCall, Calls, Nonblocking, TaskMaker};
 use channel::{CallChannel, SLOTS};
@@ -34,6 +31,7 @@ pub use started::StartedCollective;
 use std::sync::{Arc, Mutex, MutexGuard};
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::queue::reduction::BoxedOperation;
 use tasuki_schedule::shape::CollectiveKind;
 
 impl Communicator {
@@ -155,12 +153,7 @@ impl Communicator {
             }
             let number = calls.scheduled.count();
             calls.scheduled.used(index);
-            let log = self.monitor().log().filter(|_| number.is_multiple_of(COMPARED_EVERY));
-            if let Some(cause) = log.and_then(CallLog::find_mismatch) {
-                // If both of two members are the root, neither waits.
-                let name = || format!("i{}", self.call_of(CallWord::of(kind)));
-                return Err(self.worker().fault(cause, name));
-            }
+            self.compare_roots(number, kind, &|| format!("i{}", self.call_of(CallWord::of(kind))))?;
             return Ok(scheduled);
         }
         calls.scheduled.count();
@@ -280,10 +273,10 @@ impl Communicator {
         root: Rank,
         count: usize,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
     ) -> CallData<T> {
-        let kind = CallKind::of::<T>(collective, root, count).combined(combine.known);
-        CallData::new(kind, self.rank().index(), values).combined(combine)
+        let kind = CallKind::of::<T>(collective, root, count).combined(operation.builtin());
+        CallData::new(kind, self.rank().index(), values).combined(operation)
     }
 
     /// Begins a barrier.
@@ -306,10 +299,10 @@ impl Communicator {
     pub fn start_reduce<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let data = self.reduction_of(CollectiveKind::Reduce, root, values.len(), values, combine);
+        let data = self.reduction_of(CollectiveKind::Reduce, root, values.len(), values, operation);
         self.check_root_of(&data)?;
         self.start_kind(data, |data| data.is_root().then_some(data.values))
     }
@@ -318,9 +311,9 @@ impl Communicator {
     pub fn start_allreduce<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let data = self.reduction_of(CollectiveKind::Allreduce, Rank(0), values.len(), values, combine);
+        let data = self.reduction_of(CollectiveKind::Allreduce, Rank(0), values.len(), values, operation);
         self.start_kind(data, |data| data.values)
     }
 
@@ -372,10 +365,10 @@ impl Communicator {
     pub fn start_reduce_scatter<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
     ) -> Result<StartedCollective<Vec<T>>> {
         let count = values.len() / self.size();
-        let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, combine);
+        let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
         self.check_blocks_of(&data)?;
         self.start_kind(data, |data| data.own_block().to_vec())
     }
@@ -384,9 +377,9 @@ impl Communicator {
     pub fn start_scan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let data = self.reduction_of(CollectiveKind::Scan, Rank(0), values.len(), values, combine);
+        let data = self.reduction_of(CollectiveKind::Scan, Rank(0), values.len(), values, operation);
         self.start_kind(data, |data| data.values)
     }
 
@@ -394,9 +387,9 @@ impl Communicator {
     pub fn start_exscan<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        combine: BoxedCombiner<T>,
+        operation: BoxedOperation,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let data = self.reduction_of(CollectiveKind::Exscan, Rank(0), values.len(), values, combine);
+        let data = self.reduction_of(CollectiveKind::Exscan, Rank(0), values.len(), values, operation);
         self.start_kind(data, |data| (!data.is_first()).then_some(data.values))
     }
 

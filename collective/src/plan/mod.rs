@@ -5,7 +5,6 @@
 //! raises one signal of the member. Each command then runs when its trigger is met. It is run by the member in its
 //! calls, by a peer that raised the signal, or by a helper.
 
-pub(crate) mod combining;
 pub(crate) mod compile;
 pub(crate) mod end;
 pub(crate) mod registry;
@@ -19,7 +18,6 @@ use super::current_call::{CallWord, described, size};
 use crate::failure::monitor::FailureMonitor;
 use crate::message_algorithms::run_now;
 use crate::plan::registry::Plans;
-pub use combining::PlanCombining;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{InCallsState, StartData};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
@@ -29,8 +27,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
+use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
-use tasuki_schedule::selection::Chunks;
+use tasuki_schedule::selection::Pieces;
 use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, RankPart, START, Schedule};
 
@@ -77,13 +76,13 @@ impl Communicator {
 }
 
 impl Communicator {
-    /// Prepares a schedule, together with all members. `how` says how values are combined. `prepare` is called before
+    /// Prepares a schedule, together with all members. It combines values by `operation`. `prepare` is called before
     /// a queue is made.
     ///
     /// Errors: members came with different schedules; a member has no room for its part; the schedule is for another
     /// number of ranks than there are members. Then no member has the plan.
-    pub fn plan(&self, schedule: &Schedule, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
-        self.plan_as(schedule.name(), schedule, how, prepare)
+    pub fn plan(&self, schedule: &Schedule, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
+        self.plan_as(schedule.name(), schedule, operation, prepare)
     }
 
     /// Prepares a schedule under another name.
@@ -91,7 +90,7 @@ impl Communicator {
         &self,
         name: &str,
         schedule: &Schedule,
-        how: PlanCombining,
+        operation: SharedOperation,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("plan({name})"));
@@ -105,31 +104,32 @@ impl Communicator {
         self.begin(None, &call)?.run_agreed(|| {
             prepare();
             let part = schedule.part(self.rank().index());
-            let prepared = self.negotiate(schedule, &part, PlanKind::Queues(how), &call)?.map_err(fault);
+            let prepared =
+                self.negotiate(schedule, &part, PlanKind::Queues(operation), &call)?.map_err(fault);
             Ok(prepared.map(|prepared| self.plan_of(name.into(), prepared, part.buffer_decls().into())))
         })
     }
 
     /// Prepares a collective with the algorithm that the selection chooses. Otherwise like
     /// [`plan`](Communicator::plan).
-    pub fn plan_for(&self, shape: &Shape, how: PlanCombining, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan_for(&self, shape: &Shape, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.calling_thread_chunks(shape, matches!(how, PlanCombining::Own(..))) {
-            Some(chunks) => self.plan_in_calls(shape, &chunks, how),
+        match selection.calling_thread_pieces(shape, matches!(operation, ReduceOperation::UserDefined(_))) {
+            Some(pieces) => self.plan_in_calls(shape, &pieces, operation),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
-                self.plan_as(&name_of(shape), &schedule, how, prepare)
+                self.plan_as(&name_of(shape), &schedule, operation, prepare)
             }
         }
     }
 
-    fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: PlanCombining) -> Result<Plan> {
-        let (schedules, name) = (CallSchedules::of_plan(chunks), name_of(shape));
+    fn plan_in_calls(&self, shape: &Shape, pieces: &Pieces, operation: SharedOperation) -> Result<Plan> {
+        let (schedules, name) = (CallSchedules::of_plan(pieces), name_of(shape));
         let schedule = schedules.all[0].clone();
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
-        let start_data = StartData::new(bytes, shape.value_bytes, how);
+        let start_data = StartData::new(bytes, operation);
         let prepared = self.begin(None, &call)?.run_agreed(|| {
             let prepared =
                 self.negotiate(&schedule, &part, PlanKind::Execution(schedules, start_data), &call)?;

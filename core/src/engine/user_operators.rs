@@ -20,7 +20,7 @@ enum OperatorEntry {
     /// No operator has the number.
     Free,
     /// An operator that may be called.
-    Taken(Arc<dyn Operator>),
+    Taken(Arc<dyn Operator + Send + Sync>),
     /// An operator that has panicked.
     Panicked,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for UserOperators {
 
 impl UserOperators {
     /// Adds an operator for commands of this rank's own queues. Returns its number.
-    pub fn add(&self, operator: Arc<dyn Operator>) -> u32 {
+    pub fn add(&self, operator: Arc<dyn Operator + Send + Sync>) -> u32 {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let free = all.iter().position(|entry| matches!(entry, OperatorEntry::Free)).unwrap_or(all.len());
         if free == all.len() {

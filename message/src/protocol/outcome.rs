@@ -23,7 +23,7 @@ pub(crate) struct Done {
 }
 
 /// The outcome of a message, for readers without the lock. The thread that holds the lock of the protocol state sets
-/// it, once. The outcome is written word by word, for the reason given at `RecvNext` in `receiver.rs`.
+/// it, once. The outcome is written word by word, for the reason given at `RecvNext` in `receiver/mod.rs`.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeCell {
     /// The kind of outcome; 0: not ended. The other fields are valid once it is set.

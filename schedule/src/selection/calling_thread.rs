@@ -14,8 +14,8 @@ pub const VALUE_BYTES_MAX: u64 = 4096;
 pub const MEMBERS_MAX: usize = GROUP;
 /// Up to this number of bytes, one of two members sends the data in a message instead of a staging buffer.
 pub const MESSAGE_BYTES_MAX: u64 = 48;
-/// Size in bytes of a chunk, where data can be cut.
-pub const CHUNK_BYTES: u64 = 256 << 10;
+/// Most bytes of a piece, where data can be cut.
+pub const PIECE_BYTES_MAX: u64 = 256 << 10;
 /// Bytes of all blocks together up to which they pass through the staging buffers at once.
 pub const BLOCKS_BYTES_MAX: u64 = 4 << 20;
 /// The smallest segment in bytes: readers copy the first segment out while the next is copied in. For two members, and
@@ -38,20 +38,20 @@ const EXPOSED_BYTES_MIN: u64 = 128 << 10;
 /// The most ranks of a broadcast in one copy: in a deeper tree, ranks wait for their turns on the processor.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
-/// A collective cut into chunks that members run inline, one after the other. Their lengths differ by at most one value.
+/// A collective cut into pieces that members run inline, one after the other. Their lengths differ by at most one value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chunks {
-    /// Number of chunks.
+pub struct Pieces {
+    /// Number of pieces.
     pub count: u64,
-    /// The first so many chunks have the shape; the others have one value less.
+    /// The first so many pieces have the shape; the others have one value less.
     pub longer: u64,
-    /// The shape of the first chunk.
+    /// The shape of the first piece.
     pub shape: Shape,
 }
 
-impl Chunks {
+impl Pieces {
     /// Cuts a shape. Returns `None` if it is too large or moves nothing.
-    pub fn of(shape: &Shape) -> Option<Chunks> {
+    pub fn of(shape: &Shape) -> Option<Pieces> {
         let Counts::Equal(bytes) = shape.counts else { return None };
         let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
         if !(1..=VALUE_BYTES_MAX).contains(&value) || !bytes.is_multiple_of(value) {
@@ -60,15 +60,15 @@ impl Chunks {
         if !shape.collective.is_divisible() {
             let is_some = bytes > 0 || shape.collective == CollectiveKind::Barrier;
             let is_little = bytes.saturating_mul(ranks) <= BLOCKS_BYTES_MAX;
-            return (is_some && is_little).then(|| Chunks { count: 1, longer: 1, shape: shape.clone() });
+            return (is_some && is_little).then(|| Pieces { count: 1, longer: 1, shape: shape.clone() });
         }
-        let (values, count) = (bytes / value, bytes.div_ceil(CHUNK_BYTES));
+        let (values, count) = (bytes / value, bytes.div_ceil(PIECE_BYTES_MAX));
         let values_each = if count > 0 { values.div_ceil(count) } else { return None };
-        let chunk = Shape { counts: Counts::Equal(values_each * value), ..shape.clone() };
-        Some(Chunks { count, longer: values - count * (values_each - 1), shape: chunk })
+        let piece = Shape { counts: Counts::Equal(values_each * value), ..shape.clone() };
+        Some(Pieces { count, longer: values - count * (values_each - 1), shape: piece })
     }
 
-    /// The shapes of chunks: one, or those of the longer and of the shorter chunks.
+    /// The shapes of pieces: one, or those of the longer and of the shorter pieces.
     fn shapes(&self) -> impl Iterator<Item = Shape> {
         let shorter = (self.longer < self.count).then(|| {
             let bytes = self.shape.bytes_of(0) - self.shape.value_bytes;
@@ -77,14 +77,14 @@ impl Chunks {
         [self.shape.clone()].into_iter().chain(shorter)
     }
 
-    /// The schedules of chunks: one, or those of the longer and of the shorter chunks. Both have the same steps, on
+    /// The schedules of pieces: one, or those of the longer and of the shorter pieces. Both have the same steps, on
     /// other numbers of bytes.
     pub fn schedules(&self) -> Vec<Schedule> {
         let (algorithm, segments) = algorithm_in_segments(&self.shape);
         self.shapes().map(|shape| algorithm.schedule(&shape, segments)).collect()
     }
 
-    /// The schedules of chunks of two members that expose their call buffers to each other. Returns `None` if too
+    /// The schedules of pieces of two members that expose their call buffers to each other. Returns `None` if too
     /// little is moved, or there is no such algorithm.
     pub fn exposed_schedules(&self) -> Option<Vec<Schedule>> {
         let put_and_get = (self.shape.collective == CollectiveKind::Bcast)
@@ -97,13 +97,13 @@ impl Chunks {
 }
 
 impl Selection {
-    /// The chunks in which members run a plan inline, each its own steps in its own calls. Returns `None` if helpers
+    /// The pieces in which members run a plan inline, each its own steps in its own calls. Returns `None` if helpers
     /// run the plan too, if another algorithm is forced, if long blocks are better read in place, or if the shape is
     /// too large or moves nothing.
     ///
     /// Without a helper, a plan with a user-defined operation runs inline even where others combine in place: a panic of the operation then concerns only the member
     /// that called it.
-    pub fn calling_thread_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
+    pub fn calling_thread_pieces(&self, shape: &Shape, has_user_operation: bool) -> Option<Pieces> {
         let is_free_choice = self.forced.of(shape.collective).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.has_no_helper
@@ -111,14 +111,14 @@ impl Selection {
             && is_among_few
             && shape.collective != CollectiveKind::Neighbours;
         let uses_commands = is_copied_once(shape) || self.is_combined_in_place(shape) && !has_user_operation;
-        (can_be && !uses_commands).then(|| Chunks::of(shape)).flatten()
+        (can_be && !uses_commands).then(|| Pieces::of(shape)).flatten()
     }
 
-    /// What a plan of a shape runs with built-in operations: its schedule, and the number of chunks if the ranks run it
-    /// inline in their own calls; the schedule then moves one chunk.
+    /// What a plan of a shape runs with built-in operations: its schedule, and the number of pieces if the ranks run it
+    /// inline in their own calls; the schedule then moves one piece.
     pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
-        match self.calling_thread_chunks(shape, false) {
-            Some(chunks) => (calling_thread_schedule(&chunks.shape), Some(chunks.count)),
+        match self.calling_thread_pieces(shape, false) {
+            Some(pieces) => (calling_thread_schedule(&pieces.shape), Some(pieces.count)),
             None => (self.choose(shape).schedule(shape, 1), None),
         }
     }
@@ -129,7 +129,7 @@ impl Selection {
         let is_equal = matches!(shape.counts, Counts::Equal(_));
         let is_tried = is_equal
             && shape.ranks == 2
-            && Chunks::of(shape).and_then(|chunks| chunks.exposed_schedules()).is_some();
+            && Pieces::of(shape).and_then(|pieces| pieces.exposed_schedules()).is_some();
         is_tried.then(|| named(shape.collective, "put and get"))
     }
 

@@ -19,7 +19,7 @@ use crate::algorithm::{Algorithm, Work};
 use crate::shape::Shape;
 
 pub use calling_thread::{
-    BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX,
+    BLOCKS_BYTES_MAX, MEMBERS_MAX, MESSAGE_BYTES_MAX, PIECE_BYTES_MAX, Pieces, VALUE_BYTES_MAX,
     calling_thread_schedule,
 };
 pub use cost_parameters::CostParameters;
@@ -54,8 +54,8 @@ impl Default for Selection {
 impl Selection {
     /// Selects the algorithm for a shape. The time is negligible, however many ranks there are.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
-        if let Some(chunks) = self.calling_thread_chunks(shape, false) {
-            return calling_thread::algorithm(&chunks.shape);
+        if let Some(pieces) = self.calling_thread_pieces(shape, false) {
+            return calling_thread::algorithm(&pieces.shape);
         }
         let forced = self.forced.of(shape.collective).filter(|algorithm| (algorithm.fits)(shape));
         forced.unwrap_or_else(|| match self.is_combined_in_place(shape) {

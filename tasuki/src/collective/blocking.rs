@@ -7,7 +7,7 @@
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
-use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
+use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
 use tasuki_collective::allocate;
 
@@ -100,7 +100,10 @@ impl Communicator {
         root: Rank,
     ) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
-            return self.inner().reduce_to(values, &ReduceOpRef(&operation), root).map(|()| None);
+            return self
+                .inner()
+                .reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root)
+                .map(|()| None);
         }
         let mut result = values.to_vec();
         self.reduce_in_place(&mut result, operation, root)?;
@@ -116,8 +119,8 @@ impl Communicator {
         root: Rank,
     ) -> Result<()> {
         match self.rank() == root {
-            true => self.inner().reduce_here(values, &ReduceOpRef(&operation)),
-            false => self.inner().reduce_to(values, &ReduceOpRef(&operation), root),
+            true => self.inner().reduce_here(values, OnBytes::<T, _>::new(operation).borrowed()),
+            false => self.inner().reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root),
         }
     }
 
@@ -150,7 +153,7 @@ impl Communicator {
     /// Reduces like [`Communicator::allreduce`], in place: on all members, `values` become the
     /// result.
     pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl ReduceOp<T>) -> Result<()> {
-        self.inner().allreduce(values, &ReduceOpRef(&operation))
+        self.inner().allreduce(values, OnBytes::<T, _>::new(operation).borrowed())
     }
 
     /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
@@ -271,7 +274,7 @@ impl Communicator {
     /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and up to three
     /// copies of `values` on the heap.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
-        self.inner().reduce_scatter(values, &ReduceOpRef(&operation))
+        self.inner().reduce_scatter(values, OnBytes::<T, _>::new(operation).borrowed())
     }
 
     /// Combines the values of the members from the first to this one, in the combining order ([`ReduceOp`]).
@@ -293,7 +296,7 @@ impl Communicator {
     /// groups, up which values go and down again, with one more message to each member for each further level.
     pub fn scan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
         let mut result = values.to_vec();
-        self.inner().scan(&mut result, &ReduceOpRef(&operation))?;
+        self.inner().scan(&mut result, OnBytes::<T, _>::new(operation).borrowed())?;
         Ok(result)
     }
 
@@ -301,7 +304,7 @@ impl Communicator {
     /// first member. Cost: that of a scan.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
-        self.inner().exscan(&mut result, &ReduceOpRef(&operation))?;
+        self.inner().exscan(&mut result, OnBytes::<T, _>::new(operation).borrowed())?;
         Ok((self.rank() != Rank(0)).then_some(result))
     }
 }

@@ -7,12 +7,13 @@
 //! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
 //! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
 
-use crate::reduction::reduce_op::ReduceOp;
+use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::{Communicator, Pod, Rank, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{self, Poll};
-use tasuki_collective::{BoxedCombiner, StartedCollective};
+use tasuki_collective::StartedCollective;
+use tasuki_core::queue::reduction::BoxedOperation;
 
 /// A collective call that was begun. [`CollectiveRequest::wait`] or `.await` returns its result. Dropping the request
 /// does not cancel the call: this member's part goes on in later waiting calls of the rank, so that the other members
@@ -43,10 +44,9 @@ impl<R> Future for CollectiveRequest<R> {
     }
 }
 
-/// The operation, in a form that any thread of the rank may call.
-fn combiner<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedCombiner<T> {
-    let known = operation.known();
-    BoxedCombiner::new(move |left, right| operation.combine(left, right), known)
+/// The operation, in the form in which a nonblocking call owns it.
+fn boxed<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedOperation {
+    OnBytes::<T, _>::new(operation).owned(|operation| Box::new(operation) as _)
 }
 
 impl Communicator {
@@ -104,7 +104,7 @@ impl Communicator {
         operation: impl ReduceOp<T> + Send + 'static,
         root: Rank,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_reduce(values, combiner(operation), root).map(CollectiveRequest)
+        self.inner().start_reduce(values, boxed::<T>(operation), root).map(CollectiveRequest)
     }
 
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
@@ -162,7 +162,7 @@ impl Communicator {
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_allreduce(values, combiner(operation)).map(CollectiveRequest)
+        self.inner().start_allreduce(values, boxed::<T>(operation)).map(CollectiveRequest)
     }
 
     /// Begins a gather. The root gets all members' values, one block behind the other; other members get `None`.
@@ -213,7 +213,7 @@ impl Communicator {
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_reduce_scatter(values, combiner(operation)).map(CollectiveRequest)
+        self.inner().start_reduce_scatter(values, boxed::<T>(operation)).map(CollectiveRequest)
     }
 
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining
@@ -225,7 +225,7 @@ impl Communicator {
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_scan(values, combiner(operation)).map(CollectiveRequest)
+        self.inner().start_scan(values, boxed::<T>(operation)).map(CollectiveRequest)
     }
 
     /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
@@ -235,6 +235,6 @@ impl Communicator {
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_exscan(values, combiner(operation)).map(CollectiveRequest)
+        self.inner().start_exscan(values, boxed::<T>(operation)).map(CollectiveRequest)
     }
 }

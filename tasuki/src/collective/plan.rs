@@ -1,10 +1,12 @@
 //! Plans: collectives that are prepared once and started many times.
 
-use crate::reduction::reduce_op::{self, ReduceOpOnBytes};
+use crate::reduction::reduce_op::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_collective::{ChunkShape, PlanCombining};
+use std::sync::Arc;
+use tasuki_collective::ChunkShape;
+use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_core::segment::layout::RANGE_BYTES;
 use tasuki_schedule::{BufferId, Schedule, StepKind};
 use tasuki_schedule::{CollectiveKind, Shape};
@@ -147,15 +149,9 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
-/// The form in which a plan stores an operation.
-fn combining<T: Pod>(operation: impl PlanReduceOp<T>) -> PlanCombining {
-    match operation.known() {
-        Some(how) => PlanCombining::Known(how),
-        None => {
-            let operator = std::sync::Arc::new(ReduceOpOnBytes::<T, _>::new(operation));
-            PlanCombining::Own(operator, size_of::<T>() as u32)
-        }
-    }
+/// The operation, in the form in which a plan owns it.
+fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation {
+    OnBytes::<T, _>::new(operation).owned(|operation| Arc::new(operation) as _)
 }
 
 impl Communicator {
@@ -199,7 +195,7 @@ impl Communicator {
     pub fn plan_with<T: Pod>(&self, schedule: &Schedule, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.check_schedule(schedule)?;
         self.check_values(schedule, size_of::<T>() as u64)?;
-        let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
+        let inner = self.inner().plan(schedule, shared::<T>(operation), &|| self.start_helper())?;
         Ok(Plan {
             inner,
             input: tasuki_schedule::DATA,
@@ -238,7 +234,7 @@ impl Communicator {
     /// Prepares a schedule like [`plan`](Communicator::plan), without the proof. A plan of an
     /// incorrect schedule may never complete, or leave any bytes in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        let inner = self.inner().plan(schedule, PlanCombining::Nothing, &|| self.start_helper())?;
+        let inner = self.inner().plan(schedule, ReduceOperation::Nothing, &|| self.start_helper())?;
         Ok(Plan {
             inner,
             input: tasuki_schedule::DATA,
@@ -250,12 +246,12 @@ impl Communicator {
 
     /// Prepares a barrier: a start is complete when all members have started.
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
-        self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), PlanCombining::Nothing)
+        self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), ReduceOperation::Nothing)
     }
 
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
     pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), ReduceOperation::Nothing)
     }
 
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
@@ -319,25 +315,25 @@ impl Communicator {
     /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
     /// on and reads those of all members in their order; other members write theirs at the beginning.
     pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), ReduceOperation::Nothing)
     }
 
     /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
     /// Members read their blocks at the beginning, the root reads its own where it wrote it.
     pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), ReduceOperation::Nothing)
     }
 
     /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *
     /// count` on. All members read all values in the order of the members.
     pub fn allgather_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), ReduceOperation::Nothing)
     }
 
     /// Prepares an exchange of `count` values between each two members: a member writes the values for member `r`
     /// from value `r * count` on, and reads the values of member `r` there.
     pub fn alltoall_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), ReduceOperation::Nothing)
     }
 
     pub(crate) fn shape<T>(&self, collective: CollectiveKind, root: Rank, count: usize) -> Shape {
@@ -348,10 +344,10 @@ impl Communicator {
 
     fn combine<T: Pod>(&self, shape: Shape, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         let shape = Shape { in_order: operation.in_order(), ..shape };
-        self.prepare(&shape, combining(operation))
+        self.prepare(&shape, shared::<T>(operation))
     }
 
-    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
+    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, operation: SharedOperation) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
@@ -363,7 +359,7 @@ impl Communicator {
             let cause = crate::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.messages().worker().fault(cause, call));
         }
-        let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;
+        let inner = self.inner().plan_for(shape, operation, &|| self.start_helper())?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
         if shape.collective == CollectiveKind::Alltoall {
             return Ok(Plan::of_two(inner, chunk_shape));

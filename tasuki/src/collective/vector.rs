@@ -3,7 +3,7 @@
 
 use crate::collective::plan::offset_of;
 use crate::{CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
-use tasuki_collective::PlanCombining;
+use tasuki_core::queue::reduction::ReduceOperation;
 use tasuki_schedule::{CollectiveKind, Counts, Shape};
 
 impl Communicator {
@@ -245,7 +245,7 @@ impl Communicator {
         let known: Option<Vec<u64>> = known.map(|known| known.iter().map(bytes).collect());
         let blocks = self.inner().agree_on_blocks(collective, bytes(&count), known.as_deref(), root)?;
         let shape = self.shape::<T>(collective, root.unwrap_or(Rank(0)), 0);
-        self.prepare(&Shape { counts: Counts::Each(blocks), ..shape }, PlanCombining::Nothing)
+        self.prepare(&Shape { counts: Counts::Each(blocks), ..shape }, ReduceOperation::Nothing)
     }
 }
 

@@ -5,9 +5,10 @@
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
-use tasuki_collective::ValueCombiner;
 use tasuki_core::os::simd::vectorized;
-use tasuki_core::queue::reduction::{Combine, ElementType, Operator, Reduction};
+use tasuki_core::queue::reduction::{
+    BorrowedOperation, Combine, ElementType, Operator, ReduceOperation, Reduction,
+};
 
 /// An operation that combines the values of two members. Any function of two values is an operation: `|a, b| a.max(b)`.
 ///
@@ -58,39 +59,43 @@ numbered! {
 // Tasuki runs on machines with 64-bit addresses only.
 const _: () = assert!(size_of::<usize>() == 8);
 
-/// An operation in the form that collective calls take.
-pub(crate) struct ReduceOpRef<'o, O>(pub(crate) &'o O);
-
-impl<T, O: ReduceOp<T>> ValueCombiner<T> for ReduceOpRef<'_, O> {
-    fn combine(&self, left: &mut [T], right: &[T]) {
-        self.0.combine(left, right);
-    }
-
-    fn known(&self) -> Option<Reduction> {
-        self.0.known()
-    }
-}
-
 /// An operation on values, applied to their bytes.
-pub(crate) struct ReduceOpOnBytes<T, O>(O, PhantomData<fn(T)>);
+pub(crate) struct OnBytes<T, O> {
+    operation: O,
+    of: PhantomData<fn(T)>,
+}
 
-impl<T, O> ReduceOpOnBytes<T, O> {
-    pub(crate) fn new(operation: O) -> ReduceOpOnBytes<T, O> {
-        ReduceOpOnBytes(operation, PhantomData)
+impl<T: Pod, O: ReduceOp<T>> OnBytes<T, O> {
+    pub(crate) fn new(operation: O) -> OnBytes<T, O> {
+        OnBytes { operation, of: PhantomData }
+    }
+
+    /// Returns the operation for a call that borrows it.
+    pub(crate) fn borrowed(&self) -> BorrowedOperation<'_> {
+        ReduceOperation::new(self.operation.known(), || self as &dyn Operator)
+    }
+
+    /// Returns the operation for a call or plan that owns it. `own` makes the pointer to an operation of the program.
+    pub(crate) fn owned<P>(self, own: impl FnOnce(Self) -> P) -> ReduceOperation<P> {
+        ReduceOperation::new(self.operation.known(), || own(self))
     }
 }
 
-impl<T: Pod, O: ReduceOp<T> + Send + Sync> Operator for ReduceOpOnBytes<T, O> {
+impl<T: Pod, O: ReduceOp<T>> Operator for OnBytes<T, O> {
+    fn value_bytes(&self) -> usize {
+        size_of::<T>().max(1)
+    }
+
     fn combine(&self, left: &mut [u8], right: &[u8]) {
         if let (Ok(left), Ok(right)) = (bytemuck::try_cast_slice_mut(left), bytemuck::try_cast_slice(right)) {
-            return self.0.combine(left, right);
+            return self.operation.combine(left, right);
         }
         // The bytes are not aligned for the type.
         let values = |bytes: &[u8]| -> Vec<T> {
             bytes.chunks_exact(size_of::<T>().max(1)).map(bytemuck::pod_read_unaligned).collect()
         };
         let mut result = values(left);
-        self.0.combine(&mut result, &values(right));
+        self.operation.combine(&mut result, &values(right));
         left.copy_from_slice(bytemuck::cast_slice(&result));
     }
 }
@@ -240,4 +245,35 @@ wide! {
     u128: Max false |a: u128, b: u128| a.max(b);
     u128: MinAbs true |a: u128, b: u128| if b < a { b } else { a };
     u128: MaxAbs true |a: u128, b: u128| if b > a { b } else { a };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::cast_slice;
+
+    #[test]
+    fn an_operation_of_the_program_combines_values_at_any_address() {
+        let minus = OnBytes::<u64, _>::new(|a: u64, b: u64| a.wrapping_sub(b));
+        for begin in 0..8 {
+            let (mut left, mut right) = ([0_u8; 24], [0_u8; 24]);
+            left[begin..begin + 16].copy_from_slice(cast_slice(&[300_u64, 5]));
+            right[begin..begin + 16].copy_from_slice(cast_slice(&[1_u64, 7]));
+            minus.borrowed().combine(&mut left[begin..begin + 16], &right[begin..begin + 16]);
+            assert_eq!(
+                left[begin..begin + 16],
+                *cast_slice::<u64, u8>(&[299, 5_u64.wrapping_sub(7)]),
+                "{begin}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_operations_that_every_rank_knows_are_built_in() {
+        let sum = Reduction::new(ElementType::F64, Combine::Sum);
+        assert_eq!(OnBytes::<f64, _>::new(Sum).borrowed().builtin(), sum);
+        assert_eq!(OnBytes::<f64, _>::new(Sum).owned(Box::new).builtin(), sum);
+        assert_eq!(OnBytes::<i128, _>::new(Sum).borrowed().builtin(), None);
+        assert_eq!(OnBytes::<f64, _>::new(|a: f64, b: f64| a + b).owned(Box::new).builtin(), None);
+    }
 }

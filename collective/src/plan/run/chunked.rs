@@ -1,6 +1,6 @@
-//! Chunked plans: a start takes any number of values and passes them through the plan's buffers in pieces.
+//! Chunked plans: a start takes any number of values and passes them through the plan's buffers in chunks.
 //!
-//! One start by the program becomes a series of starts of the plan, one for each piece. This rank begins the next one
+//! One start by the program becomes a series of starts of the plan, one for each chunk. This rank begins the next one
 //! in any call in which it waits, not only in the wait for this plan: members may wait for several plans in different
 //! orders, or for something else first.
 
@@ -86,12 +86,12 @@ struct ChunkedState<T> {
 
 struct ChunkProgress<T> {
     plan: Plan,
-    chunks: ChunkShape,
+    shape: ChunkShape,
     /// The start that is under way.
-    pieces: Option<Pieces>,
+    cursor: Option<ChunkCursor>,
     /// The values of that start.
     values: Vec<T>,
-    /// Buffer for a padded piece of values to combine.
+    /// Buffer for a padded chunk of values to combine.
     made: Vec<T>,
     /// The error of a start that ended while no thread waited for it.
     failed: Option<Error>,
@@ -99,10 +99,10 @@ struct ChunkProgress<T> {
 
 /// The progress of a start.
 #[derive(Clone, Copy)]
-struct Pieces {
+struct ChunkCursor {
     /// Number of values of a block.
     len: usize,
-    /// First value, in each block, of the piece under way.
+    /// First value, in each block, of the chunk under way.
     at: usize,
 }
 
@@ -120,10 +120,10 @@ impl<T> fmt::Debug for ChunkedState<T> {
 
 impl<T: Pod + Send> ChunkedRun<T> {
     /// Makes a chunked plan of a plan that has no start under way.
-    pub fn new(plan: Plan, chunks: ChunkShape) -> ChunkedRun<T> {
+    pub fn new(plan: Plan, shape: ChunkShape) -> ChunkedRun<T> {
         let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
-        let state = Mutex::new(ChunkProgress { plan, chunks, pieces: None, values, made, failed: None });
+        let state = Mutex::new(ChunkProgress { plan, shape, cursor: None, values, made, failed: None });
         ChunkedRun(Arc::new(ChunkedState { plan_state, messages, state }))
     }
 
@@ -131,7 +131,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
         let mut state = self.0.lock();
         state.begin(values)?;
-        if state.pieces.is_some_and(Pieces::has_more) {
+        if state.cursor.is_some_and(ChunkCursor::has_more) {
             self.0.messages.progress().add_continuation(self.0.clone());
         }
         Ok(())
@@ -149,21 +149,21 @@ impl<T: Pod + Send> ChunkedRun<T> {
 
     /// Returns true if a start is under way.
     pub fn is_active(&self) -> bool {
-        self.0.lock().pieces.is_some()
+        self.0.lock().cursor.is_some()
     }
 
     fn finish(&mut self, waits: bool) -> Result<Option<Vec<T>>> {
         let mut state = self.0.lock();
-        let Some(Pieces { len, .. }) = state.pieces else { return Ok(None) };
+        let Some(ChunkCursor { len, .. }) = state.cursor else { return Ok(None) };
         let outcome = state.resume(waits);
         if matches!(outcome, Ok(false)) {
             return Ok(None);
         }
         self.0.messages.progress().remove_continuation(&*self.0);
         outcome?;
-        state.pieces = None;
+        state.cursor = None;
         let mut values = std::mem::take(&mut state.values);
-        values.truncate(len * state.chunks.count[1]);
+        values.truncate(len * state.shape.count[1]);
         Ok(Some(values))
     }
 }
@@ -218,7 +218,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
     }
 }
 
-impl Pieces {
+impl ChunkCursor {
     fn current(self, room: usize) -> Range<usize> {
         self.at.min(self.len)..self.len.min(self.at + room)
     }
@@ -230,30 +230,30 @@ impl Pieces {
 
 impl<T: Pod> ChunkProgress<T> {
     fn begin(&mut self, values: Vec<T>) -> Result<()> {
-        if self.pieces.is_some() {
+        if self.cursor.is_some() {
             let text = "the previous start has not ended: wait for it before the next start";
             return Err(self.plan.refused("start", text));
         }
-        let Some(len) = self.chunks.len(values.len()) else {
+        let Some(len) = self.shape.len(values.len()) else {
             let text =
-                format!("{} values cannot be divided into {} equal blocks", values.len(), self.chunks.most());
+                format!("{} values cannot be divided into {} equal blocks", values.len(), self.shape.most());
             return Err(self.plan.refused("start", &text));
         };
         self.values = values;
-        let pieces = Pieces { len, at: 0 };
-        self.plan.plan_state.set_chunked_starts(len.div_ceil(self.chunks.room) as u64);
-        self.give(pieces).inspect_err(|_| self.plan.plan_state.set_chunked_starts(0))?;
-        self.pieces = Some(pieces);
+        let cursor = ChunkCursor { len, at: 0 };
+        self.plan.plan_state.set_chunked_starts(len.div_ceil(self.shape.room) as u64);
+        self.give(cursor).inspect_err(|_| self.plan.plan_state.set_chunked_starts(0))?;
+        self.cursor = Some(cursor);
         Ok(())
     }
 
-    /// Returns true if pieces are under way or to come.
+    /// Returns true if chunks are under way or to come.
     fn passes(&self) -> bool {
         self.plan.plan_state.passes() && !self.plan.is_broken()
     }
 
-    /// Continues the start. Returns true if all pieces have passed. If `waits`, waits until they have. Error: the start
-    /// has failed, and no more pieces will pass.
+    /// Continues the start. Returns true if all chunks have passed. If `waits`, waits until they have. Error: the start
+    /// has failed, and no more chunks will pass.
     fn resume(&mut self, waits: bool) -> Result<bool> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
@@ -266,7 +266,7 @@ impl<T: Pod> ChunkProgress<T> {
     }
 
     fn pass_on(&mut self, waits: bool) -> Result<bool> {
-        while let Some(pieces) = self.pieces.filter(|pieces| pieces.has_more()) {
+        while let Some(cursor) = self.cursor.filter(|cursor| cursor.has_more()) {
             if !self.passes() {
                 return Err(self.plan.refused("wait", "its start ended before all values had passed"));
             }
@@ -275,23 +275,23 @@ impl<T: Pod> ChunkProgress<T> {
             } else if !self.plan.test()? {
                 return Ok(false);
             }
-            self.take(pieces)?;
-            let next = Pieces { at: pieces.at + self.chunks.room, ..pieces };
-            self.pieces = Some(next);
+            self.take(cursor)?;
+            let next = ChunkCursor { at: cursor.at + self.shape.room, ..cursor };
+            self.cursor = Some(next);
             self.give(next)?;
         }
         Ok(true)
     }
 
-    /// Writes a piece into the plan's buffer and starts the plan, unless no values are left.
-    fn give(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
-        if piece.is_empty() {
+    /// Writes a chunk into the plan's buffer and starts the plan, unless no values are left.
+    fn give(&mut self, cursor: ChunkCursor) -> Result<()> {
+        let (chunk, room) = (cursor.current(self.shape.room), self.shape.room);
+        if chunk.is_empty() {
             return Ok(());
         }
-        for &block in &self.chunks.given {
-            let mut values = &self.values[block * pieces.len..][piece.clone()];
-            if self.chunks.combines && values.len() < room {
+        for &block in &self.shape.given {
+            let mut values = &self.values[block * cursor.len..][chunk.clone()];
+            if self.shape.combines && values.len() < room {
                 // The plan combines the whole block, so pad with a value that the program gave: its operation may panic
                 // on other values.
                 self.made.clear();
@@ -305,13 +305,13 @@ impl<T: Pod> ChunkProgress<T> {
         self.plan.start()
     }
 
-    /// Reads a piece out of the plan's buffer.
-    fn take(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.chunks.room), self.chunks.room);
-        for &block in &self.chunks.received {
-            let into = &mut self.values[block * pieces.len..][piece.clone()];
+    /// Reads a chunk out of the plan's buffer.
+    fn take(&mut self, cursor: ChunkCursor) -> Result<()> {
+        let (chunk, room) = (cursor.current(self.shape.room), self.shape.room);
+        for &block in &self.shape.received {
+            let into = &mut self.values[block * cursor.len..][chunk.clone()];
             let at = block * room * size_of::<T>();
-            self.plan.read(self.chunks.result, at as u64, bytemuck::cast_slice_mut(into))?;
+            self.plan.read(self.shape.result, at as u64, bytemuck::cast_slice_mut(into))?;
         }
         Ok(())
     }

@@ -4,16 +4,15 @@
 //! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
 //! to the first that must wait. Any later call of this rank that waits continues from there.
 
-use crate::plan::combining::PlanCombining;
 use bytemuck::{Pod, Zeroable};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::executor::{self, CallBuffers, Execution};
+use tasuki_core::engine::executor::{CallBuffers, Execution};
 use tasuki_core::engine::owner_lock::{Borrower, Owner, OwnerLockGuard, Unavailable, owner_lock};
 use tasuki_core::engine::{BufferView, Worker};
-use tasuki_core::queue::reduction::{Operator, Reduction};
+use tasuki_core::queue::reduction::SharedOperation;
 use tasuki_core::segment::check_available;
 use tasuki_message::Continuation;
 use tasuki_schedule::BufferId;
@@ -22,15 +21,7 @@ use tasuki_schedule::BufferId;
 pub(crate) struct StartData {
     /// Bytes of this member's data, and of the separate result.
     bytes: [u64; 2],
-    value_bytes: u64,
-    how: PlanCombining,
-}
-
-/// How values are combined.
-enum PieceCombining {
-    Not,
-    Known(Reduction),
-    Own(Arc<dyn Operator>),
+    operation: SharedOperation,
 }
 
 /// The starts of such a plan, as the threads of the rank that continue them see them.
@@ -47,8 +38,7 @@ pub(crate) type InCallsState = Owner<CallState>;
 pub(crate) struct CallState {
     execution: Execution,
     buffers: [CallBuffer; 2],
-    how: PieceCombining,
-    value_bytes: usize,
+    operation: SharedOperation,
     /// True from the begin of a start until its last step has run.
     is_under_way: bool,
 }
@@ -93,13 +83,13 @@ impl CallBuffer {
 }
 
 impl StartData {
-    pub(crate) fn new(bytes: [u64; 2], value_bytes: u64, how: PlanCombining) -> StartData {
-        StartData { bytes, value_bytes, how }
+    pub(crate) fn new(bytes: [u64; 2], operation: SharedOperation) -> StartData {
+        StartData { bytes, operation }
     }
 
     /// Returns how its values are combined.
-    pub(crate) fn how(&self) -> &PlanCombining {
-        &self.how
+    pub(crate) fn operation(&self) -> &SharedOperation {
+        &self.operation
     }
 
     /// Returns the bytes of its buffers.
@@ -122,14 +112,8 @@ impl InCalls {
         start_data: StartData,
     ) -> Result<(InCalls, InCallsState), Cause> {
         let buffers = start_data.make_buffers()?;
-        let StartData { value_bytes, how, .. } = start_data;
-        let how = match how {
-            PlanCombining::Nothing => PieceCombining::Not,
-            PlanCombining::Known(how) => PieceCombining::Known(how),
-            PlanCombining::Own(operator, _) => PieceCombining::Own(operator),
-        };
-        let value_bytes = value_bytes as usize;
-        let state = CallState { execution, buffers, how, value_bytes, is_under_way: false };
+        let operation = start_data.operation;
+        let state = CallState { execution, buffers, operation, is_under_way: false };
         let (owner, borrower) = owner_lock(state);
         Ok((InCalls { worker, borrower }, owner))
     }
@@ -260,18 +244,10 @@ impl CallState {
         &mut self,
         mut run: impl FnMut(&mut Execution, &CallBuffers<'_>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
-        let CallState { buffers: [data, result], how, value_bytes, .. } = self;
-        let by_operator;
-        let how = match &*how {
-            PieceCombining::Not => executor::CombineWith::Not,
-            PieceCombining::Known(how) => executor::CombineWith::Known(*how),
-            PieceCombining::Own(operator) => {
-                by_operator = |left: &mut [u8], right: &[u8]| operator.combine(left, right);
-                executor::CombineWith::By(&by_operator)
-            }
-        };
+        let CallState { buffers: [data, result], operation, .. } = self;
+        let operation = operation.borrow(|operator| &**operator);
         let buffers = [BufferView::of_mut(data.all()), BufferView::of_mut(result.all())];
-        let buffers = CallBuffers { buffers, how, value_bytes: *value_bytes };
+        let buffers = CallBuffers { buffers, operation };
         let is_over = run(&mut self.execution, &buffers)?;
         self.is_under_way = !is_over;
         Ok(is_over)

@@ -7,9 +7,9 @@ use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
 use crate::message_algorithms::{Peers, run_now};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use crate::plan::Plan;
-use crate::plan::combining::PlanCombining;
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Result};
+use tasuki_core::queue::reduction::ReduceOperation;
 use tasuki_schedule::algorithm::{BlockToSend, put_all, put_blocks};
 use tasuki_schedule::{Contract, RankPart, Schedule};
 
@@ -146,7 +146,7 @@ impl Communicator {
             let agreed = self.exchange_lengths(&own, &mut view, &call)?;
             Ok(self.check_all(agreed, &call)?.map(|()| view))
         })?;
-        self.plan(&view.schedule(name, self.rank().index(), self.size()), PlanCombining::Nothing, prepare)
+        self.plan(&view.schedule(name, self.rank().index(), self.size()), ReduceOperation::Nothing, prepare)
     }
 
     /// Returns an error unless there is a length for each block, the sum fits in memory, and this member sends itself

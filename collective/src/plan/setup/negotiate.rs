@@ -6,7 +6,6 @@ use crate::dissemination::Dissemination;
 use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::Peers;
 use crate::message_algorithms::gather::allgather_words;
-use crate::plan::combining::PlanCombining;
 use crate::plan::compile::calls::compile_execution;
 use crate::plan::compile::inline_flag;
 use crate::plan::compile::placement::{self, PlacedParts};
@@ -25,14 +24,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
-use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::queue::reduction::{ReduceOperation, Reduction, SharedOperation};
 use tasuki_schedule::shape::DATA;
 use tasuki_schedule::{RankPart, START, Schedule, StepTrigger, started};
 
 /// What a schedule is compiled to.
 pub(crate) enum PlanKind {
     /// Repeating queues, which any rank may run.
-    Queues(PlanCombining),
+    Queues(SharedOperation),
     /// The execution of a plan. This rank runs it in its own calls, on the given data.
     Execution(CallSchedules, StartData),
     /// The execution of cached calls, which use the buffers that each call passes. The schedules are variants for these
@@ -189,9 +188,10 @@ fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
     match kind {
         PlanKind::Execution(schedules, start_data) => {
-            (schedules.pieces.count, schedules.pieces.longer, start_data.how().name()).hash(&mut hasher);
+            (schedules.pieces.count, schedules.pieces.longer, start_data.operation().text_for_comparison())
+                .hash(&mut hasher);
         }
-        PlanKind::Queues(how) => how.name().hash(&mut hasher),
+        PlanKind::Queues(operation) => operation.text_for_comparison().hash(&mut hasher),
         PlanKind::Calls(..) | PlanKind::NonblockingCalls(_) => {} // each call passes its operation
     }
     let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
@@ -264,11 +264,11 @@ impl PlanDraft {
             PlanKind::Execution(..)
             | PlanKind::Calls(..)
             | PlanKind::NonblockingCalls(_)
-            | PlanKind::Queues(PlanCombining::Nothing) => (None, None),
-            PlanKind::Queues(PlanCombining::Known(how)) => (Some(*how), None),
-            PlanKind::Queues(PlanCombining::Own(operator, bytes)) => {
+            | PlanKind::Queues(ReduceOperation::Nothing) => (None, None),
+            PlanKind::Queues(ReduceOperation::Builtin(how)) => (Some(*how), None),
+            PlanKind::Queues(ReduceOperation::UserDefined(operator)) => {
                 let number = self.worker.operators().add(operator.clone());
-                (Some(Reduction::user_defined(number, *bytes)), Some(number))
+                (Some(Reduction::user_defined(number, operator.value_bytes() as u32)), Some(number))
             }
         };
         let waits = |trigger: &StepTrigger| *trigger != started();

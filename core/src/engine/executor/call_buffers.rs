@@ -1,4 +1,4 @@
-//! What a call lends to its execution: its buffers, and the function that combines values.
+//! What a call lends to its execution: its buffers, and the operation that combines values.
 #![allow(unsafe_code)]
 //! Unsafe: values of others are read in place, in job memory that stays mapped while the fabric lives. The rank that
 //! raised the awaited signal leaves them unchanged until this rank raises its own. The caller lends its buffers for
@@ -7,33 +7,19 @@
 use super::operand::ResolvedOperand;
 use crate::engine::sync::revocable_buffer::BufferView;
 use crate::os::copy;
-use crate::queue::reduction::Reduction;
+use crate::queue::reduction::{BorrowedOperation, Operator, ReduceOperation};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Most bytes that are combined at a time in a block on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
-/// How a call combines values.
-#[derive(Clone, Copy)]
-pub enum CombineWith<'l> {
-    /// The call combines nothing.
-    Not,
-    /// By a predefined operation. Values of others are combined in place.
-    Known(Reduction),
-    /// By a function that stores the result of left and right into left. Values of others are copied first, because
-    /// they are passed as slices, which no other rank may change.
-    By(&'l dyn Fn(&mut [u8], &[u8])),
-}
-
 /// The buffers that a call lends, and how it combines values.
 pub struct CallBuffers<'l> {
     /// The buffers. Steps name them by their index.
     pub buffers: [BufferView<'l>; 2],
-    /// How values are combined.
-    pub how: CombineWith<'l>,
-    /// Bytes of a value: at most [`COMBINED_MAX`].
-    pub value_bytes: usize,
+    /// How values are combined. A value of the program's own operation has at most [`COMBINED_MAX`] bytes.
+    pub operation: BorrowedOperation<'l>,
 }
 
 /// A block on the stack, aligned for values of any type.
@@ -53,18 +39,21 @@ impl<'l> CallBuffers<'l> {
 
     /// Lends values that are moved without combining: the call reads them if `is_given`, else it writes them.
     pub fn moved(values: &'l mut [u8], is_given: bool) -> CallBuffers<'l> {
-        if is_given { CallBuffers::read(values) } else { CallBuffers::combined(values, 1, CombineWith::Not) }
+        match is_given {
+            true => CallBuffers::read(values),
+            false => CallBuffers::combined(values, ReduceOperation::Nothing),
+        }
     }
 
     /// Lends values that the call reads, and a buffer for its result.
     pub fn between(values: &'l [u8], result: &'l mut [u8]) -> CallBuffers<'l> {
         let buffers = [BufferView::of(values), BufferView::of_mut(result)];
-        CallBuffers { buffers, how: CombineWith::Not, value_bytes: 1 }
+        CallBuffers { buffers, operation: ReduceOperation::Nothing }
     }
 
-    /// Lends values of `value_bytes` bytes each. The call reads them and replaces them by the result.
-    pub fn combined(values: &'l mut [u8], value_bytes: usize, how: CombineWith<'l>) -> CallBuffers<'l> {
-        CallBuffers { buffers: [BufferView::of_mut(values), BufferView::of_mut(&mut [])], how, value_bytes }
+    /// Lends values that the call reads and replaces by the result.
+    pub fn combined(values: &'l mut [u8], operation: BorrowedOperation<'l>) -> CallBuffers<'l> {
+        CallBuffers { buffers: [BufferView::of_mut(values), BufferView::of_mut(&mut [])], operation }
     }
 
     /// Returns the same buffers, with only a piece of the first one.
@@ -102,40 +91,43 @@ impl<'l> CallBuffers<'l> {
     /// `from` meanwhile. The values at `from` are the left ones if `in_front`.
     #[inline]
     pub(super) fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
-        match self.how {
-            CombineWith::Not => {}
-            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
-            CombineWith::Known(how) => unsafe { how.with_incoming_first(in_front).combine_from(into, from) },
-            CombineWith::By(combine) => self.combine_blocks(combine, from, into, in_front),
+        match self.operation {
+            ReduceOperation::Nothing => {}
+            ReduceOperation::Builtin(reduction) => {
+                // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
+                unsafe { reduction.with_incoming_first(in_front).combine_from(into, from) }
+            }
+            // SAFETY: the same.
+            ReduceOperation::UserDefined(operator) => unsafe {
+                combine_blocks(operator, from, into, in_front);
+            },
         }
     }
+}
 
-    fn combine_blocks(
-        &self,
-        combine: &dyn Fn(&mut [u8], &[u8]),
-        from: *const u8,
-        into: &mut [u8],
-        in_front: bool,
-    ) {
-        let mut block = CombineBlock([MaybeUninit::uninit(); COMBINED_MAX]);
-        let most = COMBINED_MAX / self.value_bytes * self.value_bytes;
-        let mut at = 0;
-        for ours in into.chunks_mut(most) {
-            let place: *mut u8 = block.0.as_mut_ptr().cast();
-            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked, and
-            // the chunk at `at` is inside it. A chunk fits into the block, and the copy initializes its bytes there
-            // before the slice is made.
-            let theirs = unsafe {
-                copy::copy(from.add(at), place, ours.len());
-                std::slice::from_raw_parts_mut(place, ours.len())
-            };
-            if in_front {
-                combine(theirs, ours);
-                ours.copy_from_slice(theirs);
-            } else {
-                combine(ours, theirs);
-            }
-            at += ours.len();
+/// Combines values by an operation of the program, block by block.
+///
+/// # Safety
+/// `into.len()` bytes at `from` are readable.
+unsafe fn combine_blocks(operator: &dyn Operator, from: *const u8, into: &mut [u8], in_front: bool) {
+    let mut block = CombineBlock([MaybeUninit::uninit(); COMBINED_MAX]);
+    let value_bytes = operator.value_bytes();
+    let most = COMBINED_MAX / value_bytes * value_bytes;
+    let mut at = 0;
+    for ours in into.chunks_mut(most) {
+        let place: *mut u8 = block.0.as_mut_ptr().cast();
+        // SAFETY: the chunk at `at` is inside the range that the caller names. A chunk fits into the block, and the
+        // copy initializes its bytes there before the slice is made.
+        let theirs = unsafe {
+            copy::copy(from.add(at), place, ours.len());
+            std::slice::from_raw_parts_mut(place, ours.len())
+        };
+        if in_front {
+            operator.combine(theirs, ours);
+            ours.copy_from_slice(theirs);
+        } else {
+            operator.combine(ours, theirs);
         }
+        at += ours.len();
     }
 }

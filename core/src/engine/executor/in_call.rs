@@ -9,6 +9,7 @@ use super::call_buffers::CallBuffers;
 use super::exposed_buffer::{Exposure, ExposureTarget};
 use super::interpreter::Driver;
 use super::operand::ResolvedOperand;
+use super::pieces::PieceLengths;
 use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait};
 use super::step::{PerStart, StepSpec};
 use crate::base::{Cause, Rank, Result};
@@ -17,7 +18,6 @@ use crate::fabric::{DirectCell, DirectLine, SignalLine};
 use crate::node::park::WakeMode;
 use crate::segment::GlobalAddress;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// What a call does when the action of a step is done.
@@ -40,35 +40,6 @@ pub(super) struct ResolvedRaise {
     mode: WakeMode,
 }
 
-/// How the values of a call, in its first buffer, are cut into pieces that pass one after the other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pieces {
-    /// Number of pieces.
-    pub count: usize,
-    /// The first so many pieces have `bytes` bytes; the others have one value less.
-    pub longer: usize,
-    /// Bytes of the first piece.
-    pub bytes: usize,
-    /// Bytes of a value.
-    pub value_bytes: usize,
-}
-
-impl Pieces {
-    /// Number of different lengths.
-    #[inline(always)]
-    fn lengths(&self) -> usize {
-        1 + usize::from(self.longer < self.count)
-    }
-
-    /// Returns the bytes of a piece.
-    fn range(&self, piece: usize) -> Range<usize> {
-        let shorter_before = piece.saturating_sub(self.longer);
-        let from = piece * self.bytes - shorter_before * self.value_bytes;
-        let missing = if piece < self.longer { 0 } else { self.value_bytes };
-        from..from + self.bytes - missing
-    }
-}
-
 /// Compiled steps. Each call runs the same number of them; after the last step comes the first again. There may be
 /// several variants of the steps of a call, such as one for each root.
 #[derive(Debug)]
@@ -88,7 +59,7 @@ pub struct Execution {
     pass: u64,
     /// Where, and to whom, this rank exposes the first buffer of each call.
     exposes: Option<ExposureTarget>,
-    pieces: Pieces,
+    pieces: PieceLengths,
     /// The number of the piece that is next or under way.
     piece: usize,
     /// The variant that the present call has chosen.
@@ -251,7 +222,7 @@ impl Worker {
         &self,
         variants: &[Vec<StepSpec>],
         calls: usize,
-        pieces: Pieces,
+        pieces: PieceLengths,
         exposes: Option<(GlobalAddress, Rank)>,
     ) -> Result<Option<Execution>, Cause> {
         if !self.can_execute() {
@@ -314,10 +285,7 @@ impl Worker {
         signals: &[u32],
         raised: &mut Raised,
     ) -> Result<Option<CallStep>, Cause> {
-        let wait = match spec.wait.map(|wait| self.find_wait(wait, signals)).transpose()? {
-            Some(None) => return Ok(None),
-            wait => wait.flatten(),
-        };
+        let Some(wait) = self.find_wait(spec.wait, signals)? else { return Ok(None) };
         let mut raises = Vec::with_capacity(spec.raises.len());
         for &(signal, amount) in &spec.raises {
             let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };

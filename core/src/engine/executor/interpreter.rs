@@ -3,7 +3,7 @@
 //! Unsafe: copies between ranges of job memory and buffers that a call lends. The job memory was resolved with the
 //! steps and stays mapped while the fabric lives. The caller lends its own memory for the call.
 
-use super::call_buffers::{CallBuffers, CombineWith};
+use super::call_buffers::CallBuffers;
 use super::operand::ResolvedOperand;
 use super::resolved::{ResolvedAction, ResolvedStep, ResolvedWait};
 use crate::engine::worker::Worker;
@@ -102,7 +102,7 @@ impl Worker {
                 call_buffers.combine(from, call_buffers.own_mut(buffer, at, len), in_front);
             }
             ResolvedAction::Combine(from, ResolvedOperand::Mapped(to), len, in_front) => {
-                let CombineWith::Known(how) = call_buffers.how else { return false };
+                let Some(how) = call_buffers.operation.builtin() else { return false };
                 let (from, how) = (call_buffers.place(from, len), how.with_incoming_first(in_front));
                 // SAFETY: both ranges were resolved for `len` bytes of job memory, which stays mapped.
                 unsafe { how.combine_between(from, to.as_ptr(), len) };

@@ -96,17 +96,17 @@ impl ResolvedFlag {
 }
 
 impl Worker {
-    /// Resolves a wait. `signals` are the sorted numbers of the signals whose last seen values the driver keeps.
-    /// Returns `None` if this rank does not reach the signal by loads.
+    /// Resolves the wait of a step, if it has one. `signals` are the sorted numbers of the signals whose last seen values
+    /// the driver keeps. Returns the outer `None` if this rank does not reach the signal by loads.
     pub(in crate::engine) fn find_wait(
         &self,
-        wait: WaitSpec,
+        wait: Option<WaitSpec>,
         signals: &[u32],
-    ) -> Result<Option<ResolvedWait>, Cause> {
-        let WaitSpec { signal, count, by, flag } = wait;
+    ) -> Result<Option<Option<ResolvedWait>>, Cause> {
+        let Some(WaitSpec { signal, count, by, flag }) = wait else { return Ok(Some(None)) };
         let SignalCell::Direct(cell) = self.fabric().own_signal(signal)? else { return Ok(None) };
         let seen = signals.partition_point(|&other| other < signal);
-        Ok(Some(ResolvedWait { cell, seen, count, by, flag: self.find_flag(flag)? }))
+        Ok(Some(Some(ResolvedWait { cell, seen, count, by, flag: self.find_flag(flag)? })))
     }
 
     pub(super) fn find_flag(&self, flag: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {

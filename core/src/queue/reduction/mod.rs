@@ -5,10 +5,12 @@
 
 pub mod blocks;
 pub mod extremes;
+mod operation;
 
 use crate::os::simd::vectorized;
 use bytemuck::Pod;
 use extremes::{Distant, Ordered};
+pub use operation::{BorrowedOperation, BoxedOperation, ReduceOperation, SharedOperation};
 use std::fmt;
 
 /// Each operation has a loop of its own without branches, so that the compiler can vectorize it.
@@ -165,7 +167,10 @@ enum ReductionKind {
 }
 
 /// A user-defined operator. It is known to the rank that registered it and to no other rank.
-pub trait Operator: Send + Sync {
+pub trait Operator {
+    /// Returns the bytes of a value: at least 1.
+    fn value_bytes(&self) -> usize;
+
     /// Combines each value of `left` with the value at the same index of `right`, and stores the result in `left`. Both
     /// have the same length, a multiple of the size of a value. They may begin at any address; most begin at a multiple
     /// of 64.
@@ -446,6 +451,10 @@ mod tests {
     struct Minus;
 
     impl Operator for Minus {
+        fn value_bytes(&self) -> usize {
+            1
+        }
+
         fn combine(&self, left: &mut [u8], right: &[u8]) {
             left.iter_mut().zip(right).for_each(|(left, right)| *left = left.wrapping_sub(*right));
         }

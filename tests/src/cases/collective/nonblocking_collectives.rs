@@ -2,6 +2,7 @@
 
 use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::refused;
+use std::time::Duration;
 use tasuki::{Cause, CollectiveRequest, ErrorKind, Job, Max, Rank, Result, Slot, Sum};
 
 /// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
@@ -102,6 +103,39 @@ pub fn j_nonblocking_calls_combine_in_member_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// Nonblocking calls are outstanding around a barrier of the job. One member begins both calls before the barrier, and
+/// waits there for the first one, because one member is late; the others begin the second one after the barrier. A
+/// member that waits long finds others in a barrier of the job that it has not begun, and that is no error.
+pub fn j_nonblocking_calls_around_barriers_of_the_job(job: &Job) -> Result<()> {
+    let (world, size) = (job.world(), job.size());
+    // Each kind has both forms: first calls by messages, later ones by compiled steps.
+    for round in 0..effort(job, 12, 6) {
+        let place = (job.rank().index() + round) % size;
+        if place == 1 {
+            job.compute(Duration::from_millis(10));
+        }
+        let sum = world.iallreduce(vec![round as u64; 10], Sum)?;
+        let expected = vec![(round * size) as u64; 10];
+        if place == 0 {
+            let barrier = world.ibarrier()?;
+            assert_eq!(sum.wait()?, expected);
+            job.barrier()?;
+            barrier.wait()?;
+            continue;
+        }
+        job.barrier()?;
+        let barrier = world.ibarrier()?;
+        if place.is_multiple_of(2) {
+            barrier.wait()?;
+            assert_eq!(sum.wait()?, expected);
+        } else {
+            assert_eq!(sum.wait()?, expected);
+            barrier.wait()?;
+        }
+    }
+    job.barrier()
+}
+
 /// Members wait in different orders, and make blocking calls, messages and fuzzy barriers in
 /// between.
 pub fn j_nonblocking_calls_mix_with_other_calls(job: &Job) -> Result<()> {
@@ -156,7 +190,7 @@ pub fn j_dropped_nonblocking_calls_continue_for_others(job: &Job) -> Result<()> 
         let begun = loop {
             match world.iallreduce(vec![(round + me) as u64; count], Sum) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
-                    job.compute(std::time::Duration::from_micros(10));
+                    job.compute(Duration::from_micros(10));
                     let _ = job.world().irecv(vec![0_u8], next(job), Slot(9))?.is_finished();
                 }
                 begun => break begun?,

@@ -99,6 +99,44 @@ pub fn g17_receives_dropped_at_many_moments(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Two receives of a slot are dropped, one after the other: the first at many moments, the second while the slot keeps
+/// the message of the first, which may still be on its way. Then a receive of the slot gets the next message in order;
+/// one of any slot gets one that has not come yet.
+pub fn g17_receives_dropped_on_a_slot_that_keeps_a_message(job: &Job) -> Result<()> {
+    let (world, slot) = (job.world(), Slot(3));
+    for (named, len) in [slot, Slot::ANY].into_iter().flat_map(|named| LENGTHS.map(|len| (named, len))) {
+        let messages = if len > 100_000 { effort(job, 60, 6) } else { effort(job, 300, 20) };
+        if job.rank() == 0 {
+            for number in 0..messages {
+                world.send(&message(number, len), Rank(1), slot)?;
+            }
+            job.barrier()?;
+            continue;
+        }
+        let mut missing = vec![true; messages];
+        for turn in 0..messages {
+            for looks in [turn % 11, turn % 3] {
+                let receive = world.irecv(vec![0_u8; len], Rank(0), slot)?;
+                for _ in 0..looks {
+                    job.compute(Duration::from_nanos((turn * 37 % 900) as u64));
+                    let _ = receive.is_finished();
+                }
+            }
+            let mut got = vec![0; len];
+            let received = world.recv(&mut got, Rank(0), named)?;
+            let number = number_of(&got);
+            assert_eq!((received.slot, received.count), (slot, len));
+            assert!(std::mem::take(&mut missing[number]), "message {number} of {len} bytes came twice");
+            assert!(
+                named == Slot::ANY || number == turn,
+                "message {number} of {len} bytes came before {turn}"
+            );
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// Receives of three slots and of any slot are outstanding at once and dropped. Every message arrives once, and whole.
 pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
     let (world, messages) = (job.world(), effort(job, 600, 30));

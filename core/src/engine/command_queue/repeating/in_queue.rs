@@ -11,14 +11,13 @@ use crate::engine::command_queue::repeating::RepeatingQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::command_queue::run::short_action::{INLINE_COPY_MAX, INLINE_REDUCE_MAX};
 use crate::engine::executor::{
-    CallBuffers, CombineWith, Driver, Operand, ResolvedAction, ResolvedStep, ResolvedWait, StepAction,
-    StepSpec,
+    CallBuffers, Driver, Operand, ResolvedAction, ResolvedStep, ResolvedWait, StepAction, StepSpec,
 };
 use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::reduction::Reduction;
+use crate::queue::reduction::{ReduceOperation, Reduction};
 use std::sync::atomic::Ordering;
 
 /// The resolved steps of a repeating queue, in order. Each is a command of the queue.
@@ -141,9 +140,8 @@ impl Worker {
         command: &EncodedCommand,
         how: Option<Reduction>,
     ) -> Result<ResolvedStep<QueueEffects>, Cause> {
-        let wait = match spec.wait.map(|wait| self.find_wait(wait, &[])).transpose()? {
-            Some(None) => return Err(Cause::Bug("a signal of this rank that it does not reach".into())),
-            wait => wait.flatten(),
+        let Some(wait) = self.find_wait(spec.wait, &[])? else {
+            return Err(Cause::Bug("a signal of this rank that it does not reach".into()));
         };
         let is_short = match spec.action {
             StepAction::Nothing => true,
@@ -243,8 +241,8 @@ impl Worker {
         }
         let released = steps.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
         let mut left = released.wrapping_sub(queue.commands());
-        let how = steps.how.map_or(CombineWith::Not, CombineWith::Known);
-        let nothing = CallBuffers { how, ..CallBuffers::nothing() };
+        let operation = steps.how.map_or(ReduceOperation::Nothing, ReduceOperation::Builtin);
+        let nothing = CallBuffers { operation, ..CallBuffers::nothing() };
         let position = queue.reader().read();
         let mut driver = QueueDriver { worker: self, resolved, ready, position, needs_command: false };
         while left > 0 {

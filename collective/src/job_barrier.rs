@@ -1,4 +1,6 @@
-//! A barrier of all ranks that also computes the minimum and the maximum of one value of each rank.
+//! The barrier of the job: of all ranks, before and beside communicators. `job.barrier()`, `job.alloc()` and the
+//! registration of handlers use it. It also computes the minimum and the maximum of one value of each rank, by which
+//! ranks check that they have given equal values.
 //!
 //! Dissemination: in round k each rank writes a line at the rank 2^k places after it, and waits for a line from the
 //! rank 2^k places before it. After ceil(log2 P) rounds each rank has data from all others. The line carries
@@ -42,7 +44,7 @@ impl MinMax {
 /// The barriers of all ranks, as one rank sees them: their lines, and how many are finished. Memory: two lines of 128
 /// bytes a round.
 #[derive(Debug)]
-pub struct BootstrapBarrier {
+pub struct JobBarrier {
     /// Number of the first of `2 * rounds` signals, equal on all ranks.
     first: u32,
     rounds: u32,
@@ -73,17 +75,17 @@ impl Partners {
     }
 }
 
-impl BootstrapBarrier {
+impl JobBarrier {
     /// Allocates the signals for barriers of all ranks of the job. All ranks must do it at the same point of their
     /// sequence of signals; nothing is communicated.
-    pub fn new(worker: &Worker) -> Result<BootstrapBarrier> {
+    pub fn new(worker: &Worker) -> Result<JobBarrier> {
         let rounds = worker.size().next_power_of_two().trailing_zeros();
         let mut first = 0;
         for line in 0..2 * rounds {
             let signal = worker.registry().signal()?;
             first = if line == 0 { signal } else { first };
         }
-        Ok(BootstrapBarrier { first, rounds, state: Mutex::default() })
+        Ok(JobBarrier { first, rounds, state: Mutex::default() })
     }
 
     /// Returns the least and largest value of all ranks when all have called it. `call` names the call in errors and

@@ -1,0 +1,163 @@
+//! What a posted receive does with the data that arrive in its slot, until its message is complete.
+
+use super::{RecvNext, RecvProtocol, RecvState};
+use crate::protocol::outcome::{Done, Outcome};
+use crate::protocol::ring_span::RingSpan;
+use crate::protocol::split_copy;
+use crate::slot::bank::{SlotBank, SlotIndex};
+use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
+use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Started, Worker};
+use tasuki_core::fabric::Refused;
+
+impl RecvProtocol {
+    /// Ends a receive that cannot continue. If no chunk was acknowledged to its sender, the message stays for the
+    /// next receive.
+    #[cold]
+    pub(super) fn fail_midway(&mut self, cause: Cause) -> RecvNext {
+        if self.consumer.acknowledged == 0 && !self.all_parts_taken {
+            return self.fail(cause);
+        }
+        self.failed = Some(cause);
+        self.go_to(RecvState::Posted)
+    }
+
+    /// Acknowledges the whole message, so that the send ends. Until the send has ended, the sender may write to the
+    /// receive's buffer.
+    #[cold]
+    fn give_up(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
+        let chunks = match encoding::read_data(bank.data(index), self.consumer.number) {
+            Data::Staged { .. } => RingSpan::at(bank, index).chunking.chunks(),
+            Data::SplitCopy if self.consumer.acknowledged == CHUNKS_MAX => return RecvNext::Waits,
+            Data::SplitCopy => CHUNKS_MAX,
+            _ => {
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                return self.fail(cause);
+            }
+        };
+        match bank.write_taken(index, self.consumer.number, chunks) {
+            Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
+            Ok(()) if chunks == CHUNKS_MAX => {
+                self.consumer.acknowledged = CHUNKS_MAX;
+                RecvNext::Waits
+            }
+            Ok(()) | Err(Refused::Never(_)) => {
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                self.fail(cause)
+            }
+        }
+    }
+
+    /// Acts on the data that have arrived.
+    pub(super) fn check_data(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+        let room = self.into.len();
+        if let Some(cause) = self.failed.clone() {
+            return self.give_up(bank, index, cause);
+        }
+        match encoding::read_data(bank.data(index), self.consumer.number) {
+            Data::None if self.withdraw_requested && !self.needs_claim => {
+                self.withdraw_staged(worker, bank, index)
+            }
+            Data::None if self.withdraw_requested => {
+                let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
+                self.withdraw_claim(worker, bank, index, posted)
+            }
+            Data::None => self.look_for_late_match(worker, bank, index),
+            // The message was sent to a withdrawn receive, and stays for a receive that is large enough.
+            Data::Staged { .. } if bank.data_word(index, 1) > room => {
+                self.fail(Cause::Truncated { len: bank.data_word(index, 1), room })
+            }
+            Data::Staged { chunks } => self.fetch(worker, bank, index, chunks),
+            Data::SplitCopy if self.all_parts_taken => RecvNext::Waits,
+            Data::SplitCopy => {
+                self.all_parts_taken = true;
+                match split_copy::copy_parts_as_receiver(
+                    worker,
+                    bank,
+                    index,
+                    self.consumer.number,
+                    &self.into,
+                ) {
+                    Ok(true) => RecvNext::Continue,
+                    Err(Refused::Never(cause)) => self.fail_midway(*cause),
+                    Ok(false) | Err(_) => RecvNext::Waits,
+                }
+            }
+            Data::InPlace => {
+                let (len, slot) = (bank.data_word(index, 0), bank.data_word(index, 1) as u32);
+                self.done(bank, index, Done { len, slot, was_kept: false })
+            }
+            Data::Short { slot, len } if len as u64 <= room => {
+                let mut bytes = [0; SHORT_MAX];
+                bank.unpack(index, &mut bytes[..len]);
+                let done = Done { len: len as u64, slot, was_kept: false };
+                match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
+                    Ok(Started::Done(_)) => self.done(bank, index, done),
+                    Ok(Started::InFlight(operation)) => self.go_to(RecvState::Storing { operation, done }),
+                    Ok(Started::Later) => RecvNext::Waits,
+                    Err(cause) => self.fail(cause),
+                }
+            }
+            Data::Failed => {
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                self.fail(Cause::NotSent { peer: bank.peer })
+            }
+            Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
+            Data::TooLong { version } if version == self.consumer.version => {
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                self.fail(Cause::Truncated { len: bank.data_word(index, 0), room })
+            }
+            // The message did not fit in a receive that was withdrawn since, and its sender has got an error. This
+            // receive is for the next message.
+            Data::TooLong { .. } => {
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                self.consumer.number = self.consumer.number.wrapping_add(1);
+                self.consumer.version = bank.next_version(index);
+                self.go_to(RecvState::Describing)
+            }
+        }
+    }
+
+    /// Copies chunks out of the sender's ring, or acknowledges the chunks that were copied.
+    fn fetch(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex, chunks: u32) -> RecvNext {
+        let span = RingSpan::at(bank, index);
+        if self.consumer.needs_ack(span) {
+            let written = bank.write_taken(index, self.consumer.number, self.consumer.taken);
+            return match written {
+                Ok(()) if self.consumer.taken < span.chunking.chunks() => {
+                    self.consumer.acknowledged = self.consumer.taken;
+                    RecvNext::Continue
+                }
+                Ok(()) => {
+                    let (len, slot) = (bank.data_word(index, 1), bank.data_word(index, 2) as u32);
+                    self.done(bank, index, Done { len, slot, was_kept: false })
+                }
+                Err(_) => self.written_then(written, RecvState::Posted),
+            };
+        }
+        if chunks == self.consumer.taken {
+            return RecvNext::Waits;
+        }
+        let taken = self.into.enter().and_then(|into| {
+            let copy = |place, part, caching| into.start_copy_in(worker, place, part, caching);
+            self.consumer.take((bank, index), span, chunks, copy)
+        });
+        match taken {
+            Ok(Started::Done(_)) => RecvNext::Continue,
+            Ok(Started::InFlight(operation)) => self.go_to(RecvState::Fetching { operation }),
+            Ok(Started::Later) => RecvNext::Waits,
+            Err(cause) => self.fail_midway(cause),
+        }
+    }
+
+    pub(super) fn fetched(&mut self) -> RecvNext {
+        self.consumer.taken += 1;
+        self.go_to(RecvState::Posted)
+    }
+
+    pub(super) fn done(&mut self, bank: &SlotBank, index: SlotIndex, done: Done) -> RecvNext {
+        bank.state(index).received.store(self.consumer.number, Relaxed);
+        self.ended(Outcome::Done(done))
+    }
+}

@@ -47,7 +47,7 @@ impl Group {
     /// Returns the member `steps` places after `member`, wrapping around at most once.
     pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
         let at = member.index() + steps;
-        Rank(if at < self.size { at } else { at - self.size } as u32)
+        Rank(if at < self.size { at } else { at - self.size })
     }
 
     /// Returns the rank of a member in the job.

@@ -63,7 +63,7 @@ impl Neighbourhood {
             rounds.entry((partner.member + size - me) % size).or_default().to = Some(number);
             rounds.entry((me + size - partner.member) % size).or_default().from = Some(number);
         }
-        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place as u32)).collect();
+        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place)).collect();
         Neighbourhood {
             sources: ranks(sources),
             destinations: ranks(destinations),

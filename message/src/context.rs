@@ -133,6 +133,9 @@ impl Context {
     /// Any slot, for a receive.
     pub const ANY: u32 = CallInfo::ANY;
 
+    /// A slot that no context has. It stands for all numbers above, too.
+    pub const NO_SLOT: u32 = CallInfo::ANY - 1;
+
     /// Makes the first context of a job, with all its ranks. `slots`: how many messages of a pair can be outstanding
     /// in each direction.
     pub fn first(worker: Arc<Worker>, slots: u32) -> Context {
@@ -448,7 +451,9 @@ impl Context {
             return Ok((first_bank, ANY));
         }
         if slot >= self.slots {
-            return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
+            return Err(
+                self.fault(Cause::NoSuchSlot { slot: slot as usize, slots: self.slots as usize }, call)
+            );
         }
         // Any bank needs the pair's first bank: receives of any slot are posted there.
         let first_bank = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };

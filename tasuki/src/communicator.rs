@@ -67,7 +67,7 @@ impl Communicator {
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<T: Pod>(&self, values: &[T], to: Rank, slot: Slot) -> Result<()> {
-        self.messages().send(bytemuck::cast_slice(values), to, slot.0)
+        self.messages().send(bytemuck::cast_slice(values), to, slot.word())
     }
 
     /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]).
@@ -77,7 +77,10 @@ impl Communicator {
     /// died, or left without having sent the message.
     #[inline(always)]
     pub fn recv<T: Pod>(&self, into: &mut [T], from: Rank, slot: Slot) -> Result<Received> {
-        received::<T>(self.messages(), self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
+        received::<T>(
+            self.messages(),
+            self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.word())?,
+        )
     }
 
     /// Begins a send of `values`. [`SendRequest::wait`] or `.await` returns the values; the slot is busy until then.

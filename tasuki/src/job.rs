@@ -95,9 +95,9 @@ impl Job {
     /// tasuki::local(2, |job| {
     ///     let table = job.alloc::<u64>(100)?;
     ///     let peer = tasuki::Rank(1 - job.rank().0);
-    ///     job.put(table.on(peer).at(7), &[u64::from(job.rank().0)])?;
+    ///     job.put(table.on(peer).at(7), &[job.rank().0 as u64])?;
     ///     job.barrier()?;
-    ///     assert_eq!(table.get(7)?, u64::from(peer.0));
+    ///     assert_eq!(table.get(7)?, peer.0 as u64);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -138,7 +138,7 @@ impl Job {
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.
     pub fn rank_after(&self, steps: i64) -> Rank {
-        Rank((i64::from(self.rank().0) + steps).rem_euclid(self.size() as i64) as u32)
+        Rank((self.rank().0 as i64 + steps).rem_euclid(self.size() as i64) as usize)
     }
 
     /// All ranks, in order.

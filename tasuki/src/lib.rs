@@ -9,13 +9,13 @@
 //! use tasuki::prelude::*;
 //!
 //! fn app(job: &Job) -> tasuki::Result<()> {
-//!     let (me, next) = (u64::from(job.rank().0), job.rank_after(1));
+//!     let (me, next) = (job.rank().0 as u64, job.rank_after(1));
 //!     let inbox = job.alloc::<u64>(1)?;                         // one value on every rank
 //!     let arrived = job.signal()?;                              // a counter on every rank
 //!     job.put_signal(inbox.on(next), &[me], arrived.on(next), 1)?;
 //!     arrived.wait_at_least(1)?;                                // the value of the previous rank is in place
 //!     let previous = inbox.get(0)?;
-//!     assert_eq!(previous, u64::from(job.rank_after(-1).0));
+//!     assert_eq!(previous, job.rank_after(-1).0 as u64);
 //!
 //!     let sum = job.world().allreduce(&[previous], Sum)?;       // the same result on all ranks
 //!     assert_eq!(sum, [(0..job.size() as u64).sum::<u64>()]);

@@ -35,7 +35,7 @@ struct Stage<'job> {
 }
 
 fn slot(frame: usize) -> Slot {
-    Slot((frame % DEPTH) as u32)
+    Slot(frame % DEPTH)
 }
 
 /// The bytes of a frame when the first rank makes it.

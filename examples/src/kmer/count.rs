@@ -30,7 +30,7 @@ pub fn count(
         Ok(())
     })?;
     let table = Table::new(job, windows.min(shape.words_max()))?;
-    let (size, own) = (job.size() as u64, u64::from(job.rank().0));
+    let (size, own) = (job.size() as u64, job.rank().0 as u64);
     let mut passed = 0;
     each_word(path, shape, |word| {
         let at = passed;

@@ -162,7 +162,7 @@ impl SlotBank {
             let is_sending = || (!state.sending.close()).then_some("a send has not been waited for");
             let is_receiving = || (!state.receiving.close()).then_some("a receive has not been waited for");
             if let Some(what) = is_buffered.or_else(is_sending).or_else(is_receiving) {
-                let slot = (index != ANY).then(|| self.slot(index));
+                let slot = (index != ANY).then(|| self.slot(index) as usize);
                 return Err(Cause::InUse { what, slot });
             }
         }
@@ -486,7 +486,7 @@ impl Numbered for SlotBank {
 /// Returns the number of the bank that contains a slot of a peer.
 #[inline(always)]
 pub(crate) fn bank_number(peer: Rank, slot: u32) -> u64 {
-    u64::from(peer.0) << 32 | u64::from(slot / SLOTS)
+    u64::from(peer.to_word()) << 32 | u64::from(slot / SLOTS)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Context {
                 None => Ok(()),
                 Some(slot) => {
                     let what = "a message is being transferred to a receive that was dropped";
-                    Err(Cause::InUse { what, slot })
+                    Err(Cause::InUse { what, slot: slot.map(|slot| slot as usize) })
                 }
             })
             .map_err(fault)

@@ -139,7 +139,7 @@ impl Neighbourhood {
     ///     let own = vec![job.rank().0; line.destinations().len()];
     ///     let request = line.iexchange(own)?;
     ///     let sum: u64 = (0..1000).sum();                                 // work that needs no neighbour
-    ///     let got: Vec<u32> = line.sources().iter().map(|source| source.0).collect();
+    ///     let got: Vec<usize> = line.sources().iter().map(|source| source.0).collect();
     ///     assert_eq!((request.wait()?, sum), (got, 499_500));
     ///     Ok(())
     /// })?;

@@ -188,7 +188,7 @@ impl Communicator {
     /// tasuki::local(3, |job| {
     ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
     ///     let mut plan = job.world().plan_with(&sum.driven_by(2), Sum)?; // rank 2 runs all steps
-    ///     plan.write(0, &[1.5, f64::from(job.rank().0)])?;
+    ///     plan.write(0, &[1.5, job.rank().0 as f64])?;
     ///     plan.start()?;
     ///     plan.wait()?;
     ///     assert!(job.rank().0 != 0 || plan.to_vec()? == [4.5, 3.0]);
@@ -281,7 +281,7 @@ impl Communicator {
     /// tasuki::local(3, |job| {
     ///     let mut sum = job.world().allreduce_init::<f64>(2, Sum)?;
     ///     for step in 0..4 {
-    ///         sum.write(0, &[f64::from(job.rank().0), f64::from(step)])?;
+    ///         sum.write(0, &[job.rank().0 as f64, f64::from(step)])?;
     ///         sum.start()?;
     ///         sum.wait()?;
     ///         assert_eq!(sum.to_vec()?, [3.0, 3.0 * f64::from(step)]);
@@ -354,7 +354,7 @@ impl Communicator {
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
-            let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
+            let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root), size: self.size() };
             return Err(self.messages().worker().fault(cause, call));
         }
         let bytes = shape.bytes_at_most();

@@ -42,7 +42,7 @@ type Maker = dyn Fn() -> Box<dyn Any + Send + Sync> + Send + Sync;
 ///
 /// let handlers = Handlers::new().local(Counts::default).add("count", count);
 /// tasuki::local_with(3, &handlers, |job| {
-///     let owner = |key: u64| Rank((key % job.size() as u64) as u32);
+///     let owner = |key: u64| Rank(key as usize % job.size());
 ///     job.call_with_reply::<_, u64>(owner(7), "count", &7_u64)?.wait()?;
 ///     job.barrier()?;
 ///     let last: u64 = job.call_with_reply(owner(7), "count", &7_u64)?.wait()?;

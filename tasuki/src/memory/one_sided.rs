@@ -61,7 +61,7 @@ impl Job {
     /// ```
     /// use tasuki::{After, local};
     /// local(2, |job| {
-    ///     let data = job.alloc::<u32>(8)?;
+    ///     let data = job.alloc::<usize>(8)?;
     ///     data.fill(job.rank().0 + 1)?;
     ///     job.barrier()?;
     ///     if job.rank().0 == 0 {

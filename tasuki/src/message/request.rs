@@ -113,11 +113,11 @@ impl<T: Pod> SendRequest<T> {
         to: Rank,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
-        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.0)?;
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.word())?;
         let values = Values::new(values);
         let request = match sent {
             Some(sent) => sent,
-            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.0)?,
+            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.word())?,
         };
         Ok(SendRequest { request: Some(request), values })
     }
@@ -174,7 +174,7 @@ impl<T: Pod> RecvRequest<T> {
         let room = size_of_val(&values[..]);
         let values = Values::new(values);
         let request =
-            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.0)?;
+            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.word())?;
         Ok(RecvRequest { request: Some(request), values })
     }
 
@@ -244,20 +244,20 @@ mod tests {
 
     /// Exchanges `count` messages of a rank with itself, so that nothing depends on time. Returns how many times calls
     /// have looked at unfinished messages, per message.
-    fn looks_per_message(count: u32, order: fn(u32, u32) -> u32, tests_first: bool) -> Result<u64> {
+    fn looks_per_message(count: usize, order: fn(usize, usize) -> usize, tests_first: bool) -> Result<u64> {
         let looks = local(1, |job| {
             let all = job.world().split_with_slots(Some(0), 0, count)?.expect("a member");
             let before = all.messages().progress().looks();
             let receives = (0..count).map(|slot| all.irecv(vec![0_u64; 50], Rank(0), Slot(slot)));
             let mut receives = receives.collect::<Result<Vec<_>>>()?;
-            let sends = (0..count).map(|slot| all.isend(vec![u64::from(slot); 50], Rank(0), Slot(slot)));
+            let sends = (0..count).map(|slot| all.isend(vec![slot as u64; 50], Rank(0), Slot(slot)));
             let mut sends = sends.collect::<Result<Vec<_>>>()?;
             while tests_first && !receives.iter().all(|receive| receive.is_finished()) {}
             for slot in (0..count).map(|index| order(index, count)) {
-                assert_eq!(receives[slot as usize].wait()?.0, [u64::from(slot); 50]);
-                sends[slot as usize].wait()?;
+                assert_eq!(receives[slot].wait()?.0, [slot as u64; 50]);
+                sends[slot].wait()?;
             }
-            Ok((all.messages().progress().looks() - before) / u64::from(count))
+            Ok((all.messages().progress().looks() - before) / count as u64)
         })?;
         Ok(looks[0])
     }
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn looks_at_outstanding_messages_grow_with_their_number_only() -> Result<()> {
         // 7,919 is prime.
-        let orders: [fn(u32, u32) -> u32; 3] =
+        let orders: [fn(usize, usize) -> usize; 3] =
             [|index, _| index, |index, count| count - 1 - index, |index, count| index * 7919 % count];
         for (place, order) in orders.into_iter().enumerate() {
             for tests_first in [false, true] {

@@ -79,7 +79,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<T: Pod>(&'scope self, values: &'env [T], to: Rank, slot: Slot) -> Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        match self.context.try_send_short(bytes, to, slot.0) {
+        match self.context.try_send_short(bytes, to, slot.word()) {
             Some(sent) => {
                 self.list.sent(sent);
                 Ok(())
@@ -90,7 +90,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[inline(never)]
     fn begin_send(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
-        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.0)? {
+        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.word())? {
             self.list.request(ScopeRequest::Send(sent, None));
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let buffer =
             unsafe { RevocableBuffer::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.0)?;
+        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.word())?;
         self.list.request(ScopeRequest::Send(request, guard.keep()));
         Ok(())
     }
@@ -112,7 +112,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         to: Rank,
         slot: Slot,
     ) -> Result<()> {
-        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.0)?;
+        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.word())?;
         self.list.request(ScopeRequest::Send(request, None));
         Ok(())
     }
@@ -124,7 +124,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.begin_recv(bytes, from, slot);
         }
-        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.0)? else {
+        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.word())? else {
             return self.begin_recv(bytes, from, slot);
         };
         self.list.posted(posted, Local(bytes.as_mut_ptr()));
@@ -137,7 +137,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.0)?;
+        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.word())?;
         self.list.request(ScopeRequest::Receive(request, guard.keep()));
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         from: Rank,
         slot: Slot,
     ) -> Result<()> {
-        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.0)?;
+        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.word())?;
         self.list.request(ScopeRequest::Receive(request, None));
         Ok(())
     }

@@ -8,7 +8,7 @@ use tasuki_message::Context;
 ///
 /// A slot serves one message at a time. Several outstanding messages use several slots.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Slot(pub u32);
+pub struct Slot(pub usize);
 
 impl Slot {
     /// In a receive: any slot. The receive gets the next message of the sender, whatever slot it was sent on.
@@ -16,7 +16,18 @@ impl Slot {
     /// At most one such receive can be outstanding for each sender. A send looks for a receive on its own slot first.
     /// The two kinds of receive are not ordered with each other: a message that was sent while a receive on its slot
     /// was being withdrawn may arrive after a later one.
-    pub const ANY: Slot = Slot(Context::ANY);
+    pub const ANY: Slot = Slot(usize::MAX);
+
+    /// Returns the number as messages know it. All numbers that do not fit become one that no communicator has.
+    #[inline(always)]
+    pub(crate) fn word(self) -> u32 {
+        if self.0 < Context::NO_SLOT as usize { self.0 as u32 } else { self.word_beyond() }
+    }
+
+    #[cold]
+    fn word_beyond(self) -> u32 {
+        if self == Slot::ANY { Context::ANY } else { Context::NO_SLOT }
+    }
 }
 
 /// What a receive returns about its message.
@@ -32,7 +43,7 @@ pub struct Received {
 
 #[inline]
 pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
-    let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
+    let (slot, source, size) = (Slot(got.slot as usize), got.source, size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
         return Err(context.partial_value(got, size));
     }

@@ -155,7 +155,7 @@ impl RemoteFlag {
     /// `there`.
     pub(super) fn fail(self, job: &Job, key: u64, here: u64, there: u64) -> Result<()> {
         job.store(self.word.at(KEY), key)?;
-        job.store(self.word.at(PEER_AND_OUR_SIZE), u64::from(job.rank().0) << SIZE_BITS | there)?;
+        job.store(self.word.at(PEER_AND_OUR_SIZE), (job.rank().0 as u64) << SIZE_BITS | there)?;
         job.store(self.word.at(THEIR_SIZE), here + 1)?;
         job.raise(self.set, 1)
     }

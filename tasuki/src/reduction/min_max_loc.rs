@@ -11,7 +11,7 @@ use tasuki_core::queue::reduction::extremes::Ordered;
 /// ```
 /// use tasuki::{ValueLoc, MaxLoc, MinLoc};
 /// tasuki::local(3, |job| {
-///     let mine = ValueLoc { value: [0.5, 2.5, 0.5][job.rank().index()], at: u64::from(job.rank().0) };
+///     let mine = ValueLoc { value: [0.5, 2.5, 0.5][job.rank().index()], at: job.rank().0 as u64 };
 ///     assert_eq!(job.world().allreduce(&[mine], MaxLoc)?[0].at, 1);
 ///     assert_eq!(job.world().allreduce(&[mine], MinLoc)?[0], ValueLoc { value: 0.5, at: 0 });
 ///     Ok(())

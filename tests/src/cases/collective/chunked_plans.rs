@@ -26,7 +26,7 @@ fn pass(plan: &mut ChunkedPlan<i64>, values: Vec<i64>) -> Result<Vec<i64>> {
 /// back with the result.
 pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let root = Rank(ranks as u32 - 1);
+    let root = Rank(ranks - 1);
     let is_root = job.rank() == root;
     let mut news = world.bcast_init::<i64>(ROOM, root)?.chunked()?;
     let mut sum = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
@@ -98,8 +98,8 @@ pub fn j2_chunked_plans_start_and_end_in_any_order(job: &Job) -> Result<()> {
         // Messages and a call in between: the pieces of members that wait in them must make
         // progress.
         match me % 2 {
-            0 if me + 1 < ranks => world.send(&[1_u8], Rank(me as u32 + 1), Slot(1))?,
-            1 => world.recv(&mut [0_u8], Rank(me as u32 - 1), Slot(1)).map(drop)?,
+            0 if me + 1 < ranks => world.send(&[1_u8], Rank(me + 1), Slot(1))?,
+            1 => world.recv(&mut [0_u8], Rank(me - 1), Slot(1)).map(drop)?,
             _ => {}
         }
         if me == 0 {

@@ -98,7 +98,7 @@ fn calls_of_the_job_still_meet(job: &Job) -> Result<()> {
         let values = job.alloc::<u64>(100)?;
         values.set(0, round)?;
         job.barrier()?;
-        let next = Rank((job.rank().0 + 1) % job.size() as u32);
+        let next = Rank((job.rank().0 + 1) % job.size());
         let mut read = [0];
         job.get(values.on(next), &mut read)?;
         assert_eq!(read, [round]);

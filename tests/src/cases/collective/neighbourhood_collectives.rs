@@ -111,7 +111,7 @@ pub fn j_neighbours_exchange_on_grids(job: &Job) -> Result<()> {
     for (dims, periodic) in grids {
         let grid = world.grid(&dims, &periodic)?;
         let sides = sides(me, &dims, &periodic);
-        let there: Vec<Rank> = sides.iter().map(|&(_, rank)| Rank(rank as u32)).collect();
+        let there: Vec<Rank> = sides.iter().map(|&(_, rank)| Rank(rank)).collect();
         assert_eq!((grid.sources(), grid.destinations()), (&there[..], &there[..]), "{dims:?}");
         let edges = Edges {
             me,
@@ -143,7 +143,7 @@ pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
         let from = |turn: usize| (0..ranks).rev().filter(move |&from| edges(from, me) > turn);
         let gets: Vec<(usize, usize)> =
             (0..2).flat_map(|turn| from(turn).map(move |from| (from, turn))).collect();
-        let rank = |place: usize| Rank(place as u32);
+        let rank = |place: usize| Rank(place);
         let destinations: Vec<Rank> = gives(me).into_iter().map(rank).collect();
         let sources: Vec<Rank> = gets.iter().map(|&(from, _)| rank(from)).collect();
         let graph = world.graph(&sources, &destinations)?;
@@ -182,7 +182,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
             };
             disagreed(job, world.graph(sources, destinations), texts);
         }
-        let none = [Rank(ranks as u32)];
+        let none = [Rank(ranks)];
         let names = if me == Rank(1) { &none[..] } else { &[] };
         let text = if me == Rank(1) { "no rank" } else { "was refused" };
         refused_together(job, world.graph(names, &[]), me == Rank(1), &[text]);
@@ -195,7 +195,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["add up to 2"]);
     assert_eq!(sink.exchange_v(&[1_u8, 2, 3], &[1, 2], &[1, 2])?, [1, 2, 3]);
     let next = (me.index() + 1) % ranks;
-    let to = if me == Rank(0) { &[Rank(next as u32)][..] } else { &[] };
+    let to = if me == Rank(0) { &[Rank(next)][..] } else { &[] };
     let from = if me.index() == 1 % ranks { &[Rank(0)][..] } else { &[] };
     let one = world.graph(from, to)?;
     if to.is_empty() && !from.is_empty() {

@@ -66,7 +66,7 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     );
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
     misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["add up to"]);
-    misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks as u32)), &["igather_v", "rank"]);
+    misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks)), &["igather_v", "rank"]);
     misused(job, world.igather_v(vec![1_u64], &vec![2; ranks], me), &["igather_v", "itself"]);
     misused(job, world.iscatter_v(vec![1_u64], &vec![1; ranks + 1], 1, me), &["counts", "members"]);
     job.barrier()
@@ -230,12 +230,12 @@ pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<(
         world.gather_v_init(1, &vec![1; ranks + 1], zero),
         &[if me == 0 { "members" } else { "member 0" }],
     );
-    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks as u32)), &["rank"]);
+    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks)), &["rank"]);
     misused(world.gather_v_init(usize::MAX, &vec![usize::MAX; ranks], zero), &["bytes"]);
     misused(world.alltoall_v_init(&vec![usize::MAX; ranks], &vec![usize::MAX; ranks]), &["bytes"]);
     if ranks > 1 {
         misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
-        let root = Rank(u32::from(me == 1));
+        let root = Rank(usize::from(me == 1));
         misused(world.gather_v_init(1, &vec![1; ranks], root), &["something else", "another root"]);
         // The last member gives the first one value more than the first expects.
         let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);

@@ -412,7 +412,7 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     let posted = job.threads(threads, |thread| {
         for at in 0..each * queues.len() {
             let to = (at + thread) % queues.len();
-            let owner = Rank(to as u32);
+            let owner = Rank(to);
             let add = count(&word, owner).then(done.on(owner).add(1));
             let many = [add.clone(), add];
             while let Err(error) = job.post_many(queues[to], &many) {

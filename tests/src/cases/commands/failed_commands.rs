@@ -171,7 +171,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let queue = job.queue(4)?;
     let session = job.session_queue(4, &signal)?;
     let effect = signal.on(me).add(1);
-    let nowhere = Rank(job.size() as u32);
+    let nowhere = Rank(job.size());
     let floats = job.alloc::<f64>(1)?;
     let (number, bits) = (floats.pointer(), Combine::Xor);
     let far = 1_u64 << 40;

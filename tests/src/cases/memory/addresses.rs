@@ -23,11 +23,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     for others in exchange_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
-    misused(
-        job,
-        job.bootstrap_memory(Rank(job.size() as u32)),
-        &[&format!("there is no rank {}: ", job.size())],
-    );
+    misused(job, job.bootstrap_memory(Rank(job.size())), &[&format!("there is no rank {}: ", job.size())]);
     Ok(())
 }
 
@@ -59,7 +55,7 @@ pub fn a3_bootstrap_memory_ends(job: &Job) -> Result<()> {
     job.barrier()?;
     let mut last = [0];
     job.get(job.bootstrap_memory(job.rank())?.at(BOOTSTRAP_MEMORY_BYTES - 1), &mut last)?;
-    assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
+    assert_eq!(usize::from(last[0]), (job.rank().0 + job.size() - 1) % job.size() + 1);
     misused(
         job,
         job.put(start.at(BOOTSTRAP_MEMORY_BYTES), &[1]),

@@ -34,7 +34,7 @@ pub fn g17_a_message_survives_dropped_receives(job: &Job) -> Result<()> {
     for (round, len) in LENGTHS.into_iter().enumerate() {
         // Which of the receives are of any slot.
         for (part, any) in [0b000000_u32, 0b111111, 0b010101, 0b101010].into_iter().enumerate() {
-            let (slot, first) = (Slot(60 + 10 * part as u32), round * 100 + part * 10);
+            let (slot, first) = (Slot(60 + 10 * part as usize), round * 100 + part * 10);
             if job.rank() == 0 {
                 for number in [first, first + 1] {
                     let mut sending = world.isend(message(number, len), Rank(1), slot)?;
@@ -105,7 +105,7 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
     let len = |number: usize| [[8, 48], [56, 40_000], [40, 320]][number % 3][number / 3 % 2];
     if job.rank() == 0 {
         for number in 0..messages {
-            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) as u32 * 40))?;
+            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) as usize * 40))?;
         }
         return job.barrier();
     }
@@ -124,7 +124,7 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
             (begin(Slot::ANY, 40_000)?, named)
         };
         for _ in 0..turn % 7 {
-            job.compute(Duration::from_nanos(u64::from(turn * 53 % 700)));
+            job.compute(Duration::from_nanos((turn * 53 % 700) as u64));
             let _ = named.is_finished();
         }
         drop(any);
@@ -150,11 +150,11 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
         if job.rank() == 0 {
             for number in (0..messages).filter(|_| thread < 3) {
                 let values = message(number * 3 + thread, len(thread, number));
-                world.send(&values, Rank(1), Slot(thread as u32))?;
+                world.send(&values, Rank(1), Slot(thread))?;
             }
             return Ok(());
         }
-        let slot = if thread == 3 { Slot::ANY } else { Slot(thread as u32) };
+        let slot = if thread == 3 { Slot::ANY } else { Slot(thread) };
         for turn in 0.. {
             if left.load(Ordering::SeqCst) == 0 {
                 break;
@@ -167,7 +167,7 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
             if turn % 3 == 0 && receive.is_finished() {
                 let (got, received) = receive.wait()?;
                 let number = number_of(&got[..received.count]);
-                assert_eq!(received.slot, Slot(number as u32 % 3));
+                assert_eq!(received.slot, Slot(number as usize % 3));
                 assert!(taken.lock().expect("no panic").insert(number), "message {number} came twice");
                 left.fetch_sub(1, Ordering::SeqCst);
             }

@@ -97,7 +97,7 @@ pub fn c9_lock_excludes_and_starves_nobody(job: &Job) -> Result<()> {
     for kind in KINDS {
         let home = areas.on(kind, last(job));
         let (lock, left, right): (GlobalPtr<u64>, _, _) = (home.cast(), home.at(8), home.at(16));
-        let me = u64::from(job.rank().0) + 1;
+        let me = job.rank().0 as u64 + 1;
         for _ in 0..turns {
             while job.compare_swap(lock, 0, me)? != 0 {
                 idle.serve(Duration::from_micros(2))?;

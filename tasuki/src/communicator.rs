@@ -118,7 +118,7 @@ impl Communicator {
     ///
     /// A collective call that fails on one member leaves the members without a common order of calls. So the whole
     /// communicator fails: every call on it that is under way or comes later, on any member, returns an error with
-    /// [`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed), which names the first failure. Messages of the
+    /// [`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed), which names the first failure. Messages of the
     /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
     ///
     /// Barriers and allocations of the [`Job`](crate::Job) are calls of the world until the world has failed, and go on

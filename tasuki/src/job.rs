@@ -3,10 +3,11 @@
 use crate::communicator::Communicator;
 use crate::handler::registry::{Handlers, Locals};
 use crate::memory::array::Array;
+use crate::onesided::GlobalAddress;
 use crate::payload_signal::PayloadSignal;
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
-use crate::{Error, GlobalAddress, Pod, Rank, Result};
+use crate::{Error, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::{BootstrapBarrier, JobCall, MinMax};
 use tasuki_core::base::Cause;

@@ -7,7 +7,9 @@ use crate::leak::forget;
 use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
-use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
+use tasuki::engine::Cause;
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{Error, GlobalPtr, Handlers, Job, Rank, Result, Signal, Slot};
 
 /// A job that must fail, and how.
 #[derive(Clone, Debug)]

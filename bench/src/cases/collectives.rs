@@ -4,8 +4,9 @@
 use super::collective_data::{Operation, Round, back_to_back, mean_of_calls};
 use super::{Figures, Setup, Stopwatch, figure, wrong};
 use std::time::Duration;
+use tasuki::engine::Cause;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
-use tasuki::{Cause, Error, Job, Plan, Rank, Sum};
+use tasuki::{Error, Job, Plan, Rank, Sum};
 
 /// Number of calls in a repetition.
 const CALLS: u64 = 1_000;

@@ -7,8 +7,9 @@ use crate::result::target::Demand;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape};
-use tasuki::{Job, Rank, RecvRequest, SendRequest, Slot, Sum};
+use tasuki::{Job, Rank, Slot, Sum};
 
 /// A figure: the bytes of each rank, and the value of the formula.
 pub(crate) struct MemoryFigure {

@@ -8,7 +8,8 @@ use super::{Figure, Figures, Repeat, Setup, Stopwatch, advance, expect, figure, 
 use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
-use tasuki::{Communicator, Rank, RecvRequest, SendRequest, Slot};
+use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::{Communicator, Rank, Slot};
 
 /// Slots: what is sent on each.
 const WORD: Slot = Slot(0);

@@ -5,8 +5,10 @@
 use clap::Parser;
 use std::collections::VecDeque;
 use std::process::ExitCode;
+use tasuki::Error;
+use tasuki::engine::Cause;
+use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::prelude::*;
-use tasuki::{Cause, Error, RecvRequest, SendRequest};
 
 /// The number of frames in flight between two ranks. They use that many slots in turn.
 const DEPTH: usize = 4;

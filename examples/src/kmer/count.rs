@@ -6,8 +6,9 @@ use super::table::Table;
 use super::word::{Shape, Word};
 use std::io;
 use std::path::Path;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 
 /// The number of consecutive windows in a block.
 const BLOCK: u64 = 1024;

@@ -1,8 +1,9 @@
 //! A hash table whose buckets are distributed over all ranks.
 
 use super::word::Word;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 
 /// Buckets that each rank has beyond twice its share, because words are not spread evenly.
 const SPARE: u64 = 64;

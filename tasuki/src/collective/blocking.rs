@@ -7,8 +7,9 @@
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
+use crate::collective::FuzzyBarrier;
 use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
-use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
+use crate::{Communicator, Pod, Rank, Result};
 use tasuki_collective::allocate;
 
 impl Communicator {
@@ -19,7 +20,7 @@ impl Communicator {
     /// time. Errors of this call and of those below: a member died or left; another member is in another call, or has
     /// made other calls before. A call that fails so makes its communicator fail on all members: calls on it that are
     /// active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
+    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
     /// An argument that is wrong by itself, as a root that does not exist, is an error on this member only, which has
     /// then not begun the call; it can make the call again with the right argument.
     ///
@@ -37,7 +38,7 @@ impl Communicator {
     /// One call of each member makes one instance. All threads of a member may call it; each call counts. Instances
     /// complete in the order in which they were started, and nothing is reset. Among two members any number of
     /// instances may be active. Among more members 128 may be active; one more is an error that starts nothing
-    /// ([`Cause::Full`](crate::Cause::Full)). Instances go on while members compute: a rank that signals a member
+    /// ([`Cause::Full`](crate::engine::Cause::Full)). Instances go on while members compute: a rank that signals a member
     /// also forwards that member's next signals. A fuzzy barrier does not order transfers: data that were put before
     /// it may arrive after it.
     ///
@@ -131,7 +132,8 @@ impl Communicator {
     /// Later calls on one node send no messages: two copies of each byte, and one signal from each member to each other.
     ///
     /// ```
-    /// use tasuki::{MaxAbs, Sum};
+    /// use tasuki::collective::MaxAbs;
+    /// use tasuki::Sum;
     /// tasuki::local(4, |job| {
     ///     let own = job.rank().0 as i64 - 3;                          // -3, -2, -1, 0
     ///     assert_eq!(job.world().allreduce(&[own, 1], Sum)?, [-6, 4]);

@@ -1,7 +1,9 @@
 //! Exchanges with neighbours: on a grid of members, or along the edges of any graph.
 
+use crate::collective::CollectiveRequest;
 use crate::collective::vector::byte_counts;
-use crate::{Cause, CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
+use crate::engine::Cause;
+use crate::{Communicator, Plan, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::ChunkShape;
 

@@ -124,14 +124,14 @@ impl Communicator {
     /// communicator fails.
     ///
     /// Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a compiled
-    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::Cause::Full)); so is the 64th call
+    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::engine::Cause::Full)); so is the 64th call
     /// after one that uses messages and is still active. Wait for the oldest call and begin this one again.
     ///
     /// Errors of this call, which has then not begun: there is no such root; `values` has the wrong length. Later
     /// errors: members disagree about the number of bytes, or are in different calls; a member died, or left before its
     /// part was complete. After such an error the communicator has failed on all members: this call and all others on
     /// it that are active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
+    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
     /// member that drops the request and leaves before its part is complete may get errors about messages that were not
     /// received, as after a send.
     ///

@@ -211,7 +211,7 @@ impl Communicator {
 
     fn check_schedule(&self, schedule: &Schedule) -> Result<()> {
         schedule.check().map(drop).map_err(|fault| {
-            let cause = crate::Cause::Argument(fault.to_string());
+            let cause = crate::engine::Cause::Argument(fault.to_string());
             self.messages().worker().fault(cause, || format!("plan({})", schedule.name()))
         })
     }
@@ -228,7 +228,7 @@ impl Communicator {
                          {value_bytes}"
                     );
                     let call = || format!("plan({})", schedule.name());
-                    return Err(self.messages().worker().fault(crate::Cause::Argument(text), call));
+                    return Err(self.messages().worker().fault(crate::engine::Cause::Argument(text), call));
                 }
             }
         }
@@ -261,7 +261,7 @@ impl Communicator {
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
     /// the members' values: they write them again before each start.
     ///
-    /// Values are combined in the combining order ([`ReduceOp`](crate::ReduceOp)). If the operation is one of
+    /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one of
     /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
     /// combine. A closure is called only by this rank's threads.
     pub fn reduce_init<T: Pod>(
@@ -274,7 +274,7 @@ impl Communicator {
     }
 
     /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
-    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::AnyOrder) gives that up for speed.
+    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -354,13 +354,13 @@ impl Communicator {
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
-            let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root), size: self.size() };
+            let cause = crate::engine::Cause::NoSuchRank { rank: Rank(shape.root), size: self.size() };
             return Err(self.messages().worker().fault(cause, call));
         }
         let bytes = shape.bytes_at_most();
         if bytes.is_none_or(|bytes| bytes >= RANGE_BYTES) {
             let (wanted, limit) = (bytes.unwrap_or(u64::MAX), "the address range of a rank".into());
-            let cause = crate::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
+            let cause = crate::engine::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.messages().worker().fault(cause, call));
         }
         let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;

@@ -1,8 +1,9 @@
 //! Collective calls whose blocks differ in length (MPI: Gatherv and its kind). Each member passes the lengths of what
 //! it sends and receives.
 
+use crate::collective::CollectiveRequest;
 use crate::collective::plan::offset_of;
-use crate::{CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
+use crate::{Communicator, Plan, Pod, Rank, Result};
 use tasuki_collective::PlanCombining;
 use tasuki_schedule::{CollectiveKind, Counts, Shape};
 

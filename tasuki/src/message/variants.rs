@@ -1,8 +1,9 @@
 //! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
 //! release of slots.
 
+use crate::engine::Cause;
 use crate::message::slot::{Received, Slot, bytes, received};
-use crate::{Cause, Communicator, GlobalPtr, Pod, Rank, Result};
+use crate::{Communicator, GlobalPtr, Pod, Rank, Result};
 use std::time::Duration;
 
 /// The largest number of slots of a communicator, for each pair and direction.

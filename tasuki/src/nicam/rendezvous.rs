@@ -8,7 +8,9 @@
 
 use super::flag::sizes_differ;
 use super::{RemoteFlag, STEP, Transfers};
-use crate::{Array, Cause, Command, GlobalAddress, GlobalPtr, Job, Pod, Rank, Result};
+use crate::engine::Cause;
+use crate::onesided::GlobalAddress;
+use crate::{Array, Command, GlobalPtr, Job, Pod, Rank, Result};
 
 /// The number of sides that may wait in one list.
 pub(super) const SIDES_MAX: usize = 16;

@@ -1,7 +1,8 @@
 //! Networks that have a barrier and a multicast: the cases that could use them, the promises of
 //! these two operations, and the promise that every call ends, whatever other members do.
 
-use tasuki::{Cause, Communicator, Job, Rank, Result, Sim, Sum};
+use tasuki::engine::Cause;
+use tasuki::{Communicator, Job, Rank, Result, Sim, Sum};
 use tasuki_tests::simulated_machines::{OFFERING, offering};
 use tasuki_tests::watchdog::Watchdog;
 use tasuki_tests::{case_runner, each_case};
@@ -147,7 +148,7 @@ fn deaths_end_all_calls() {
                     job.world().barrier()?;
                 }
             });
-            let error = run.map(|run: tasuki::Simulated<()>| run.values).expect_err(&what);
+            let error = run.map(|run: tasuki::engine::Simulated<()>| run.values).expect_err(&what);
             assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(2), .. }), "{what}: {error}");
         }
     }

@@ -6,7 +6,8 @@
 //! test.
 
 use std::time::Duration;
-use tasuki::{Cause, Job, Rank, Result, Signal, Sim, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Job, Rank, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 

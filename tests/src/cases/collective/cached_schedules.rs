@@ -4,7 +4,8 @@
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
-use tasuki::{Communicator, ErrorKind, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
+use tasuki::collective::{Max, MaxAbs, MinAbs};
+use tasuki::{Communicator, ErrorKind, Job, Pod, Rank, Result, Slot, Sum};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
 /// messages.

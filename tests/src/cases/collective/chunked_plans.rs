@@ -2,7 +2,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
-use tasuki::{ChunkedPlan, ErrorKind, Job, Rank, Result, Slot, Sum};
+use tasuki::collective::ChunkedPlan;
+use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64

@@ -2,7 +2,8 @@
 
 use crate::exchange::effort;
 use crate::random::Random;
-use tasuki::{And, Bool, Complex, Job, Max, MaxAbs, Min, MinAbs, Or, Pod, Rank, Result, Slot, Sum, Xor};
+use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Xor};
+use tasuki::{Job, Pod, Rank, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];

@@ -4,7 +4,8 @@
 use crate::exchange::effort;
 use std::fmt::Debug;
 use std::ops::{Add, Mul};
-use tasuki::{Communicator, Complex, Job, Plan, PlanReduceOp, Pod, Product, Rank, Result, Sum};
+use tasuki::collective::{Complex, PlanReduceOp, Product};
+use tasuki::{Communicator, Job, Plan, Pod, Rank, Result, Sum};
 
 /// Number of values that are combined from the left.
 const GROUP: usize = 32;

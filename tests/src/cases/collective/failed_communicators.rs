@@ -4,7 +4,9 @@
 use crate::exchange::is_simulated;
 use crate::expected_error::refused;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Max, Rank, Result, Sum};
+use tasuki::collective::Max;
+use tasuki::engine::Cause;
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Sum};
 
 /// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {

@@ -3,7 +3,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{disagreed, misused, refused, refused_together};
-use tasuki::{Communicator, ErrorKind, Job, Neighbourhood, Rank, Result};
+use tasuki::collective::Neighbourhood;
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result};
 
 /// Values that tell the rank that gives them, the number of its block, the start, and the place.
 fn block(from: usize, number: usize, start: usize, count: usize) -> Vec<u64> {

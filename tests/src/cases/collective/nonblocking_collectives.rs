@@ -2,7 +2,9 @@
 
 use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::refused;
-use tasuki::{Cause, CollectiveRequest, ErrorKind, Job, Max, Rank, Result, Slot, Sum};
+use tasuki::collective::{CollectiveRequest, Max};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
 
 /// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
 /// chunk.

@@ -5,10 +5,11 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tasuki::collective::Max;
 use tasuki::schedule::{
     ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
-use tasuki::{Communicator, ErrorKind, Job, Max, Plan, Rank, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Result, Sum};
 
 /// A value that tells its rank, its start and its place.
 fn value(rank: usize, start: usize, at: usize) -> i64 {

@@ -3,7 +3,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{check_error, misused, refused};
-use tasuki::{CollectiveRequest, Communicator, ErrorKind, Job, Plan, Rank, Result};
+use tasuki::collective::CollectiveRequest;
+use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Result};
 
 /// Values of 8 bytes that tell their sender, their receiver and their place.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {

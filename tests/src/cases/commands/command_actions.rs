@@ -5,7 +5,8 @@ use crate::exchange::{effort, is_simulated, last, next, previous};
 use crate::pattern;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Cause, Combine, Command, Job, Rank, RemoteQueue, Result};
+use tasuki::engine::{Cause, Combine, RemoteQueue};
+use tasuki::{Command, Job, Rank, Result};
 
 /// D16: segments pass through all ranks; a command forwards each segment once it has arrived. Long
 /// and short segments are mixed, so copies end in another order than they start. No rank may

@@ -5,7 +5,8 @@ use crate::cases::command_queues::{count, post};
 use crate::exchange::{effort, last, next};
 use crate::pattern;
 use crate::wait_until::Idle;
-use tasuki::{Cause, Command, Job, Rank, Result};
+use tasuki::engine::Cause;
+use tasuki::{Command, Job, Rank, Result};
 
 /// The length of a copy that takes longer than a rank holds the lease of its queue. In real memory, several ranks share
 /// such a copy.

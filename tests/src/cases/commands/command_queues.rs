@@ -4,7 +4,9 @@ use crate::exchange::{effort, exchange_all, is_simulated, next, previous};
 use crate::expected_error::misused;
 use crate::wait_until::{Idle, may_be_helped};
 use std::time::Duration;
-use tasuki::{Array, AtomicOp, Cause, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
+use tasuki::engine::{Cause, Posted, RemoteQueue};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Array, Command, Job, Queue, Rank, Result, Signal};
 
 /// Posts a command, and waits for room if the queue is full.
 pub(in crate::cases) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<Posted> {

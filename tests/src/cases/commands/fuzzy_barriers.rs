@@ -4,7 +4,8 @@ use crate::exchange::effort;
 use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, Communicator, ErrorKind, FuzzyBarrier, Job, Rank, Result};
+use tasuki::collective::FuzzyBarrier;
+use tasuki::{Array, Communicator, ErrorKind, Job, Rank, Result};
 
 /// The step of each member, which it stores in its own memory before it starts a barrier.
 struct Steps(Array<u64>);

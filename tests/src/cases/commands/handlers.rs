@@ -7,9 +7,9 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{
-    Cause, Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result,
-};
+use tasuki::engine::Cause;
+use tasuki::onesided::RemoteSignal;
+use tasuki::{Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -343,7 +343,7 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
         }
         let kept = (0..50_u64).map(|value| job.call_with_reply::<_, u64>(Rank(2), "double", &value));
         let kept = kept.collect::<Result<Vec<_>>>()?;
-        idle.until(|| Ok(kept.iter().all(tasuki::Reply::is_ready)))?;
+        idle.until(|| Ok(kept.iter().all(tasuki::engine::Reply::is_ready)))?;
         job.raise(back.on(Rank(1)), 1)?;
         assert_eq!(job.call_with_reply::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
         for (value, answer) in (0..).zip(kept) {

@@ -6,7 +6,8 @@ use crate::expected_error::{misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Cause, ErrorKind, Job, Rank, Result};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 

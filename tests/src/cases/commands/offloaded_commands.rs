@@ -4,7 +4,9 @@ use crate::cases::command_queues::post;
 use crate::exchange::effort;
 use crate::pattern;
 use crate::wait_until::Idle;
-use tasuki::{AtomicOp, Cause, Command, GlobalPtr, Job, Rank, Result, Signal};
+use tasuki::engine::Cause;
+use tasuki::onesided::AtomicOp;
+use tasuki::{Command, GlobalPtr, Job, Rank, Result, Signal};
 
 /// The rank that ran a failed command, taken from the error of its signal.
 fn ran_by(failed: Result<()>) -> Rank {

@@ -6,7 +6,8 @@ use crate::expected_error::check_error;
 use crate::pattern;
 use crate::random::Random;
 use std::collections::BTreeSet;
-use tasuki::{After, AtomicOp, ErrorKind, GlobalPtr, Handle, Job, Rank, Result, Signal};
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{ErrorKind, GlobalPtr, Job, Rank, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;

@@ -8,7 +8,9 @@ use crate::pattern;
 use crate::random::Random;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, AtomicOp, Cause, Command, ErrorKind, Job, Rank, RemoteQueue, Result, Slot};
+use tasuki::engine::{Cause, RemoteQueue};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Array, Command, ErrorKind, Job, Rank, Result, Slot};
 
 /// Returns true if other ranks can access this rank's queues.
 fn is_in_reach(job: &Job) -> bool {

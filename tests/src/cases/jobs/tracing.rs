@@ -2,7 +2,8 @@
 //! transfers as arrows.
 
 use crate::exchange::{next, previous};
-use tasuki::{After, Job, Rank, Result};
+use tasuki::onesided::After;
+use tasuki::{Job, Rank, Result};
 
 /// D: puts, gets, and copies between two other ranks work when the program records marks and spans around them.
 pub fn transfers_between_marks(job: &Job) -> Result<()> {

@@ -4,9 +4,8 @@
 use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{disagreed, ended, misused, refused};
-use tasuki::{
-    After, Array, AtomicOp, ErrorKind, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result,
-};
+use tasuki::onesided::{After, AtomicOp, GlobalAddress, RemoteSignal};
+use tasuki::{Array, ErrorKind, GlobalPtr, Job, Pod, Rank, Result};
 
 /// Asserts that all ranks can still communicate after calls were refused.
 fn goes_on(job: &Job) -> Result<()> {

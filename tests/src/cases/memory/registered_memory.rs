@@ -2,7 +2,8 @@
 
 use crate::exchange::{effort, exchange_all, next, previous};
 use crate::pattern;
-use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result, Slot};
+use tasuki::onesided::{After, Registered, TransferRequest};
+use tasuki::{GlobalPtr, Job, Rank, Result, Slot};
 
 /// Sizes around those of the buffers of requests.
 const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
@@ -39,7 +40,7 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
         let place = |index: usize| target.at((job.rank().index() * EACH + index) * LEN);
         let seed = |rank: u64, index: usize| round * 3 + rank * 1000 + index as u64;
         let me = job.rank().0 as u64;
-        let puts: Result<Vec<Request<u8>>> = (0..EACH)
+        let puts: Result<Vec<TransferRequest<u8>>> = (0..EACH)
             .map(|index| job.iput(place(index), pattern::bytes(seed(me, index), LEN), After::Nothing))
             .collect();
         for put in puts? {

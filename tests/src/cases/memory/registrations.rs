@@ -7,7 +7,8 @@
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{effort, exchange_all, exchange_lists, next, previous};
 use crate::expected_error::{check_error, misused};
-use tasuki::{Error, ErrorKind, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
+use tasuki::onesided::{Handle, RawRegistration, Registered};
+use tasuki::{Error, ErrorKind, GlobalPtr, Job, Result};
 
 /// The number of regions that a rank registers.
 fn region_count(job: &Job) -> usize {

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tasuki::{Cause, Error, Job, Rank, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Error, Job, Rank, Result, Slot};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 5] = [40, 49, 5_000, 100_000, 600_000];

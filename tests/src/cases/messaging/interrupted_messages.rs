@@ -6,7 +6,8 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
 /// an error, and the slot remains usable.

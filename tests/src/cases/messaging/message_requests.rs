@@ -6,7 +6,9 @@ use crate::expected_error::refused;
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, RecvRequest, Result, SendRequest, Slot};
+use tasuki::engine::Cause;
+use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];

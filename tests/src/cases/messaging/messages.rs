@@ -5,7 +5,8 @@ use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Cause, ErrorKind, Job, Rank, Received, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Rank, Received, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =

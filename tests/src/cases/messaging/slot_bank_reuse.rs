@@ -4,7 +4,9 @@ use crate::exchange::effort;
 use crate::expected_error::misused;
 use crate::pattern;
 use std::time::{Duration, Instant};
-use tasuki::{Cause, Communicator, Job, Max, Rank, Result, Slot};
+use tasuki::collective::Max;
+use tasuki::engine::Cause;
+use tasuki::{Communicator, Job, Rank, Result, Slot};
 
 /// Slots of three banks, including the first and the last slot of a bank.
 const SLOTS: [Slot; 4] = [Slot(0), Slot(63), Slot(64), Slot(191)];
@@ -343,12 +345,12 @@ pub fn p20_any_finds_messages_in_a_closed_bank(job: &Job) -> Result<()> {
     let world = job.world();
     for slot in [3, 70, 700, 70] {
         if job.rank() == 1 {
-            let dropped = world.irecv(vec![0; 2], Rank(0), Slot(slot))?;
+            let dropped = world.irecv(vec![0_usize; 2], Rank(0), Slot(slot))?;
             job.barrier()?;
             job.barrier()?;
             drop(dropped);
             world.close(Rank(0))?;
-            let mut got = [0; 2];
+            let mut got = [0_usize; 2];
             assert_eq!(world.recv(&mut got, Rank(0), Slot::ANY)?.slot, Slot(slot));
             assert_eq!(got, [slot; 2]);
         } else {

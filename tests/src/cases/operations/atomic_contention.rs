@@ -4,7 +4,8 @@ use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::wait_until::Idle;
 use std::time::Duration;
-use tasuki::{After, AtomicOp, GlobalPtr, Handle, Job, Rank, Result};
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// C7: all ranks add 1 to one word. Together they fetch each number from 0 on exactly once, and the
 /// numbers that one rank fetches grow.

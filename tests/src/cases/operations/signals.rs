@@ -6,7 +6,8 @@ use crate::expected_error::refused;
 use crate::pattern;
 use crate::wait_until::Idle;
 use std::time::Duration;
-use tasuki::{After, ErrorKind, Job, Rank, Result};
+use tasuki::onesided::After;
+use tasuki::{ErrorKind, Job, Rank, Result};
 
 /// D1: when a rank sees a signal, all bytes that were put with it are there. The ranks form a ring and put into each
 /// kind of memory, with sizes up to those that are copied with non-temporal stores.
@@ -191,7 +192,7 @@ pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
 pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let bits: u64 = bytemuck::cast(signal.on(next(job)));
-    let word = tasuki::GlobalPtr::<u64>::new(tasuki::GlobalAddress::from_bits(bits));
+    let word = tasuki::GlobalPtr::<u64>::new(tasuki::onesided::GlobalAddress::from_bits(bits));
     let areas = Areas::new(job, 8)?;
     let texts = ["is in signal memory", "hint: raise signals"];
     for kind in [Kind::Job, Kind::Program] {

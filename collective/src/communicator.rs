@@ -528,7 +528,7 @@ impl Communicator {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size() }, call))
+        Err(self.worker().fault(self.messages().no_such_member(root), call))
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already.

@@ -52,7 +52,7 @@ impl Group {
 
     /// Returns the rank of a member in the job.
     pub(crate) fn rank_of(&self, member: Rank) -> Result<Rank, Cause> {
-        self.messages.rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size })
+        self.messages.rank_of(member).ok_or_else(|| self.messages.no_such_member(member))
     }
 
     /// Returns the ranks of the members, in order.

@@ -168,7 +168,7 @@ impl Communicator {
         let differs = |&member: &usize| edges[member] != [received[member][1], received[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
         let own = if let Some(&rank) = all_known {
-            Err(fault(Cause::NoSuchRank { rank, size }))
+            Err(fault(self.messages().no_such_member(rank)))
         } else if let Some(member) = (0..size).find(differs) {
             let ([out, into], [theirs, wanted]) = (edges[member], received[member]);
             Err(fault(Cause::mismatch(Some(member), format!(

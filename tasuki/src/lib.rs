@@ -99,6 +99,8 @@ mod job;
 
 mod communicator;
 
+mod member;
+
 mod memory;
 
 mod signal;
@@ -139,6 +141,7 @@ pub use command::Command;
 pub use communicator::Communicator;
 pub use handler::registry::{HandlerCx, Handlers};
 pub use job::Job;
+pub use member::Member;
 pub use memory::array::Array;
 pub use memory::pointer::GlobalPtr;
 pub use message::scope::Scope;

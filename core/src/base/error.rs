@@ -72,6 +72,18 @@ pub enum Cause {
         /// The number of ranks.
         size: usize,
     },
+    /// The communicator has no such member.
+    NoSuchMember {
+        /// The number that the call named.
+        member: usize,
+        /// The number of members.
+        size: usize,
+    },
+    /// The rank of the job is no member of the communicator.
+    NotAMember {
+        /// The rank that the call named.
+        rank: Rank,
+    },
     /// The bytes of an access are not all inside one registration.
     OutOfRange {
         /// The address of the first byte.
@@ -295,6 +307,7 @@ impl Cause {
             }
             Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
+            NoSuchMember { .. } | NotAMember { .. } => ErrorKind::Misuse,
             Disagree { .. } | Mismatch { .. } | Truncated { .. } => ErrorKind::Disagreement,
             Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
                 ErrorKind::Program
@@ -340,6 +353,13 @@ impl fmt::Display for Cause {
                     _ => write!(f, "there is no rank {rank}{above}: the ranks are 0 to {}", size - 1),
                 }
             }
+            NoSuchMember { member, size: 1 } => {
+                write!(f, "there is no member {member}: the only member is 0")
+            }
+            NoSuchMember { member, size } => {
+                write!(f, "there is no member {member}: the members are 0 to {}", size - 1)
+            }
+            NotAMember { rank } => write!(f, "rank {rank} is not a member of this communicator"),
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))
             }

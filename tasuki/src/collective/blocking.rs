@@ -8,8 +8,9 @@
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
 use crate::collective::FuzzyBarrier;
+use crate::message::Peer;
 use crate::reduction::reduce_op::{ReduceOp, ReduceOpRef};
-use crate::{Communicator, Pod, Rank, Result};
+use crate::{Communicator, Pod, Result};
 use tasuki_collective::allocate;
 
 impl Communicator {
@@ -80,7 +81,8 @@ impl Communicator {
     /// [`Communicator::barrier`]: members disagree about the number of bytes; there is no such root, which is an error
     /// on this member only. Cost: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven
     /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
-    pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
+    pub fn bcast<T: Pod>(&self, values: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "bcast")?;
         self.inner().bcast(values, root)
     }
 
@@ -98,9 +100,10 @@ impl Communicator {
         &self,
         values: &[T],
         operation: impl ReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Option<Vec<T>>> {
-        if self.rank() != root {
+        let root = self.root(root, "reduce")?;
+        if self.rank().place() != root {
             return self.inner().reduce_to(values, &ReduceOpRef(&operation), root).map(|()| None);
         }
         let mut result = values.to_vec();
@@ -114,9 +117,10 @@ impl Communicator {
         &self,
         values: &mut [T],
         operation: impl ReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<()> {
-        match self.rank() == root {
+        let root = self.root(root, "reduce_in_place")?;
+        match self.rank().place() == root {
             true => self.inner().reduce_here(values, &ReduceOpRef(&operation)),
             false => self.inner().reduce_to(values, &ReduceOpRef(&operation), root),
         }
@@ -161,8 +165,9 @@ impl Communicator {
     /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree of ceil(log8 P) levels, in which
     /// a member receives from up to seven others at each level, and heap memory for the values that pass through a
     /// member: on the root, all values.
-    pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
-        if self.rank() != root {
+    pub fn gather<T: Pod>(&self, values: &[T], root: impl Peer) -> Result<Option<Vec<T>>> {
+        let root = self.root(root, "gather")?;
+        if self.rank().place() != root {
             return self.inner().gather_to(values, root).map(|()| None);
         }
         let mut all = vec![T::zeroed(); self.size() * values.len()];
@@ -172,8 +177,9 @@ impl Communicator {
 
     /// Gathers like [`Communicator::gather`], into `all`. On the root `all` has room for the values
     /// of all members; other members' `all` is ignored.
-    pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: Rank) -> Result<()> {
-        match self.rank() == root {
+    pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "gather_into")?;
+        match self.rank().place() == root {
             true => self.inner().gather_here(values, all),
             false => self.inner().gather_to(values, root),
         }
@@ -196,7 +202,8 @@ impl Communicator {
     /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
     /// root has not `count` values for each member, which is an error on the root only. Cost: one message from the root
     /// to each member.
-    pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
+    pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: impl Peer) -> Result<Vec<T>> {
+        let root = self.root(root, "scatter")?;
         let mut block =
             allocate(count).map_err(|cause| self.messages().worker().fault(cause, || "scatter".into()))?;
         self.scatter_into(values, &mut block, root)?;
@@ -205,8 +212,9 @@ impl Communicator {
 
     /// Scatters like [`Communicator::scatter`], into `block`, which has equally many values on each
     /// member.
-    pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: Rank) -> Result<()> {
-        if self.rank() != root {
+    pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "scatter_into")?;
+        if self.rank().place() != root {
             return self.inner().scatter_from(block, root);
         }
         self.inner().scatter_here(values, block)
@@ -304,6 +312,6 @@ impl Communicator {
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, &ReduceOpRef(&operation))?;
-        Ok((self.rank() != Rank(0)).then_some(result))
+        Ok((self.rank() != 0).then_some(result))
     }
 }

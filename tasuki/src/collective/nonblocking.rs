@@ -7,8 +7,9 @@
 //! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
 //! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
 
+use crate::message::Peer;
 use crate::reduction::reduce_op::ReduceOp;
-use crate::{Communicator, Pod, Rank, Result};
+use crate::{Communicator, Pod, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{self, Poll};
@@ -89,8 +90,9 @@ impl Communicator {
     pub fn ibcast<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
+        let root = self.root(root, "ibcast")?;
         self.inner().start_bcast(values, root).map(CollectiveRequest)
     }
 
@@ -102,8 +104,9 @@ impl Communicator {
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
+        let root = self.root(root, "ireduce")?;
         self.inner().start_reduce(values, combiner(operation), root).map(CollectiveRequest)
     }
 
@@ -171,8 +174,9 @@ impl Communicator {
     pub fn igather<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
+        let root = self.root(root, "igather")?;
         self.inner().start_gather(values, root).map(CollectiveRequest)
     }
 
@@ -184,8 +188,9 @@ impl Communicator {
         &self,
         values: Vec<T>,
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
+        let root = self.root(root, "iscatter")?;
         self.inner().start_scatter(values, count, root).map(CollectiveRequest)
     }
 

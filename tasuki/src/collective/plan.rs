@@ -1,5 +1,6 @@
 //! Plans: collectives that are prepared once and started many times.
 
+use crate::message::Peer;
 use crate::reduction::reduce_op::{self, ReduceOpOnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
@@ -254,7 +255,8 @@ impl Communicator {
     }
 
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
-    pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
+    pub fn bcast_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "bcast_init")?;
         self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), PlanCombining::Nothing)
     }
 
@@ -268,8 +270,9 @@ impl Communicator {
         &self,
         count: usize,
         operation: impl PlanReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Plan<T>> {
+        let root = self.root(root, "reduce_init")?;
         self.combine(self.shape::<T>(CollectiveKind::Reduce, root, count), operation)
     }
 
@@ -318,13 +321,15 @@ impl Communicator {
 
     /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
     /// on and reads those of all members in their order; other members write theirs at the beginning.
-    pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
+    pub fn gather_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "gather_init")?;
         self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), PlanCombining::Nothing)
     }
 
     /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
     /// Members read their blocks at the beginning, the root reads its own where it wrote it.
-    pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
+    pub fn scatter_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "scatter_init")?;
         self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), PlanCombining::Nothing)
     }
 
@@ -354,7 +359,7 @@ impl Communicator {
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: PlanCombining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
-            let cause = crate::engine::Cause::NoSuchRank { rank: Rank(shape.root), size: self.size() };
+            let cause = self.messages().no_such_member(Rank(shape.root));
             return Err(self.messages().worker().fault(cause, call));
         }
         let bytes = shape.bytes_at_most();

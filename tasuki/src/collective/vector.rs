@@ -3,6 +3,7 @@
 
 use crate::collective::CollectiveRequest;
 use crate::collective::plan::offset_of;
+use crate::message::Peer;
 use crate::{Communicator, Plan, Pod, Rank, Result};
 use tasuki_collective::PlanCombining;
 use tasuki_schedule::{CollectiveKind, Counts, Shape};
@@ -28,7 +29,13 @@ impl Communicator {
     /// member, or more values than memory has room for). All these make the communicator fail on all members, except
     /// that a root that does not exist is an error on this member only. Cost: a message of 32 bytes in each direction
     /// between the root and each member, then one message with the block. These calls always use messages.
-    pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
+    pub fn gather_v<T: Pod>(
+        &self,
+        values: &[T],
+        counts: &[usize],
+        root: impl Peer,
+    ) -> Result<Option<Vec<T>>> {
+        let root = self.root(root, "gather_v")?;
         self.inner().gather_v(values, counts, root)
     }
 
@@ -42,8 +49,9 @@ impl Communicator {
         values: &[T],
         counts: &[usize],
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Vec<T>> {
+        let root = self.root(root, "scatter_v")?;
         self.inner().scatter_v(values, counts, count, root)
     }
 
@@ -108,8 +116,9 @@ impl Communicator {
         &self,
         values: Vec<T>,
         counts: &[usize],
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
+        let root = self.root(root, "igather_v")?;
         self.inner().start_gather_v(values, counts, root).map(CollectiveRequest)
     }
 
@@ -123,8 +132,9 @@ impl Communicator {
         values: Vec<T>,
         counts: &[usize],
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
+        let root = self.root(root, "iscatter_v")?;
         self.inner().start_scatter_v(values, counts, count, root).map(CollectiveRequest)
     }
 
@@ -180,8 +190,9 @@ impl Communicator {
     /// plan: the root's counts differ from those of the members; the root has not one count for
     /// each member; members name different roots; a member has no room. Cost, besides that of any
     /// plan: an allgather of 32 bytes, and during the call 8 bytes of memory for each member.
-    pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: Rank) -> Result<Plan<T>> {
-        let known = (self.rank() == root).then_some(counts);
+    pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "gather_v_init")?;
+        let known = (self.rank().place() == root).then_some(counts);
         self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root))
     }
 
@@ -190,8 +201,9 @@ impl Communicator {
     /// the root reads its own where it wrote it.
     ///
     /// Errors and cost: those of [`Communicator::gather_v_init`].
-    pub fn scatter_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: Rank) -> Result<Plan<T>> {
-        let known = (self.rank() == root).then_some(counts);
+    pub fn scatter_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "scatter_v_init")?;
+        let known = (self.rank().place() == root).then_some(counts);
         self.prepare_blocks(CollectiveKind::Scatter, count, known, Some(root))
     }
 

@@ -9,4 +9,5 @@ pub(crate) mod scope_list;
 pub(crate) mod slot;
 mod variants;
 
+pub use crate::member::Peer;
 pub use request::{RecvRequest, SendRequest};

@@ -5,6 +5,8 @@
 //! `std::thread::scope`.
 
 use crate::collective::chunked_plan::ChunkedPlan;
+use crate::member::place_of;
+use crate::message::Peer;
 use crate::message::scope_list::{ScopeList, ScopeRequest, ShortRecv, StartedPlan};
 use crate::message::slot::{Received, Slot, bytes, received};
 use crate::{Communicator, Error, GlobalPtr, Pod, Rank, Result};
@@ -77,7 +79,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a send of borrowed values, which are read until the send has ended.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<T: Pod>(&'scope self, values: &'env [T], to: Rank, slot: Slot) -> Result<()> {
+    pub fn send<T: Pod>(&'scope self, values: &'env [T], to: impl Peer, slot: Slot) -> Result<()> {
+        let Some(to) = place_of(self.context, to, "send")? else { return Ok(()) };
         let bytes: &[u8] = bytemuck::cast_slice(values);
         match self.context.try_send_short(bytes, to, slot.word()) {
             Some(sent) => {
@@ -109,9 +112,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         from: GlobalPtr<T>,
         count: usize,
-        to: Rank,
+        to: impl Peer,
         slot: Slot,
     ) -> Result<()> {
+        let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(()) };
         let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.word())?;
         self.list.request(ScopeRequest::Send(request, None));
         Ok(())
@@ -119,7 +123,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
     #[inline(always)]
-    pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: Rank, slot: Slot) -> Result<()> {
+    pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: impl Peer, slot: Slot) -> Result<()> {
+        let Some(from) = place_of(self.context, from, "recv")? else { return Ok(()) };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.begin_recv(bytes, from, slot);
@@ -148,9 +153,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         into: GlobalPtr<T>,
         count: usize,
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
     ) -> Result<()> {
+        let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(()) };
         let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.word())?;
         self.list.request(ScopeRequest::Receive(request, None));
         Ok(())
@@ -186,7 +192,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Waits for the send to `to` on a slot. Errors: those of the send; this scope has no such send.
-    pub fn wait_send(&self, to: Rank, slot: Slot) -> Result<()> {
+    pub fn wait_send(&self, to: impl Peer, slot: Slot) -> Result<()> {
+        let Some(to) = place_of(self.context, to, "wait_send")? else { return Ok(()) };
         if let Some(sent) = self.list.find_sent(to, slot) {
             self.context.discard_sent(sent);
             return Ok(());
@@ -198,7 +205,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Waits for the receive from `from` on a slot and returns what was received, counted in values of type `T`.
     /// Errors: those of the receive; this scope has no such receive.
-    pub fn wait_recv<T: Pod>(&self, from: Rank, slot: Slot) -> Result<Received> {
+    pub fn wait_recv<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<Received> {
+        let Some(from) = place_of(self.context, from, "wait_recv")? else {
+            return Ok(Received::nothing(slot));
+        };
         if let Some(receive) = self.list.find_posted(from, slot) {
             return received::<T>(self.context, self.take(receive)?);
         }
@@ -341,5 +351,5 @@ impl<T: Pod + Send> StartedPlan for (&mut ChunkedPlan<T>, &mut [T]) {
 #[cold]
 fn no_such(context: &Context, call: &str, peer: Rank, slot: Slot) -> Error {
     let text = "this scope has no such message that was not waited for: begin it by s.send(..) or s.recv(..)";
-    context.worker().fault(Cause::Argument(text.into()), || format!("{call}(rank {peer}, slot {})", slot.0))
+    context.worker().fault(Cause::Argument(text.into()), || format!("{call}(member {peer}, slot {})", slot.0))
 }

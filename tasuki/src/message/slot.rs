@@ -1,6 +1,6 @@
 //! The slots of messages, and what a receive returns about its message.
 
-use crate::{Rank, Result};
+use crate::{Member, Result};
 use tasuki_message::Context;
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -35,15 +35,22 @@ impl Slot {
 pub struct Received {
     /// The slot on which the message was sent.
     pub slot: Slot,
-    /// The sender.
-    pub source: Rank,
+    /// The sender; [`Member::NONE`] for a receive from `None`.
+    pub source: Member,
     /// The number of values that were sent, which may be smaller than the buffer.
     pub count: usize,
 }
 
+impl Received {
+    /// What a receive from nobody on that slot returns.
+    pub(crate) fn nothing(slot: Slot) -> Received {
+        Received { slot, source: Member::NONE, count: 0 }
+    }
+}
+
 #[inline]
 pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
-    let (slot, source, size) = (Slot(got.slot as usize), got.source, size_of::<T>().max(1) as u64);
+    let (slot, source, size) = (Slot(got.slot as usize), Member(got.source.0), size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
         return Err(context.partial_value(got, size));
     }

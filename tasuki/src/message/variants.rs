@@ -2,8 +2,10 @@
 //! release of slots.
 
 use crate::engine::Cause;
+use crate::member::place_of;
+use crate::message::Peer;
 use crate::message::slot::{Received, Slot, bytes, received};
-use crate::{Communicator, GlobalPtr, Pod, Rank, Result};
+use crate::{Communicator, GlobalPtr, Pod, Result};
 use std::time::Duration;
 
 /// The largest number of slots of a communicator, for each pair and direction.
@@ -16,10 +18,13 @@ impl Communicator {
     pub fn recv_within<T: Pod>(
         &self,
         into: &mut [T],
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
         limit: Duration,
     ) -> Result<Received> {
+        let Some(from) = place_of(self.messages(), from, "recv_within")? else {
+            return Ok(Received::nothing(slot));
+        };
         received::<T>(
             self.messages(),
             self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.word(), limit)?,
@@ -28,7 +33,14 @@ impl Communicator {
 
     /// Sends `count` values of this rank's own job memory, like [`Communicator::send`]. If the
     /// receive names job memory, too, the sender copies the values directly to their destination.
-    pub fn send_from<T: Pod>(&self, from: GlobalPtr<T>, count: usize, to: Rank, slot: Slot) -> Result<()> {
+    pub fn send_from<T: Pod>(
+        &self,
+        from: GlobalPtr<T>,
+        count: usize,
+        to: impl Peer,
+        slot: Slot,
+    ) -> Result<()> {
+        let Some(to) = place_of(self.messages(), to, "send_from")? else { return Ok(()) };
         self.messages().send_job(from.address(), bytes::<T>(count), to, slot.word())
     }
 
@@ -38,9 +50,12 @@ impl Communicator {
         &self,
         into: GlobalPtr<T>,
         count: usize,
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
     ) -> Result<Received> {
+        let Some(from) = place_of(self.messages(), from, "recv_into")? else {
+            return Ok(Received::nothing(slot));
+        };
         received::<T>(
             self.messages(),
             self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.word())?,
@@ -103,7 +118,7 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn close(&self, peer: Rank) -> Result<()> {
-        self.messages().close(peer)
+    pub fn close(&self, peer: impl Peer) -> Result<()> {
+        place_of(self.messages(), peer, "close")?.map_or(Ok(()), |peer| self.messages().close(peer))
     }
 }

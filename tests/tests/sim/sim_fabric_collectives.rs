@@ -2,7 +2,7 @@
 //! these two operations, and the promise that every call ends, whatever other members do.
 
 use tasuki::engine::Cause;
-use tasuki::{Communicator, Job, Rank, Result, Sim, Sum};
+use tasuki::{Communicator, Job, Member, Rank, Result, Sim, Sum};
 use tasuki_tests::simulated_machines::{OFFERING, offering};
 use tasuki_tests::watchdog::Watchdog;
 use tasuki_tests::{case_runner, each_case};
@@ -120,7 +120,7 @@ fn communicators_of_parts_come_and_go() {
                 let part = job.world().split(Some((job.rank().0 + round) as u64 % 2), 0)?;
                 let part = part.expect("a rank with a colour is a member");
                 let mut values = [part.rank().0 + 7; 10];
-                part.bcast(&mut values, Rank(1))?;
+                part.bcast(&mut values, Member(1))?;
                 assert_eq!(values, [8; 10]);
                 part.barrier()?;
             }

@@ -5,7 +5,7 @@ use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
 use tasuki::collective::{Max, MaxAbs, MinAbs};
-use tasuki::{Communicator, ErrorKind, Job, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Member, Pod, Rank, Result, Slot, Sum};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
 /// messages.
@@ -161,7 +161,7 @@ pub fn j_cached_schedules_combine_in_member_order(job: &Job) -> Result<()> {
 
 fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, count: usize) -> Result<()> {
     let mut data = vec![if world.rank() == 0 { value } else { T::zeroed() }; count];
-    world.bcast(&mut data, Rank(0))?;
+    world.bcast(&mut data, Member(0))?;
     assert_eq!(data, vec![value; count]);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::exchange::effort;
 use crate::expected_error::refused;
 use tasuki::collective::ChunkedPlan;
-use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
+use tasuki::{ErrorKind, Job, Member, Rank, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64
@@ -69,8 +69,8 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
 pub fn j10_neighbours_pass_any_number_of_values(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     // All other members give a block to rank 0, and rank 0 gives none.
-    let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
-    let destinations = if me == 0 { vec![] } else { vec![Rank(0)] };
+    let sources: Vec<Member> = if me == 0 { world.members().iter().skip(1).collect() } else { vec![] };
+    let destinations = if me == 0 { vec![] } else { vec![Member(0)] };
     let star = world.graph(&sources, &destinations)?;
     let mut plan = star.exchange_init::<i64>(ROOM)?.chunked()?;
     for (start, count) in LENGTHS.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::exchange::effort;
 use crate::random::Random;
 use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Xor};
-use tasuki::{Job, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Job, Member, Pod, Rank, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
@@ -152,7 +152,7 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     assert_eq!(half.allreduce(&[job.rank().0], Sum)?, [total]);
     // Each rank sends one value to the next member, on one slot in both communicators. The received
     // values differ.
-    let next = |of: &tasuki::Communicator, by: usize| Rank((of.rank().index() + by) % of.size());
+    let next = |of: &tasuki::Communicator, by: usize| Member((of.rank().index() + by) % of.size());
     let (mut in_world, mut in_half) = ([0_usize], [0_usize]);
     let (of_world, of_half) = ([world.rank().0], [1000 + half.rank().0]);
     world.scope(|s| {

@@ -10,7 +10,7 @@ fn use_all(part: &Communicator, seed: u64) -> Result<()> {
         assert_eq!(part.allreduce(&[seed + call], Sum)?, [(seed + call) * size]);
     }
     assert_eq!(part.iallreduce(vec![seed], Sum)?.wait()?, [seed * size]);
-    let (to, from) = (Rank((me.0 + 1) % part.size()), Rank((me.0 + part.size() - 1) % part.size()));
+    let (to, from) = (part.members().after(1), part.members().after(-1));
     for len in [1, 700] {
         let mut receive = part.irecv(vec![0_u64; len], from, Slot(3))?;
         part.send(&vec![seed + me.0 as u64; len], to, Slot(3))?;

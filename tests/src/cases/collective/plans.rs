@@ -9,7 +9,7 @@ use tasuki::collective::Max;
 use tasuki::schedule::{
     ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
-use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Member, Plan, Rank, Result, Sum};
 
 /// A value that tells its rank, its start and its place.
 fn value(rank: usize, start: usize, at: usize) -> i64 {
@@ -262,7 +262,7 @@ pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
 pub fn j4_plans_of_one_rank_or_of_no_values(job: &Job) -> Result<()> {
     let alone = job.world().split(Some(job.rank().0 as u64), 0)?.expect("every rank is a member");
     for group in [&alone, job.world()] {
-        let mut empty = group.bcast_init::<i64>(0, Rank(0))?;
+        let mut empty = group.bcast_init::<i64>(0, Member(0))?;
         let mut sum = group.allreduce_init::<i64>(0, Sum)?;
         let mut barrier = group.barrier_init()?;
         let mut exchange = group.alltoall_init::<i64>(0)?;

@@ -29,7 +29,7 @@ fn all(counts: &[usize], call: usize) -> Vec<u64> {
 
 /// Starts every call before it waits for any, and waits in the reverse order.
 fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
-    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root.0);
     let counts = counts(ranks, scale);
     let said = if is_root { &counts[..] } else { &[] };
     let mine = block(me, 5, counts[me]);
@@ -162,7 +162,7 @@ pub fn j_planned_blocks_of_different_lengths(job: &Job) -> Result<()> {
 }
 
 fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Result<()> {
-    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root.0);
     let counts = counts(ranks, scale);
     let (own, before) = (counts[me], counts[..me].iter().sum());
     let said = if is_root { &counts[..] } else { &[] };

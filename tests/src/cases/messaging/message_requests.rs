@@ -8,7 +8,7 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::message::{RecvRequest, SendRequest};
-use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Slot};
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Result, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
@@ -272,7 +272,7 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
             for round in (0..count).step_by(3) {
                 s.wait_send(next, Slot(round))?;
                 let got = s.wait_recv::<u8>(previous, Slot(round))?;
-                assert_eq!((got.count, got.source, got.slot), (len, previous, Slot(round)));
+                assert_eq!((got.count, got.source, got.slot), (len, Member(previous.0), Slot(round)));
             }
             Ok(())
         })?;

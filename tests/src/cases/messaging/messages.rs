@@ -6,7 +6,7 @@ use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{ErrorKind, Job, Rank, Received, Result, Slot};
+use tasuki::{ErrorKind, Job, Member, Rank, Received, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =
@@ -17,7 +17,7 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     for (round, len) in LENGTHS.into_iter().enumerate() {
-        let slot = Slot(round as usize * 61 % 1024);
+        let slot = Slot(round * 61 % 1024);
         let bytes = pattern::bytes(job.rank().0 as u64 * 1000 + round as u64, len);
         let mut got = vec![0xee; len + 3];
         world.scope(|s| {
@@ -25,7 +25,7 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
             s.send(&bytes, next, slot)?;
             s.wait_send(next, slot)?;
             let received = s.wait_recv::<u8>(previous, slot)?;
-            assert_eq!(received, Received { slot, source: previous, count: len });
+            assert_eq!(received, Received { slot, source: Member(previous.0), count: len });
             Ok(())
         })?;
         pattern::check(&got[..len], previous.0 as u64 * 1000 + round as u64, &format!("{len} bytes"));
@@ -140,7 +140,7 @@ pub fn g7_any_slot(job: &Job) -> Result<()> {
         } else if job.rank() == 1 {
             let mut got = vec![0; len.max(60)];
             let received = world.recv(&mut got, Rank(0), Slot::ANY)?;
-            assert_eq!(received, Received { slot, source: Rank(0), count: len });
+            assert_eq!(received, Received { slot, source: Member(0), count: len });
             pattern::check(&got[..len], round as u64, "any");
         }
     }
@@ -424,7 +424,7 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
                 return Ok(own);
             }
             let got = world.recv_into(table.pointer().at(len), len, previous, Slot(12))?;
-            assert_eq!((got.count, got.source), (len, previous));
+            assert_eq!((got.count, got.source), (len, Member(previous.0)));
             let mut image = vec![0; len];
             table.read(len, &mut image)?;
             let _ = job;

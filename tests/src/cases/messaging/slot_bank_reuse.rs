@@ -17,14 +17,14 @@ const LENGTHS: [usize; 3] = [8, 48, 70_000];
 fn exchange(world: &Communicator, peer: Rank, seed: u64, slots: &[Slot]) -> Result<()> {
     let me = world.rank();
     for (len, &slot) in LENGTHS.into_iter().flat_map(|len| slots.iter().map(move |slot| (len, slot))) {
-        let seed_of = |rank: Rank| seed * 1000 + rank.0 as u64 * 300 + slot.0 as u64;
-        let (sent, mut got) = (pattern::bytes(seed_of(me), len), vec![0; len]);
+        let seed_of = |place: usize| seed * 1000 + place as u64 * 300 + slot.0 as u64;
+        let (sent, mut got) = (pattern::bytes(seed_of(me.0), len), vec![0; len]);
         world.scope(|s| {
             s.recv(&mut got, peer, slot)?;
             s.send(&sent, peer, slot)?;
             s.wait_all()
         })?;
-        pattern::check(&got, seed_of(peer), &format!("round {seed}, {len} bytes on {slot:?} from {peer}"));
+        pattern::check(&got, seed_of(peer.0), &format!("round {seed}, {len} bytes on {slot:?} from {peer}"));
     }
     Ok(())
 }

@@ -140,11 +140,11 @@ impl Communicator {
         Members(self)
     }
 
-    /// Returns the place of a root. `call` names the call.
+    /// Returns the member that is the root. `call` names the call.
     #[inline]
-    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Rank> {
+    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
         let root = place_of(self.messages(), root, call)?;
-        root.ok_or_else(|| {
+        root.map(|place| Member(place.0)).ok_or_else(|| {
             let text = "the root is None: a collective call needs a member as its root";
             refused(self.messages(), Cause::Argument(text.into()), call)
         })

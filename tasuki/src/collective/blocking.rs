@@ -83,7 +83,7 @@ impl Communicator {
     /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
-        self.inner().bcast(values, root)
+        self.inner().bcast(values, root.place())
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). Returns the result on the root and `None` on
@@ -103,8 +103,8 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<Option<Vec<T>>> {
         let root = self.root(root, "reduce")?;
-        if self.rank().place() != root {
-            return self.inner().reduce_to(values, &ReduceOpRef(&operation), root).map(|()| None);
+        if self.rank() != root {
+            return self.inner().reduce_to(values, &ReduceOpRef(&operation), root.place()).map(|()| None);
         }
         let mut result = values.to_vec();
         self.reduce_in_place(&mut result, operation, root)?;
@@ -120,9 +120,9 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<()> {
         let root = self.root(root, "reduce_in_place")?;
-        match self.rank().place() == root {
+        match self.rank() == root {
             true => self.inner().reduce_here(values, &ReduceOpRef(&operation)),
-            false => self.inner().reduce_to(values, &ReduceOpRef(&operation), root),
+            false => self.inner().reduce_to(values, &ReduceOpRef(&operation), root.place()),
         }
     }
 
@@ -167,8 +167,8 @@ impl Communicator {
     /// member: on the root, all values.
     pub fn gather<T: Pod>(&self, values: &[T], root: impl Peer) -> Result<Option<Vec<T>>> {
         let root = self.root(root, "gather")?;
-        if self.rank().place() != root {
-            return self.inner().gather_to(values, root).map(|()| None);
+        if self.rank() != root {
+            return self.inner().gather_to(values, root.place()).map(|()| None);
         }
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().gather_here(values, &mut all)?;
@@ -179,9 +179,9 @@ impl Communicator {
     /// of all members; other members' `all` is ignored.
     pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: impl Peer) -> Result<()> {
         let root = self.root(root, "gather_into")?;
-        match self.rank().place() == root {
+        match self.rank() == root {
             true => self.inner().gather_here(values, all),
-            false => self.inner().gather_to(values, root),
+            false => self.inner().gather_to(values, root.place()),
         }
     }
 
@@ -214,8 +214,8 @@ impl Communicator {
     /// member.
     pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: impl Peer) -> Result<()> {
         let root = self.root(root, "scatter_into")?;
-        if self.rank().place() != root {
-            return self.inner().scatter_from(block, root);
+        if self.rank() != root {
+            return self.inner().scatter_from(block, root.place());
         }
         self.inner().scatter_here(values, block)
     }

@@ -93,7 +93,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
         let root = self.root(root, "ibcast")?;
-        self.inner().start_bcast(values, root).map(CollectiveRequest)
+        self.inner().start_bcast(values, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
@@ -107,7 +107,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
         let root = self.root(root, "ireduce")?;
-        self.inner().start_reduce(values, combiner(operation), root).map(CollectiveRequest)
+        self.inner().start_reduce(values, combiner(operation), root.place()).map(CollectiveRequest)
     }
 
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
@@ -177,7 +177,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
         let root = self.root(root, "igather")?;
-        self.inner().start_gather(values, root).map(CollectiveRequest)
+        self.inner().start_gather(values, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
@@ -191,7 +191,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
         let root = self.root(root, "iscatter")?;
-        self.inner().start_scatter(values, count, root).map(CollectiveRequest)
+        self.inner().start_scatter(values, count, root.place()).map(CollectiveRequest)
     }
 
     /// Begins an allgather. All members get all members' values, one block behind the other.

@@ -257,7 +257,7 @@ impl Communicator {
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
     pub fn bcast_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "bcast_init")?;
-        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root.place(), count), PlanCombining::Nothing)
     }
 
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
@@ -273,7 +273,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<Plan<T>> {
         let root = self.root(root, "reduce_init")?;
-        self.combine(self.shape::<T>(CollectiveKind::Reduce, root, count), operation)
+        self.combine(self.shape::<T>(CollectiveKind::Reduce, root.place(), count), operation)
     }
 
     /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
@@ -323,14 +323,14 @@ impl Communicator {
     /// on and reads those of all members in their order; other members write theirs at the beginning.
     pub fn gather_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "gather_init")?;
-        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root.place(), count), PlanCombining::Nothing)
     }
 
     /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
     /// Members read their blocks at the beginning, the root reads its own where it wrote it.
     pub fn scatter_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "scatter_init")?;
-        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), PlanCombining::Nothing)
+        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root.place(), count), PlanCombining::Nothing)
     }
 
     /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *

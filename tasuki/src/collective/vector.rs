@@ -36,7 +36,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<Option<Vec<T>>> {
         let root = self.root(root, "gather_v")?;
-        self.inner().gather_v(values, counts, root)
+        self.inner().gather_v(values, counts, root.place())
     }
 
     /// Scatters the root's blocks of different lengths. Returns this member's block of `count` values. The root
@@ -52,7 +52,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<Vec<T>> {
         let root = self.root(root, "scatter_v")?;
-        self.inner().scatter_v(values, counts, count, root)
+        self.inner().scatter_v(values, counts, count, root.place())
     }
 
     /// Gathers blocks of different lengths on every member, one behind the other in the order of the members.
@@ -119,7 +119,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
         let root = self.root(root, "igather_v")?;
-        self.inner().start_gather_v(values, counts, root).map(CollectiveRequest)
+        self.inner().start_gather_v(values, counts, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a [`scatter_v`](Communicator::scatter_v). This member gets its block of `count` values. Only the root's
@@ -135,7 +135,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
         let root = self.root(root, "iscatter_v")?;
-        self.inner().start_scatter_v(values, counts, count, root).map(CollectiveRequest)
+        self.inner().start_scatter_v(values, counts, count, root.place()).map(CollectiveRequest)
     }
 
     /// Begins an [`allgather_v`](Communicator::allgather_v). All members get all blocks, one behind the other, with
@@ -192,8 +192,8 @@ impl Communicator {
     /// plan: an allgather of 32 bytes, and during the call 8 bytes of memory for each member.
     pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "gather_v_init")?;
-        let known = (self.rank().place() == root).then_some(counts);
-        self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root))
+        let known = (self.rank() == root).then_some(counts);
+        self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root.place()))
     }
 
     /// Prepares a scatter of `count` values to this member. The root passes one count for each member; other members'
@@ -203,8 +203,8 @@ impl Communicator {
     /// Errors and cost: those of [`Communicator::gather_v_init`].
     pub fn scatter_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "scatter_v_init")?;
-        let known = (self.rank().place() == root).then_some(counts);
-        self.prepare_blocks(CollectiveKind::Scatter, count, known, Some(root))
+        let known = (self.rank() == root).then_some(counts);
+        self.prepare_blocks(CollectiveKind::Scatter, count, known, Some(root.place()))
     }
 
     /// Prepares an allgather of blocks with the lengths in `counts`, equal on all members. A member writes its own

@@ -1,6 +1,7 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
-use crate::member::place_of;
+use crate::engine::Cause;
+use crate::member::{place_of, refused};
 use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Received, Slot, received};
@@ -174,6 +175,15 @@ impl Communicator {
         let selection = tasuki_schedule::Selection { has_no_helper: !helper.may_start(), ..selection };
         let inner = Arc::new(tasuki_collective::Communicator::world(worker.clone(), SLOTS, selection)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
+    }
+
+    /// Returns the member that is the root. `call` names the call.
+    #[inline]
+    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
+        let refused = |cause| refused(self.messages(), cause, call);
+        root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
+            refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
+        })
     }
 
     pub(crate) fn abort_on_failure(&self, aborts: bool) {

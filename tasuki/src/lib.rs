@@ -100,6 +100,7 @@ mod job;
 mod communicator;
 
 mod member;
+mod members;
 
 mod memory;
 

@@ -15,7 +15,7 @@ pub(crate) mod vector;
 
 pub(crate) mod neighbourhood;
 
-pub use crate::member::Members;
+pub use crate::members::Members;
 pub use crate::reduction::any_order::AnyOrder;
 pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
 pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};

@@ -142,7 +142,7 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
 /// commands at once.
 pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
     let (me, ranks) = (job.rank(), job.size());
-    let data = job.alloc::<u64>(ranks as usize * 2)?;
+    let data = job.alloc::<u64>(ranks * 2)?;
     let (go, done) = (job.signal()?, job.signal()?);
     let queue = if me.0.is_multiple_of(2) { Some(job.queue(8)?) } else { None };
     for round in 1..=effort(job, 100, 4) as u64 {

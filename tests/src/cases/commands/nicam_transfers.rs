@@ -112,7 +112,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
         job.barrier()?;
         // This rank fills its row on every rank, from the memory of the rank behind that one.
         for rank in job.ranks() {
-            let from = Rank((rank.0 + 1) % all as usize);
+            let from = Rank((rank.0 + 1) % all);
             transfers.copy(source.on(from), target.on(rank).at(LEN * me.index()), LEN)?;
         }
         let sync = transfers.sync();
@@ -121,7 +121,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
         let mut found = vec![0; LEN];
         for rank in job.ranks() {
             job.get(target.on(rank).at(LEN * me.index()), &mut found)?;
-            let from = (rank.0 + 1) % all as usize;
+            let from = (rank.0 + 1) % all;
             pattern::check(&found, round + from as u64, "a copy issued by a third rank");
         }
         transfers.write_one(flags.at(0).on(next(job)), round)?;

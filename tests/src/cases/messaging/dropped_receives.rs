@@ -35,7 +35,7 @@ pub fn g17_a_message_survives_dropped_receives(job: &Job) -> Result<()> {
     for (round, len) in LENGTHS.into_iter().enumerate() {
         // Which of the receives are of any slot.
         for (part, any) in [0b000000_u32, 0b111111, 0b010101, 0b101010].into_iter().enumerate() {
-            let (slot, first) = (Slot(60 + 10 * part as usize), round * 100 + part * 10);
+            let (slot, first) = (Slot(60 + 10 * part), round * 100 + part * 10);
             if job.rank() == 0 {
                 for number in [first, first + 1] {
                     let mut sending = world.isend(message(number, len), Rank(1), slot)?;
@@ -106,7 +106,7 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
     let len = |number: usize| [[8, 48], [56, 40_000], [40, 320]][number % 3][number / 3 % 2];
     if job.rank() == 0 {
         for number in 0..messages {
-            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) as usize * 40))?;
+            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) * 40))?;
         }
         return job.barrier();
     }
@@ -119,9 +119,9 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
         let begin = |slot: Slot, room: usize| world.irecv(vec![0_u8; room], Rank(0), slot);
         let (any, mut named) = if turn % 2 == 0 {
             let any = begin(Slot::ANY, 40_000)?;
-            (any, begin(slot, [48, 40_000, 320][slot.0 as usize / 40])?)
+            (any, begin(slot, [48, 40_000, 320][slot.0 / 40])?)
         } else {
-            let named = begin(slot, [48, 40_000, 320][slot.0 as usize / 40])?;
+            let named = begin(slot, [48, 40_000, 320][slot.0 / 40])?;
             (begin(Slot::ANY, 40_000)?, named)
         };
         for _ in 0..turn % 7 {
@@ -168,7 +168,7 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
             if turn % 3 == 0 && receive.is_finished() {
                 let (got, received) = receive.wait()?;
                 let number = number_of(&got[..received.count]);
-                assert_eq!(received.slot, Slot(number as usize % 3));
+                assert_eq!(received.slot, Slot(number % 3));
                 assert!(taken.lock().expect("no panic").insert(number), "message {number} came twice");
                 left.fetch_sub(1, Ordering::SeqCst);
             }

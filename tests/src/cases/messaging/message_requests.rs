@@ -215,7 +215,7 @@ pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
     let (first, second) = (Rank(0), Rank(1));
     for round in 0..effort(job, 120, 12) {
         let len = [65_535, 65_536, 65_537, 200_003, 1_048_576, MOST][round % 6];
-        let slot = Slot(round as usize % 3);
+        let slot = Slot(round % 3);
         if job.rank() == first {
             table.write(0, &pattern::bytes(round as u64, len))?;
             job.barrier()?;

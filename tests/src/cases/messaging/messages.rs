@@ -134,7 +134,7 @@ pub fn g3_the_send_buffer_holds_unreceived_messages(job: &Job) -> Result<()> {
 pub fn g7_any_slot(job: &Job) -> Result<()> {
     let world = job.world();
     for (round, len) in LENGTHS.into_iter().enumerate() {
-        let slot = Slot(1000 - round as usize * 60);
+        let slot = Slot(1000 - round * 60);
         if job.rank() == 0 {
             world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
         } else if job.rank() == 1 {
@@ -392,7 +392,7 @@ pub fn g18_eight_threads_exchange(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 4));
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     let outcomes = job.threads(8, |thread| -> Result<()> {
-        let slot = Slot(thread as usize * 9);
+        let slot = Slot(thread * 9);
         for round in 0..rounds {
             let len = [3, 48, 200, 70_000][(round + thread) % 4];
             let (sent, mut got) = (pattern::bytes((round * 8 + thread) as u64, len), vec![0; len]);

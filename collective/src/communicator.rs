@@ -370,7 +370,7 @@ impl Communicator {
         Ok(SplitRequest {
             colour: colour.unwrap_or(0),
             key,
-            context: u64::from(self.worker().rank().0) << 40 | next,
+            context: (self.worker().rank().0 as u64) << 40 | next,
             not_needed: self.children_word()?,
             slots,
             signals,
@@ -387,30 +387,30 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Communicator> {
         let fault = |cause| self.worker().fault(cause, call);
-        let mut members: Vec<u32> = (0..self.size() as u32)
+        let mut members: Vec<usize> = (0..self.size())
             .filter(|&place| {
-                let request = requests[place as usize];
+                let request = requests[place];
                 request.is_member() && request.colour == colour
             })
             .collect();
-        let requested = || members.iter().map(|&place| requests[place as usize].slots);
+        let requested = || members.iter().map(|&place| requests[place].slots);
         let (least, most) = (requested().min().unwrap_or(0), requested().max().unwrap_or(0));
         if least != most {
             let (least, most) = (least.into(), most.into());
             return Err(fault(Cause::Disagree { what: "slots", least, most }));
         }
-        if let Some(place) = members.iter().find(|&&place| requests[place as usize].signals == NO_ROOM) {
+        if let Some(place) = members.iter().find(|&&place| requests[place].signals == NO_ROOM) {
             let text = format!("member {place} has no signals left for another communicator");
-            return Err(fault(Cause::no_room_at(Some(*place as usize), text)));
+            return Err(fault(Cause::no_room_at(Some(*place), text)));
         }
-        members.sort_by_key(|&place| (requests[place as usize].key, place));
-        let context = requests[members[0] as usize].context;
+        members.sort_by_key(|&place| (requests[place].key, place));
+        let context = requests[members[0]].context;
         let rank = members.iter().position(|&place| place == self.rank().0).unwrap_or_default();
         let ranks: Arc<[Rank]> = members
             .iter()
             .map(|&place| self.messages().rank_of(Rank(place)).expect("it is a member"))
             .collect();
-        let first = |place: u32| requests[place as usize].signals;
+        let first = |place: usize| requests[place].signals;
         let monitored = ranks.iter().zip(&members);
         let monitored =
             monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
@@ -421,12 +421,12 @@ impl Communicator {
         let current_call = CurrentCall::new(name.into());
         let channel = CollectiveChannel::new(
             Arc::new(for_collectives(context + 1, SLOTS, Arc::downgrade(&current_call) as _)),
-            Rank(rank as u32),
+            Rank(rank),
         );
         let of_rank = self.of_rank.clone();
         let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
         let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);
-        let rank = Rank(rank as u32);
+        let rank = Rank(rank);
         let mut made =
             Communicator::of(messages, channel, nonblocking, rank, monitored, of_rank, current_call)?;
         made.agreed = self.agreed.clone();
@@ -528,7 +528,7 @@ impl Communicator {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size() }, call))
+        Err(self.worker().fault(self.messages().no_such_member(root), call))
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already.

@@ -56,7 +56,8 @@ impl CallWord {
 
     #[inline]
     fn new(code: u64, root: usize, amount: usize) -> CallWord {
-        CallWord(code << CODE_AT | (root as u64) << AMOUNT_BITS | (amount as u64).min(AMOUNT_MAX))
+        let root = root.min(Rank::MAX.0) as u64; // a root that does not exist is refused only after the call has its name
+        CallWord(code << CODE_AT | root << AMOUNT_BITS | (amount as u64).min(AMOUNT_MAX))
     }
 
     #[inline]
@@ -178,7 +179,7 @@ impl CallNames for CurrentCall {
 mod tests {
     use super::*;
 
-    fn named(collective: CollectiveKind, root: u32, bytes: usize) -> String {
+    fn named(collective: CollectiveKind, root: usize, bytes: usize) -> String {
         let current_call = CurrentCall::new("world".into());
         let word = CallWord::of(&CallKind::of::<u8>(collective, Rank(root), bytes));
         current_call.one_call.begin(word.bits());

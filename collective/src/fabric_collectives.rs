@@ -138,7 +138,7 @@ impl FabricCollectives {
         let fabric = worker.fabric();
         let (me, key) = (group.place().index(), group.messages().number());
         let ranks: Box<[Rank]> =
-            (0..words.len() as u32).filter_map(|member| group.messages().rank_of(Rank(member))).collect();
+            Rank::all(words.len()).filter_map(|member| group.messages().rank_of(member)).collect();
         let group_members: Vec<FabricGroupMember> =
             words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
         let signals = [0, 1].map(|at| part.word.signals + at);
@@ -172,7 +172,7 @@ impl FabricCall<'_> {
     /// Performs a broadcast of bytes that [fit](FabricCall::takes).
     pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
         let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
-        let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
+        let head = BcastHeader { number, root: root.to_word(), bytes: bytes.len() as u32 };
         let done = match self.group.place() == root {
             true => self.multicast(head, bytes),
             false => self.receive(head, bytes),
@@ -231,7 +231,7 @@ impl FabricCall<'_> {
 
     /// Receives the broadcast of the root.
     fn receive(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
-        let root = self.group.messages().rank_of(Rank(wanted.root));
+        let root = self.group.messages().rank_of(Rank::from_word(wanted.root));
         let (cell, initial) = self.fabric_collectives.bcast_signal;
         let threshold = initial + self.fabric_collectives.received.fetch_add(1, Ordering::Relaxed) + 1;
         self.worker().wait_signal(cell, threshold, root, None, self.call)?;

@@ -47,12 +47,12 @@ impl Group {
     /// Returns the member `steps` places after `member`, wrapping around at most once.
     pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
         let at = member.index() + steps;
-        Rank(if at < self.size { at } else { at - self.size } as u32)
+        Rank(if at < self.size { at } else { at - self.size })
     }
 
     /// Returns the rank of a member in the job.
     pub(crate) fn rank_of(&self, member: Rank) -> Result<Rank, Cause> {
-        self.messages.rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size })
+        self.messages.rank_of(member).ok_or_else(|| self.messages.no_such_member(member))
     }
 
     /// Returns the ranks of the members, in order.

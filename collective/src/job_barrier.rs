@@ -70,7 +70,7 @@ struct Partners {
 
 impl Partners {
     fn of(worker: &Worker, round: u32) -> Partners {
-        let (size, step, me) = (worker.size() as u32, 1 << round, worker.rank().0);
+        let (size, step, me) = (worker.size(), 1 << round, worker.rank().0);
         Partners { next: Rank((me + step) % size), before: Rank((me + size - step) % size) }
     }
 }

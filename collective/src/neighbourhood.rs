@@ -63,7 +63,7 @@ impl Neighbourhood {
             rounds.entry((partner.member + size - me) % size).or_default().to = Some(number);
             rounds.entry((me + size - partner.member) % size).or_default().from = Some(number);
         }
-        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place as u32)).collect();
+        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place)).collect();
         Neighbourhood {
             sources: ranks(sources),
             destinations: ranks(destinations),
@@ -168,7 +168,7 @@ impl Communicator {
         let differs = |&member: &usize| edges[member] != [received[member][1], received[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
         let own = if let Some(&rank) = all_known {
-            Err(fault(Cause::NoSuchRank { rank, size }))
+            Err(fault(self.messages().no_such_member(rank)))
         } else if let Some(member) = (0..size).find(differs) {
             let ([out, into], [theirs, wanted]) = (edges[member], received[member]);
             Err(fault(Cause::mismatch(Some(member), format!(

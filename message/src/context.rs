@@ -11,7 +11,7 @@ use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
 use tasuki_core::engine::Worker;
@@ -119,8 +119,8 @@ pub struct Context {
     /// Identifies the context. No other context of the job has, or ever had, this number.
     pub(crate) number: u64,
     pub(crate) slots: u32,
-    /// The members' ranks in the job; `None` for all ranks of the job.
-    members: Option<Arc<[Rank]>>,
+    /// The members; `None` for all ranks of the job.
+    members: Option<MemberRanks>,
     pub(crate) banks: IdMap<SlotBank>,
     /// True if sends that wait too long are buffered.
     pub(crate) buffers: bool,
@@ -129,9 +129,33 @@ pub struct Context {
     call_names: Option<Weak<dyn CallNames>>,
 }
 
+/// The members of a context that does not have all ranks of the job in their order.
+struct MemberRanks {
+    /// Their ranks in the job.
+    ranks: Arc<[Rank]>,
+    /// Pairs of a rank in the job and its number here, in the order of the ranks. Made when a rank is first looked for.
+    by_rank: OnceLock<Box<[(u32, u32)]>>,
+}
+
+impl MemberRanks {
+    fn find(&self, rank: Rank) -> Option<Rank> {
+        let by_rank = self.by_rank.get_or_init(|| {
+            let numbered = self.ranks.iter().zip(0..);
+            let mut by_rank: Box<[_]> = numbered.map(|(rank, member)| (rank.to_word(), member)).collect();
+            by_rank.sort_unstable();
+            by_rank
+        });
+        let at = by_rank.binary_search_by_key(&rank.to_word(), |&(rank, _)| rank).ok()?;
+        Some(Rank::from_word(by_rank[at].1))
+    }
+}
+
 impl Context {
     /// Any slot, for a receive.
     pub const ANY: u32 = CallInfo::ANY;
+
+    /// A slot that no context has. It stands for all numbers above, too.
+    pub const NO_SLOT: u32 = CallInfo::ANY - 1;
 
     /// Makes the first context of a job, with all its ranks. `slots`: how many messages of a pair can be outstanding
     /// in each direction.
@@ -154,6 +178,7 @@ impl Context {
         members: Option<Arc<[Rank]>>,
     ) -> Context {
         let (banks, late_matches) = (IdMap::default(), Arc::default());
+        let members = members.map(|ranks| MemberRanks { ranks, by_rank: OnceLock::new() });
         Context {
             worker,
             progress,
@@ -206,14 +231,47 @@ impl Context {
 
     /// Returns the number of members.
     pub fn size(&self) -> usize {
-        self.members.as_ref().map_or(self.worker.size(), |members| members.len())
+        self.members.as_ref().map_or(self.worker.size(), |members| members.ranks.len())
     }
 
     /// Returns a member's rank in the job.
     pub fn rank_of(&self, member: Rank) -> Option<Rank> {
         match &self.members {
             None => (member.index() < self.worker.size()).then_some(member),
-            Some(members) => members.get(member.index()).copied(),
+            Some(members) => members.ranks.get(member.index()).copied(),
+        }
+    }
+
+    /// Returns the member with that rank in the job, if there is one.
+    pub fn member_of(&self, rank: Rank) -> Option<Rank> {
+        match &self.members {
+            None => (rank.index() < self.worker.size()).then_some(rank),
+            Some(members) => members.find(rank),
+        }
+    }
+
+    /// Returns the member that a call means by a rank of the job. If all ranks are members, that is the rank itself,
+    /// and the call finds out if there is no such rank.
+    #[inline(always)]
+    pub fn peer(&self, rank: Rank) -> Result<Rank, Cause> {
+        match &self.members {
+            None => Ok(rank),
+            Some(members) => self.find_peer(members, rank),
+        }
+    }
+
+    #[inline(never)]
+    fn find_peer(&self, members: &MemberRanks, rank: Rank) -> Result<Rank, Cause> {
+        self.worker.check_rank(rank)?;
+        members.find(rank).ok_or(Cause::NotAMember { rank })
+    }
+
+    /// Returns the cause of an error about a member that does not exist.
+    #[cold]
+    pub fn no_such_member(&self, member: Rank) -> Cause {
+        match &self.members {
+            None => Cause::NoSuchRank { rank: member, size: self.size() },
+            Some(_) => Cause::NoSuchMember { member: member.index(), size: self.size() },
         }
     }
 
@@ -416,7 +474,7 @@ impl Context {
 
     /// Returns a member's rank in the job, unless the context has all ranks of the job.
     fn member(&self, peer: Rank) -> Option<Rank> {
-        self.members.as_ref().and_then(|members| members.get(peer.index()).copied())
+        self.members.as_ref().and_then(|members| members.ranks.get(peer.index()).copied())
     }
 
     /// Returns the bank and index of a slot, if the bank was used recently and calls are possible.
@@ -434,7 +492,7 @@ impl Context {
         let CallInfo { peer, slot, .. } = call;
         self.worker.check().map_err(|cause| self.fault(cause, call))?;
         if self.rank_of(peer).is_none() {
-            return Err(self.fault(Cause::NoSuchRank { rank: peer, size: self.size() }, call));
+            return Err(self.fault(self.no_such_member(peer), call));
         }
         if slot == CallInfo::ANY && call.is_send() {
             let text = "a send names its slot: Slot::ANY is for receives";
@@ -448,7 +506,9 @@ impl Context {
             return Ok((first_bank, ANY));
         }
         if slot >= self.slots {
-            return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
+            return Err(
+                self.fault(Cause::NoSuchSlot { slot: slot as usize, slots: self.slots as usize }, call)
+            );
         }
         // Any bank needs the pair's first bank: receives of any slot are posted there.
         let first_bank = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };

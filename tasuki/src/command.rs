@@ -3,7 +3,8 @@
 use crate::handler::handler_number::Handler;
 use crate::handler::inline_args::inline;
 use crate::memory::word::Word;
-use crate::{AtomicOp, GlobalPtr, Pod, Rank};
+use crate::onesided::AtomicOp;
+use crate::{GlobalPtr, Pod, Rank};
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Atomic, AtomicKind};
@@ -69,7 +70,7 @@ pub struct Trigger {
 }
 
 /// What happens when a command has succeeded: a signal is raised. Made by
-/// [`RemoteSignal::add`](crate::RemoteSignal::add).
+/// [`RemoteSignal::add`](crate::onesided::RemoteSignal::add).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect(pub(crate) CoreEffect);
 
@@ -153,13 +154,21 @@ impl Command {
     /// Stores a word atomically.
     pub fn store<W: Word>(at: GlobalPtr<W>, value: W) -> Command {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
-        Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+        Command::new(Action::Atomic {
+            at: at.address(),
+            atomic,
+            result: crate::onesided::GlobalAddress::NULL,
+        })
     }
 
     /// Applies an atomic operation to a word, as [`Job::atomic`](crate::Job::atomic) does.
     pub fn atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>) -> Command {
         let atomic = operation.atomic();
-        Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+        Command::new(Action::Atomic {
+            at: at.address(),
+            atomic,
+            result: crate::onesided::GlobalAddress::NULL,
+        })
     }
 
     /// Applies an atomic operation to a word and stores the word's previous value at `result`, which may be on any

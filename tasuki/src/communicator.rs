@@ -1,9 +1,12 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
+use crate::engine::Cause;
+use crate::member::{place_of, refused};
+use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Received, Slot, received};
 use crate::start::Helper;
-use crate::{Pod, Rank, Result};
+use crate::{Member, Pod, Result};
 use std::sync::{Arc, Weak};
 use tasuki_core::engine::Worker;
 use tasuki_message::Context;
@@ -12,7 +15,7 @@ use tasuki_message::Context;
 const SLOTS: u32 = 1024;
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
-/// member by its number in the group.
+/// member by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
 ///
 /// A message is matched at its sender: the receiver writes into a slot at the sender where the message may go, and
 /// the sender writes the message there. No message is queued and no queue is searched, so outstanding receives cost
@@ -44,9 +47,10 @@ pub struct Communicator {
 }
 
 impl Communicator {
-    /// The number of this rank among the members. The calls of this communicator use these numbers.
-    pub fn rank(&self) -> Rank {
-        self.inner.rank()
+    /// The number of this rank among the members.
+    #[inline]
+    pub fn rank(&self) -> Member {
+        Member(self.inner.rank().0)
     }
 
     /// The number of members.
@@ -54,7 +58,7 @@ impl Communicator {
         self.inner.size()
     }
 
-    /// Sends values to `to` on a slot.
+    /// Sends values to `to` on a slot. A send to `None` returns at once ([`Peer`]).
     ///
     /// Returns when `values` may be reused: the receive was posted and the values are in place, or in a ring on their
     /// way; or the message was buffered. If the receiver withdraws its receive at that moment, the message may still
@@ -66,18 +70,28 @@ impl Communicator {
     /// receiver gets an error, too); the send buffer is full; the peer died, or left without having posted the
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<T: Pod>(&self, values: &[T], to: Rank, slot: Slot) -> Result<()> {
-        self.messages().send(bytemuck::cast_slice(values), to, slot.0)
+    pub fn send<T: Pod>(&self, values: &[T], to: impl Peer, slot: Slot) -> Result<()> {
+        match place_of(self.messages(), to, "send")? {
+            Some(to) => self.messages().send(bytemuck::cast_slice(values), to, slot.word()),
+            None => Ok(()),
+        }
     }
 
-    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]).
+    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]). A receive from `None` returns at once
+    /// ([`Peer`]).
     ///
     /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message
     /// has more values than `into` has room for (nothing is written, and the sender gets an error, too); the peer
     /// died, or left without having sent the message.
     #[inline(always)]
-    pub fn recv<T: Pod>(&self, into: &mut [T], from: Rank, slot: Slot) -> Result<Received> {
-        received::<T>(self.messages(), self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
+    pub fn recv<T: Pod>(&self, into: &mut [T], from: impl Peer, slot: Slot) -> Result<Received> {
+        match place_of(self.messages(), from, "recv")? {
+            Some(from) => {
+                let got = self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.word())?;
+                received::<T>(self.messages(), got)
+            }
+            None => Ok(Received::nothing(slot)),
+        }
     }
 
     /// Begins a send of `values`. [`SendRequest::wait`] or `.await` returns the values; the slot is busy until then.
@@ -86,7 +100,8 @@ impl Communicator {
     /// which they were begun. Errors of this call: the slot is busy or out of range; there is no such rank. The wait
     /// reports all other errors. Cost: that of [`Communicator::send`], and a heap allocation if the message cannot be
     /// sent at once.
-    pub fn isend<T: Pod>(&self, values: Vec<T>, to: Rank, slot: Slot) -> Result<SendRequest<T>> {
+    pub fn isend<T: Pod>(&self, values: Vec<T>, to: impl Peer, slot: Slot) -> Result<SendRequest<T>> {
+        let to = place_of(self.messages(), to, "isend")?;
         SendRequest::new(self.messages(), values, to, slot)
     }
 
@@ -96,7 +111,8 @@ impl Communicator {
     /// Does not wait. Any waiting call of the rank moves the receive on. Dropping the request withdraws the receive
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:
     /// those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48 bytes.
-    pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<RecvRequest<T>> {
+    pub fn irecv<T: Pod>(&self, values: Vec<T>, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
+        let from = place_of(self.messages(), from, "irecv")?;
         RecvRequest::new(self.messages(), values, from, slot)
     }
 
@@ -115,7 +131,7 @@ impl Communicator {
     ///
     /// A collective call that fails on one member leaves the members without a common order of calls. So the whole
     /// communicator fails: every call on it that is under way or comes later, on any member, returns an error with
-    /// [`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed), which names the first failure. Messages of the
+    /// [`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed), which names the first failure. Messages of the
     /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
     ///
     /// Barriers and allocations of the [`Job`](crate::Job) are calls of the world until the world has failed, and go on
@@ -159,6 +175,15 @@ impl Communicator {
         let selection = tasuki_schedule::Selection { has_no_helper: !helper.may_start(), ..selection };
         let inner = Arc::new(tasuki_collective::Communicator::world(worker.clone(), SLOTS, selection)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
+    }
+
+    /// Returns the member that is the root. `call` names the call.
+    #[inline]
+    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
+        let refused = |cause| refused(self.messages(), cause, call);
+        root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
+            refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
+        })
     }
 
     pub(crate) fn abort_on_failure(&self, aborts: bool) {

@@ -3,10 +3,11 @@
 use crate::communicator::Communicator;
 use crate::handler::registry::{Handlers, Locals};
 use crate::memory::array::Array;
+use crate::onesided::GlobalAddress;
 use crate::payload_signal::PayloadSignal;
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
-use crate::{Error, GlobalAddress, Pod, Rank, Result};
+use crate::{Error, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::{JobBarrier, JobCall, MinMax};
 use tasuki_core::base::Cause;
@@ -95,9 +96,9 @@ impl Job {
     /// tasuki::local(2, |job| {
     ///     let table = job.alloc::<u64>(100)?;
     ///     let peer = tasuki::Rank(1 - job.rank().0);
-    ///     job.put(table.on(peer).at(7), &[u64::from(job.rank().0)])?;
+    ///     job.put(table.on(peer).at(7), &[job.rank().0 as u64])?;
     ///     job.barrier()?;
-    ///     assert_eq!(table.get(7)?, u64::from(peer.0));
+    ///     assert_eq!(table.get(7)?, peer.0 as u64);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -138,7 +139,7 @@ impl Job {
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.
     pub fn rank_after(&self, steps: i64) -> Rank {
-        Rank((i64::from(self.rank().0) + steps).rem_euclid(self.size() as i64) as u32)
+        Rank((self.rank().0 as i64 + steps).rem_euclid(self.size() as i64) as usize)
     }
 
     /// All ranks, in order.

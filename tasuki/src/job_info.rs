@@ -1,7 +1,9 @@
 //! Calls of a job that few programs need: memory usage, clock, fabric, bootstrap memory.
 
+use crate::engine::Capabilities;
 use crate::job::Job;
-use crate::{Capabilities, GlobalAddress, GlobalPtr, Rank, Result};
+use crate::onesided::GlobalAddress;
+use crate::{GlobalPtr, Rank, Result};
 use std::time::Duration;
 use tasuki_core::segment::layout;
 

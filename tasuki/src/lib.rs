@@ -9,13 +9,13 @@
 //! use tasuki::prelude::*;
 //!
 //! fn app(job: &Job) -> tasuki::Result<()> {
-//!     let (me, next) = (u64::from(job.rank().0), job.rank_after(1));
+//!     let (me, next) = (job.rank().0 as u64, job.rank_after(1));
 //!     let inbox = job.alloc::<u64>(1)?;                         // one value on every rank
 //!     let arrived = job.signal()?;                              // a counter on every rank
 //!     job.put_signal(inbox.on(next), &[me], arrived.on(next), 1)?;
 //!     arrived.wait_at_least(1)?;                                // the value of the previous rank is in place
 //!     let previous = inbox.get(0)?;
-//!     assert_eq!(previous, u64::from(job.rank_after(-1).0));
+//!     assert_eq!(previous, job.rank_after(-1).0 as u64);
 //!
 //!     let sum = job.world().allreduce(&[previous], Sum)?;       // the same result on all ranks
 //!     assert_eq!(sum, [(0..job.size() as u64).sum::<u64>()]);
@@ -99,15 +99,18 @@ mod job;
 
 mod communicator;
 
+mod member;
+mod members;
+
 mod memory;
 
 mod signal;
 
 mod remote_signal;
 
-mod collective;
+pub mod collective;
 
-mod message;
+pub mod message;
 
 mod payload_signal;
 
@@ -126,83 +129,48 @@ pub mod nicam;
 mod reduction;
 mod start;
 
-pub use bytemuck::{self, Pod, Zeroable};
-pub use collective::chunked_plan::ChunkedPlan;
-pub use collective::neighbourhood::Neighbourhood;
-pub use collective::nonblocking::CollectiveRequest;
-pub use collective::plan::{Plan, PlanReduceOp};
-pub use command::{Combine, Command, Effect, Reducible, Trigger};
+pub mod engine;
+pub mod onesided;
+pub mod prelude;
+pub mod schedule;
+
+pub use bytemuck;
+#[doc(no_inline)]
+pub use bytemuck::{Pod, Zeroable};
+pub use collective::plan::Plan;
+pub use command::Command;
 pub use communicator::Communicator;
-pub use handler::call::Reply;
-pub use handler::handler_number::{Handler, HandlerName};
 pub use handler::registry::{HandlerCx, Handlers};
 pub use job::Job;
-pub use job_info::MemoryUsage;
+pub use member::Member;
 pub use memory::array::Array;
-pub use memory::atomic_op::AtomicOp;
 pub use memory::pointer::GlobalPtr;
-pub use memory::registered::{RawRegistration, Registered};
-pub use memory::transfer_request::Request;
-pub use memory::word::Word;
-pub use message::request::{RecvRequest, SendRequest};
 pub use message::scope::Scope;
 pub use message::slot::{Received, Slot};
-pub use payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
-pub use queue::{Posted, Queue, QueueStats, RemoteQueue};
-pub use reduction::any_order::AnyOrder;
-pub use reduction::bitwise::{And, Bool, Or, Xor};
-pub use reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
-pub use reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp, Sum};
-pub use remote_signal::RemoteSignal;
+pub use queue::Queue;
+pub use reduction::reduce_op::Sum;
 pub use signal::Signal;
-pub use start::{Simulated, any_error, local, local_with, main, main_with, sim, sim_with};
-pub use tasuki_collective::FuzzyBarrier;
-pub use tasuki_core::base::log::Level as LogLevel;
-pub use tasuki_core::base::{Cause, Error, ErrorKind, ProgramError, Rank, Result};
-pub use tasuki_core::engine::{After, Handle};
-pub use tasuki_core::fabric::Capabilities;
-pub use tasuki_core::segment::GlobalAddress;
+pub use start::{any_error, local, local_with, main, main_with, sim, sim_with};
+#[doc(inline)]
+pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
+#[doc(inline)]
 pub use tasuki_fabric_sim::Sim;
-pub use tracing::Span;
 
-/// Collectives as data: schedules, the contracts that they must fulfil, the algorithms that make them, and models of
-/// networks on which they can be simulated.
-///
-/// ```
-/// use tasuki::schedule::{Builder, CollectiveKind, Grid, Network, Shape, SimulationError, Topology};
-///
-/// fn chain(b: &mut Builder) {
-///     let data = b.buffer("data", b.bytes());
-///     for pair in b.ranks().windows(2) {
-///         let arrived = b.last_write(data.on(pair[0]));
-///         b.copy(data.on(pair[0]), data.on(pair[1])).after(arrived);
-///     }
-/// }
-/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 8192).build("my chain", chain);
-/// let network = Network::new(Topology::Grid(Grid::torus(&[2, 2, 2])), 1);
-/// assert!(schedule.simulate(&network)?.time.as_seconds() < 1e-5);
-/// # Ok::<(), SimulationError>(())
-/// ```
-pub mod schedule {
-    pub use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
-    pub use tasuki_schedule::network::{
-        Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
-    };
-    pub use tasuki_schedule::{
-        AddedStep, BYTES_MAX, BlockedStep, BufferDecl, BufferId, BufferKind, BufferSpan, Builder, COUNT_MAX,
-        CheckReport, CollectiveKind, Contract, CostParameters, Counts, DATA, Dependency, EFFECTS_MAX, Edge,
-        Event, EventNode, ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Graph, HostModel,
-        InvalidSchedule, LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin,
-        Placement, QueueId, RESULT, RankPart, ReceivedBlock, Region, START, Schedule, Selection, Shape,
-        SignalDecl, SignalId, Simulation, SimulationError, SimulationProgress, SimulationReport, Step,
-        StepEffect, StepId, StepKind, StepTrigger, started,
-    };
-}
-
-/// The items that most programs use.
-pub mod prelude {
-    pub use crate::{
-        After, Array, AtomicOp, Combine, Command, Communicator, FuzzyBarrier, GlobalPtr, Handle, HandlerCx,
-        Handlers, Job, Max, Min, Pod, Queue, Rank, Signal, Slot, Sum,
-    };
-}
+// Paths of the types that have moved into the modules.
+#[doc(hidden)]
+pub use collective::{
+    And, AnyOrder, Bool, ChunkedPlan, CollectiveRequest, Complex, FuzzyBarrier, Max, MaxAbs, MaxLoc, Min,
+    MinAbs, MinLoc, Neighbourhood, Or, PlanReduceOp, Product, ReduceOp, ValueLoc, Xor,
+};
+#[doc(hidden)]
+pub use engine::{
+    Capabilities, Cause, Combine, Handler, HandlerName, LogLevel, MemoryUsage, Posted, ProgramError,
+    QueueStats, Reducible, RemoteQueue, Reply, Simulated, Span,
+};
+#[doc(hidden)]
+pub use message::{RecvRequest, SendRequest};
+#[doc(hidden)]
+pub use onesided::{
+    After, AtomicOp, Effect, GlobalAddress, Handle, PayloadReader, PayloadSignal, PayloadWriter,
+    RawRegistration, Registered, RemoteSignal, TransferRequest as Request, Trigger, Word,
+};

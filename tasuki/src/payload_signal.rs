@@ -1,7 +1,8 @@
 //! Payload signals: a counter with a few bytes beside it, transferred in one cache line.
 
 use crate::job::Job;
-use crate::{GlobalAddress, Pod, Rank, Result};
+use crate::onesided::GlobalAddress;
+use crate::{Pod, Rank, Result};
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine as CoreLine};
 use tasuki_core::segment::layout::signal_offset;

@@ -1,7 +1,8 @@
 //! The signal of a particular rank, as other ranks use it.
 
+use crate::Rank;
 use crate::command::Effect;
-use crate::{GlobalAddress, Rank};
+use crate::onesided::GlobalAddress;
 
 /// The signal of a particular rank, as other ranks raise it: 8 bytes, which may be sent to any rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]

@@ -2,8 +2,9 @@
 
 use crate::command::Trigger;
 use crate::job::Job;
+use crate::onesided::GlobalAddress;
 use crate::remote_signal::RemoteSignal;
-use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
+use crate::{GlobalPtr, Pod, Rank, Result};
 use std::time::Duration;
 use tasuki_core::engine::Condition;
 use tasuki_core::fabric::SignalCell;
@@ -58,7 +59,7 @@ impl<'job> Signal<'job> {
     ///
     /// Meanwhile the call serves peers and moves this rank's operations and command queues on. Errors: a rank died,
     /// or all other ranks left; a command that should have raised the signal failed before the counter reached the
-    /// threshold ([`Cause::Poisoned`](crate::Cause::Poisoned)). Cost: the transfer of one cache line when the raise
+    /// threshold ([`Cause::Poisoned`](crate::engine::Cause::Poisoned)). Cost: the transfer of one cache line when the raise
     /// is about to arrive; a long wait sleeps.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {

@@ -7,7 +7,8 @@ use crate::{Case, failing_jobs, table};
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
-use tasuki::{Sim, Simulated};
+use tasuki::Sim;
+use tasuki::engine::Simulated;
 
 /// Environment variables of the library's test switches, with their values.
 pub type Switches = &'static [(&'static str, &'static str)];

@@ -7,7 +7,9 @@ use crate::leak::forget;
 use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
-use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
+use tasuki::engine::Cause;
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{Error, GlobalPtr, Handlers, Job, Rank, Result, Signal, Slot};
 
 /// A job that must fail, and how.
 #[derive(Clone, Debug)]
@@ -95,7 +97,7 @@ pub fn find(name: &str) -> Option<&'static Failing> {
 }
 
 fn last(job: &Job) -> Rank {
-    Rank(job.size() as u32 - 1)
+    Rank(job.size() - 1)
 }
 
 /// Asserts that a call failed because `peer` died, and returns its error.
@@ -369,7 +371,7 @@ fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
     if job.rank() == Rank(0) {
         job.set_send_buffer(10_000, Some(Duration::ZERO))?;
         for slot in [4, 5, 6] {
-            world.send(&[u64::from(slot); 100], Rank(2), Slot(slot))?;
+            world.send(&[slot as u64; 100], Rank(2), Slot(slot))?;
         }
     }
     job.barrier()?;

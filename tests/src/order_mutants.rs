@@ -12,8 +12,9 @@ use crate::wait_until::Idle;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
 use std::time::Duration;
+use tasuki::onesided::{After, AtomicOp, Handle, TransferRequest};
 use tasuki::schedule::{BufferId, BufferSpan, Contract, Origin, RankPart, Schedule, started};
-use tasuki::{After, Array, AtomicOp, Command, Handle, Job, Request, Result, Sim};
+use tasuki::{Array, Command, Job, Result, Sim};
 
 /// A program in both forms. Returns how often it found stale data.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
@@ -126,7 +127,7 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
 
 /// The issuer starts a copy from the last rank and then a put. `end` should move the copied bytes
 /// on after both operations have ended. Returns how often it moved other bytes.
-fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>) -> Result<usize> {
+fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, TransferRequest<u8>) -> Result<()>) -> Result<usize> {
     let areas = job.alloc::<u8>(2 * LEN)?;
     let mut stale = 0;
     for round in 1..=ROUNDS {

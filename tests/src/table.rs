@@ -157,6 +157,9 @@ macro_rules! each_case {
             Everywhere "G6" 2..=2 messages::g6_the_send_buffer_is_full;
             Everywhere "G7" 2..=2 messages::g7_any_slot_beside_a_slot;
             Everywhere "G8" 1..=3 messages::g8_slots_and_ranks_that_are_none;
+            Everywhere "G13" 1..=5 peers::g13_ranks_and_members_translate;
+            Everywhere "G13" 1..=4 peers::g13_who_is_no_member_is_refused;
+            Everywhere "G13" 1..=4 peers::g13_messages_with_nobody_end_at_once;
             Everywhere "G9" 2..=2 messages::g9_six_hundred_receives;
             Everywhere "G9" 1..=2 message_requests::g9_thousands_in_flight;
             Everywhere "G11" 1..=4 message_requests::g11_waits_by_peer_and_slot;

@@ -1,7 +1,8 @@
 //! Members of a collective call that give different lengths. The call must end with an error that
 //! says so, and no member may wait for ever, whatever algorithm the call takes.
 
-use tasuki::{Cause, Job, Rank, Result, Sim, Sum};
+use tasuki::engine::Cause;
+use tasuki::{Job, Rank, Result, Sim, Sum};
 
 /// A collective call of `first` words on rank 0 and of `other` on every other rank.
 fn call(job: &Job, which: usize, first: usize, other: usize) -> Result<()> {

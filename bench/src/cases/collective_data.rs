@@ -3,7 +3,8 @@
 //! another root.
 
 use super::{Stopwatch, expect};
-use tasuki::{Communicator, Job, Max};
+use tasuki::collective::Max;
+use tasuki::{Communicator, Job};
 
 /// Number of warm-up calls.
 pub(crate) const WARM_UP: u64 = 20;

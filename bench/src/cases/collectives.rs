@@ -4,8 +4,9 @@
 use super::collective_data::{Operation, Round, back_to_back, mean_of_calls};
 use super::{Figures, Setup, Stopwatch, figure, wrong};
 use std::time::Duration;
+use tasuki::engine::Cause;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
-use tasuki::{Cause, Error, Job, Plan, Rank, Sum};
+use tasuki::{Error, Job, Plan, Rank, Sum};
 
 /// Number of calls in a repetition.
 const CALLS: u64 = 1_000;
@@ -25,7 +26,7 @@ fn calls<'j>(s: &Setup<'j>, operation: Operation) -> impl FnMut(&Round) -> tasuk
     let mut blocks = room(matches!(operation, Alltoall | Scatter | ReduceScatter));
     let mut all = room(matches!(operation, Alltoall | Allgather | Gather));
     move |round| {
-        let root = Rank(round.root as u32);
+        let root = Rank(round.root);
         match operation {
             Barrier => {}
             Bcast | Scatter if !round.is_root() => {}
@@ -88,7 +89,7 @@ pub(crate) fn nonblocking<'j>(s: &Setup<'j>) -> Figures<'j> {
         let value = match operation {
             Operation::Bcast => {
                 Round::give(&mut values, if round.is_root() { round.value(root) } else { 0 });
-                block = world.ibcast(values, Rank(root as u32))?.wait()?;
+                block = world.ibcast(values, Rank(root))?.wait()?;
                 round.value(root)
             }
             Operation::Allreduce => {
@@ -234,7 +235,7 @@ fn last<'j>(
 ) -> tasuki::Result<impl FnMut() -> tasuki::Result<f64> + use<'j>> {
     let (job, others, clock_ns) = (s.job, s.job.size() as u64 - 1, Stopwatch::cost_ns());
     let (mut plans, ready) = (Plans::new(job, operation, s.bytes)?, job.signal()?);
-    let (late, mut round) = (Rank(others as u32), Round::new(job, s.bytes));
+    let (late, mut round) = (Rank(s.job.size() - 1), Round::new(job, s.bytes));
     let mut once = move || -> tasuki::Result<u64> {
         round.number += round.ranks as u64; // the root stays rank 0
         job.barrier()?;

@@ -3,7 +3,9 @@
 
 use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::time::Duration;
-use tasuki::{AtomicOp, Cause, Command, HandlerCx, Handlers, Rank, RemoteQueue};
+use tasuki::engine::{Cause, RemoteQueue};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Command, HandlerCx, Handlers, Rank};
 
 /// Number of commands that are posted in a row, and number of places of a queue.
 const POSTS: u64 = 1_000;

@@ -7,8 +7,9 @@ use crate::result::target::Demand;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape};
-use tasuki::{Job, Rank, RecvRequest, SendRequest, Slot, Sum};
+use tasuki::{Job, Rank, Slot, Sum};
 
 /// A figure: the bytes of each rank, and the value of the formula.
 pub(crate) struct MemoryFigure {
@@ -92,7 +93,7 @@ fn wait_in_vain(job: &Job) -> tasuki::Result<()> {
 
 /// Each rank does the steps and reports its bytes after each step.
 pub(crate) fn stepping_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
-    let next = Rank((job.rank().0 + 1) % job.size() as u32);
+    let next = Rank((job.rank().0 + 1) % job.size());
     let look = |step: usize| {
         job.barrier()?;
         let memory = job.memory();
@@ -147,7 +148,7 @@ fn formula_of_messages(ranks: u64, peers: u64) -> u64 {
 /// exchange.
 pub(crate) fn sending_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Result<()> {
     wait_in_vain(job)?;
-    for (what, peers) in [("one", 1..2), ("all", 2..job.size() as u32)] {
+    for (what, peers) in [("one", 1..2), ("all", 2..job.size())] {
         exchange(job, peers)?;
         job.barrier()?;
         if job.rank() == Rank(0) {
@@ -163,20 +164,20 @@ pub(crate) fn sending_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::Re
 /// them allocates memory and frees it again, and this memory remains in the file. The messages of the first rank find
 /// no receive posted. It therefore checks whether a receive for any slot is posted, and so touches all lines that a
 /// pair can ever touch.
-fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
+fn exchange(job: &Job, peers: std::ops::Range<usize>) -> tasuki::Result<()> {
     let (me, world) = (job.rank(), job.world());
     let (mut receives, mut sends): (Vec<RecvRequest<u64>>, Vec<SendRequest<u64>>) = (Vec::new(), Vec::new());
     if me == Rank(0) {
         for peer in peers.clone() {
             for slot in SLOTS {
                 receives.push(world.irecv(vec![0], Rank(peer), slot)?);
-                sends.push(world.isend(vec![u64::from(peer)], Rank(peer), slot)?);
+                sends.push(world.isend(vec![peer as u64], Rank(peer), slot)?);
             }
         }
     }
     job.barrier()?;
     if me != Rank(0) && peers.contains(&me.0) {
-        SLOTS.iter().try_for_each(|&slot| world.send(&[u64::from(me.0)], Rank(0), slot))?;
+        SLOTS.iter().try_for_each(|&slot| world.send(&[me.0 as u64], Rank(0), slot))?;
         SLOTS.iter().try_for_each(|&slot| world.recv(&mut [0_u64], Rank(0), slot).map(drop))?;
     }
     receives.into_iter().try_for_each(|mut receive| receive.wait().map(drop))?;

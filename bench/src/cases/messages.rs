@@ -8,16 +8,17 @@ use super::{Figure, Figures, Repeat, Setup, Stopwatch, advance, expect, figure, 
 use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
-use tasuki::{Communicator, Rank, RecvRequest, SendRequest, Slot};
+use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::{Communicator, Rank, Slot};
 
 /// Slots: what is sent on each.
 const WORD: Slot = Slot(0);
 const MEET: Slot = Slot(1);
 const ANSWER: Slot = Slot(2);
 /// The first slot of a window.
-const FIRST: u32 = 64;
+const FIRST: usize = 64;
 /// Slots of receives for which nobody sends while other messages are measured.
-const OTHERS: Range<u32> = 200..800;
+const OTHERS: Range<usize> = 200..800;
 /// Number of messages in a window.
 pub(crate) const WINDOW: usize = 64;
 
@@ -128,11 +129,9 @@ pub(crate) fn posted<'j>(s: &Setup<'j>) -> Figures<'j> {
             let others: Vec<RecvRequest<u64>> = OTHERS.map(post).collect::<tasuki::Result<_>>()?;
             ends.meet()?;
             let measured = measure()?;
-            OTHERS
-                .into_iter()
-                .try_for_each(|slot| ends.world.send(&[u64::from(slot)], ends.peer, Slot(slot)))?;
+            OTHERS.into_iter().try_for_each(|slot| ends.world.send(&[slot as u64], ends.peer, Slot(slot)))?;
             for (mut other, slot) in others.into_iter().zip(OTHERS) {
-                expect(other.wait()?.0[0], u64::from(slot), "posted")?;
+                expect(other.wait()?.0[0], slot as u64, "posted")?;
             }
             Ok(measured)
         };
@@ -143,7 +142,7 @@ pub(crate) fn posted<'j>(s: &Setup<'j>) -> Figures<'j> {
 
 /// Returns the slots of a window, in order.
 pub(crate) fn window_slots() -> impl Iterator<Item = Slot> {
-    (FIRST..FIRST + WINDOW as u32).map(Slot)
+    (FIRST..FIRST + WINDOW).map(Slot)
 }
 
 fn window_of(first: u64) -> [u64; WINDOW] {
@@ -265,7 +264,7 @@ pub(crate) fn outstanding<'j>(s: &Setup<'j>) -> Figures<'j> {
     for in_flight in IN_FLIGHT {
         let count = in_flight.min(s.effort.times(OUTSTANDING_MIN) as usize);
         let rounds = s.effort.times(OUTSTANDING_MIN).div_ceil(count as u64);
-        let world = s.world().split_with_slots(Some(0), 0, count as u32)?;
+        let world = s.world().split_with_slots(Some(0), 0, count)?;
         let world = Rc::new(world.ok_or_else(|| wrong("a communicator"))?);
         for order in ["in_order", "reverse", "random"] {
             let (world, places, peer) = (world.clone(), order_of(order, count), s.peer());
@@ -316,13 +315,13 @@ fn exchange_many(
 ) -> tasuki::Result<()> {
     *number += 1;
     let next = |buffers: &mut Vec<Vec<u64>>| buffers.pop().unwrap_or_default();
-    let slots = 0..places.len() as u32;
+    let slots = 0..places.len();
     let receive = |slot| world.irecv(next(buffers), peer, Slot(slot));
     let mut receives: Vec<RecvRequest<u64>> = slots.clone().map(receive).collect::<tasuki::Result<_>>()?;
     let send = |slot| {
         let mut values = next(buffers);
         let last = values.len() - 1;
-        (values[0], values[last]) = (*number, u64::from(slot));
+        (values[0], values[last]) = (*number, slot as u64);
         world.isend(values, peer, Slot(slot))
     };
     let mut sends: Vec<SendRequest<u64>> = slots.map(send).collect::<tasuki::Result<_>>()?;

@@ -34,7 +34,8 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use tasuki::{Cause, Communicator, Error, Job, Rank};
+use tasuki::engine::Cause;
+use tasuki::{Communicator, Error, Job, Rank};
 
 /// The state of the buffers of a bandwidth case when they are copied.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -16,7 +16,8 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
-use tasuki::{After, Array, Job, Rank, Signal};
+use tasuki::onesided::After;
+use tasuki::{Array, Job, Rank, Signal};
 
 /// Number of values of an array so that two arrays fit in the first-level cache (16 KiB together), or in the
 /// second-level cache (256 KiB together).

@@ -28,7 +28,7 @@ pub(crate) fn figures(case: &str, ranks: usize, watched: Duration) -> Vec<(&'sta
 /// Each rank adds its number plus one to a word of rank 0; all ranks check the sum and leave.
 pub(crate) fn startup_ranks(job: &Job) -> tasuki::Result<()> {
     let word = job.bootstrap_memory(Rank(0))?.cast::<u64>();
-    job.fetch_add(word, u64::from(job.rank().0) + 1)?;
+    job.fetch_add(word, job.rank().0 as u64 + 1)?;
     job.barrier()?;
     let ranks = job.size() as u64;
     expect(job.load(word)?, ranks * (ranks + 1) / 2, "startup")

@@ -4,7 +4,8 @@
 use super::pointer_chase::{STEP, chain, next, pass};
 use super::{Figures, Setup, Stopwatch, advance, expect, figure, one_way};
 use std::ops::Range;
-use tasuki::{Array, GlobalPtr, Job, PayloadReader, PayloadWriter, Rank, Signal};
+use tasuki::onesided::{PayloadReader, PayloadWriter};
+use tasuki::{Array, GlobalPtr, Job, Rank, Signal};
 
 /// Words lie 128 bytes apart.
 const STRIDE: usize = 16;

@@ -112,7 +112,7 @@ fn next_order(job: &Job, read_order: &dyn Fn() -> tasuki::Result<String>) -> tas
         _ => END,
     };
     // The first two ranks receive the order last: when they begin, the other ranks already wait for the next order.
-    let others = 1..if word == "hand" { 2 } else { job.size() as u32 };
+    let others = 1..if word == "hand" { 2 } else { job.size() };
     others.rev().try_for_each(|rank| world.send(&order, Rank(rank), ORDERS))?;
     Ok(order[0])
 }

@@ -162,17 +162,17 @@ impl Peers for CollectiveChannel {
     /// Preposts the receives for messages from a member.
     #[inline]
     fn expect(&self, _bytes: usize, from: usize) -> Result<()> {
-        self.context.prepost(Rank(from as u32))
+        self.context.prepost(Rank(from))
     }
 
     #[inline]
     fn send(&self, bytes: &[u8], to: usize) -> impl Future<Output = Result<()>> + Send {
-        ready(self.send_now(bytes, Rank(to as u32)))
+        ready(self.send_now(bytes, Rank(to)))
     }
 
     #[inline]
     fn recv(&self, into: &mut [u8], from: usize) -> impl Future<Output = Result<()>> + Send {
-        ready(self.recv_now(into, Rank(from as u32)))
+        ready(self.recv_now(into, Rank(from)))
     }
 
     fn exchange(
@@ -182,12 +182,12 @@ impl Peers for CollectiveChannel {
         into: &mut [u8],
         from: usize,
     ) -> impl Future<Output = Result<()>> + Send {
-        ready(self.exchange_now(bytes, Rank(to as u32), into, Rank(from as u32)))
+        ready(self.exchange_now(bytes, Rank(to), into, Rank(from)))
     }
 
     /// Returns true if the member shares this rank's processor.
     fn shares_processor(&self, member: usize) -> bool {
-        let rank = self.context.rank_of(Rank(member as u32));
+        let rank = self.context.rank_of(Rank(member));
         rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
     }
 

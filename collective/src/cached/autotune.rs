@@ -98,7 +98,7 @@ impl Communicator {
             |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let (worker, other) = (self.worker(), 1 - self.rank().index());
         let probes = allgather(worker.probe())?;
-        let rank = self.messages().rank_of(Rank(other as u32));
+        let rank = self.messages().rank_of(Rank(other));
         let can = rank.is_some_and(|rank| worker.finds_probe(rank, probes[other]));
         Ok(allgather(can.into())?.into_iter().all(|can| can != 0))
     }

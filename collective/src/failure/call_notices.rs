@@ -314,8 +314,7 @@ mod tests {
         let ask = |status, number, call, barriers| {
             let mut calls = calls;
             calls[place(number)] = call;
-            of(status)
-                .probe_error(&CallPosition { number, calls, barriers }, |member| Rank(member as u32 + 10))
+            of(status).probe_error(&CallPosition { number, calls, barriers }, |member| Rank(member + 10))
         };
         assert_eq!(ask(5, 5, bcast, 6), None);
         assert_eq!(ask(5, 2, barrier, 5), None, "it is ahead");

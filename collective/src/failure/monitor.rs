@@ -72,7 +72,7 @@ impl FailureReason {
             FailureReason::Bytes(least, most) => [1, least, most],
             FailureReason::Calls => [2, 0, 0],
             FailureReason::Program => [3, 0, 0],
-            FailureReason::Left(rank) => [4, rank.0.into(), 0],
+            FailureReason::Left(rank) => [4, rank.0 as u64, 0],
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
         }
@@ -83,7 +83,7 @@ impl FailureReason {
             1 => FailureReason::Bytes(one, two),
             2 => FailureReason::Calls,
             3 => FailureReason::Program,
-            4 => FailureReason::Left(Rank(one as u32)),
+            4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
             _ => FailureReason::System,
         }

@@ -132,7 +132,7 @@ mod tests {
     use tasuki_core::queue::reduction::{Combine, ElementType};
     use tasuki_schedule::shape::CollectiveKind;
 
-    fn of<T: 'static>(collective: CollectiveKind, root: u32, values: usize) -> CallSignature {
+    fn of<T: 'static>(collective: CollectiveKind, root: usize, values: usize) -> CallSignature {
         CallSignature::of(&CallKind::of::<T>(collective, Rank(root), values))
     }
 

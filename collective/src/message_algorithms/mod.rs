@@ -29,7 +29,7 @@ pub(crate) mod scan;
 use crate::failure::signature::{CallSignature, mismatch};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::Worker;
 use tasuki_message::SHORT_MAX;
 
@@ -119,5 +119,5 @@ pub(crate) fn disagree(worker: &Worker, one: u64, other: u64, member: usize) -> 
 }
 
 fn part_with(member: usize) -> String {
-    format!("a part with member {}", Rank(member as u32))
+    format!("a part with member {member}")
 }

@@ -81,7 +81,7 @@ impl CallChannel {
         let room = HEADER + bytes;
         let buffer = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
         let place = || MessageBuffer::Unregistered(buffer.clone());
-        let incoming = self.context.begin_recv(room, place, Rank(from as u32), self.slot)?;
+        let incoming = self.context.begin_recv(room, place, Rank(from), self.slot)?;
         Ok(PostedRecv { incoming, buffer, from })
     }
 
@@ -102,7 +102,7 @@ impl CallChannel {
     /// Begins a send. The bytes are copied if they cannot be sent at once.
     fn begin_send(&self, bytes: &[u8], to: usize) -> Result<()> {
         let bytes = [&self.header.to_le_bytes(), bytes].concat();
-        let to = Rank(to as u32);
+        let to = Rank(to);
         let sent = match self.context.try_begin_send(&bytes, to, self.slot)? {
             Some(sent) => sent,
             None => {

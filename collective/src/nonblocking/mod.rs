@@ -402,7 +402,7 @@ impl Communicator {
 
     fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
-        self.check_root(Rank(kind.root as u32), &|| format!("i{}", self.call(kind)))
+        self.check_root(Rank(kind.root), &|| format!("i{}", self.call(kind)))
     }
 
     /// Returns an error unless the values hold a block for each member.

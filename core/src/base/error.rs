@@ -72,6 +72,18 @@ pub enum Cause {
         /// The number of ranks.
         size: usize,
     },
+    /// The communicator has no such member.
+    NoSuchMember {
+        /// The number that the call named.
+        member: usize,
+        /// The number of members.
+        size: usize,
+    },
+    /// The rank of the job is no member of the communicator.
+    NotAMember {
+        /// The rank that the call named.
+        rank: Rank,
+    },
     /// The bytes of an access are not all inside one registration.
     OutOfRange {
         /// The address of the first byte.
@@ -138,9 +150,9 @@ pub enum Cause {
     /// The communicator has no such slot.
     NoSuchSlot {
         /// The number that the call named.
-        slot: u32,
+        slot: usize,
         /// The number of slots.
-        slots: u32,
+        slots: usize,
     },
     /// The program has not waited for an earlier send or receive of this rank on the slot.
     Busy {
@@ -152,7 +164,7 @@ pub enum Cause {
         /// What still uses them, in words.
         what: &'static str,
         /// The first slot in use; none for a receive from any slot.
-        slot: Option<u32>,
+        slot: Option<usize>,
     },
     /// A message is larger than the buffer of the receive that it matched.
     Truncated {
@@ -184,7 +196,7 @@ pub enum Cause {
         /// The receiver of the first one.
         peer: Rank,
         /// The slot of the first one.
-        slot: u32,
+        slot: usize,
     },
     /// A peer began to send a message to this receive, and its send failed.
     NotSent {
@@ -271,15 +283,19 @@ pub enum Cause {
     Bug(String),
 }
 
+/// The slot that an error names for all slots from there on: messages number their slots in 32 bits, and the largest
+/// number means any slot.
+const SLOT_MAX: usize = u32::MAX as usize - 1;
+
 impl Cause {
     /// Ranks made different calls, or calls with different arguments. `member`: the one that differs from this one.
     pub fn mismatch(member: Option<usize>, text: impl Into<String>) -> Cause {
-        Cause::Mismatch { peer: member.map(Rank::of_index), text: text.into() }
+        Cause::Mismatch { peer: member.map(Rank), text: text.into() }
     }
 
     /// A member has no room for its part.
     pub fn no_room_at(member: Option<usize>, text: impl Into<String>) -> Cause {
-        Cause::NoRoomAtPeer { peer: member.map(Rank::of_index), text: text.into() }
+        Cause::NoRoomAtPeer { peer: member.map(Rank), text: text.into() }
     }
 
     /// Returns the kind of the error.
@@ -291,6 +307,7 @@ impl Cause {
             }
             Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
+            NoSuchMember { .. } | NotAMember { .. } => ErrorKind::Misuse,
             Disagree { .. } | Mismatch { .. } | Truncated { .. } => ErrorKind::Disagreement,
             Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
                 ErrorKind::Program
@@ -336,6 +353,13 @@ impl fmt::Display for Cause {
                     _ => write!(f, "there is no rank {rank}{above}: the ranks are 0 to {}", size - 1),
                 }
             }
+            NoSuchMember { member, size: 1 } => {
+                write!(f, "there is no member {member}: the only member is 0")
+            }
+            NoSuchMember { member, size } => {
+                write!(f, "there is no member {member}: the members are 0 to {}", size - 1)
+            }
+            NotAMember { rank } => write!(f, "rank {rank} is not a member of this communicator"),
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))
             }
@@ -352,7 +376,10 @@ impl fmt::Display for Cause {
                 write!(f, "not enough memory for {wanted} bytes: {limit} leaves {available}")
             }
             Full { what, capacity } => write!(f, "{what} is full (capacity {capacity})"),
-            NoSuchSlot { slot, slots } => write!(f, "there is no slot {slot}: the communicator has {slots}"),
+            NoSuchSlot { slot, slots } => {
+                let above = if *slot == SLOT_MAX { " or above" } else { "" };
+                write!(f, "there is no slot {slot}{above}: the communicator has {slots}")
+            }
             Busy { what } => write!(f, "the program has not waited for an earlier {what} on this slot"),
             InUse { what, slot: Some(slot) } => write!(f, "slot {slot} is in use: {what}"),
             InUse { what, slot: None } => write!(f, "slots are in use: {what}"),

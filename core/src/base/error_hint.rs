@@ -35,6 +35,10 @@ impl Cause {
             NoSuchRank { .. } => {
                 "take ranks from job.ranks(), or check them against the size of the job or communicator"
             }
+            NoSuchMember { .. } => "take members from communicator.members(), or check them against its size",
+            NotAMember { .. } => {
+                "a Rank is a rank of the job: communicator.members() tells which are members; name a member by Member(n)"
+            }
             OutOfRange { .. } => {
                 "check address and length: an access must end in the registration in which it begins"
             }

@@ -47,7 +47,7 @@ pub fn managed(environment: &Environment) -> Result<Option<Managed>> {
     if size == 1 {
         return Ok(None); // a job of one needs no process manager
     }
-    let rank = Rank(number(PMI_RANK, 0, size - 1)? as u32);
+    let rank = Rank(number(PMI_RANK, 0, size - 1)?);
     let descriptor = number(PMI_FD, 0, i32::MAX as usize)? as i32;
     Ok(Some(Managed { rank, size, descriptor }))
 }

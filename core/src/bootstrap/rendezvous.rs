@@ -258,7 +258,7 @@ mod tests {
             greeting: greeting("/bin/app"),
             layout: layout::HASH,
             key: KEY,
-            rank: Rank(rank),
+            rank: Rank::from_word(rank),
             size,
             has_membarrier,
         }

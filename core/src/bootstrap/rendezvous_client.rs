@@ -200,7 +200,7 @@ mod tests {
         ServerAddress { socket: format!("tasuki-test-{name}-{}", std::process::id()), key: Key([3; 16]) }
     }
 
-    fn settings(rank: u32, size: usize, server: &ServerAddress) -> Settings {
+    fn settings(rank: usize, size: usize, server: &ServerAddress) -> Settings {
         let launched = LauncherSettings { rank: Rank(rank), size, server: server.clone() };
         Settings {
             abort_on_failure: false,

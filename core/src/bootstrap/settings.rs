@@ -11,7 +11,7 @@ use crate::os::disabled_features::DisabledFeatures;
 use std::fmt;
 
 /// The most ranks of a job: a global address has 24 bits for the rank.
-pub const SIZE_MAX: usize = Rank::MAX.0 as usize;
+pub const SIZE_MAX: usize = Rank::MAX.0;
 
 /// All settings that environment variables decide.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -252,7 +252,7 @@ impl EnvironmentReader<'_> {
     fn launched(&self) -> Result<LauncherSettings> {
         let missing = |name| move || conflict(names::RANK, name, MISSING);
         let size = self.count(names::SIZE)?.ok_or_else(missing(names::SIZE))?;
-        let below = |text: &str| text.parse().ok().filter(|rank| (*rank as usize) < size).map(Rank);
+        let below = |text: &str| text.parse().ok().filter(|rank| *rank < size).map(Rank);
         let rank = self.read(names::RANK, below)?;
         let rank = rank.ok_or_else(|| conflict(names::SIZE, names::RANK, MISSING))?;
         let server = self.server()?.ok_or_else(missing(names::JOB_SOCKET))?;

@@ -134,7 +134,7 @@ impl Request {
         match self {
             Request::Hello { greeting, layout, key, rank, size, has_membarrier } => {
                 let message = MessageWriter::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
-                message.u32(rank.0).u32(*size).u32(u32::from(*has_membarrier)).done()
+                message.u32(rank.to_word()).u32(*size).u32(u32::from(*has_membarrier)).done()
             }
             Request::Host { greeting, layout, key, size } => {
                 MessageWriter::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
@@ -162,7 +162,7 @@ impl Request {
                 greeting,
                 layout: from.u64()?,
                 key: from.key()?,
-                rank: Rank(from.u32()?),
+                rank: Rank::from_word(from.u32()?),
                 size: from.u32()?,
                 has_membarrier: from.u32()? != 0,
             },
@@ -183,7 +183,7 @@ impl ServerReply {
                 MessageWriter::new(WELCOME).u32(*size).u32(*descriptors).done()
             }
             ServerReply::More { descriptors } => MessageWriter::new(MORE).u32(*descriptors).done(),
-            ServerReply::Dead { rank, how } => MessageWriter::new(DEAD).u32(rank.0).text(how).done(),
+            ServerReply::Dead { rank, how } => MessageWriter::new(DEAD).u32(rank.to_word()).text(how).done(),
             ServerReply::Report(text) => MessageWriter::new(REPORT).text(text).done(),
         }
     }
@@ -195,7 +195,9 @@ impl ServerReply {
             REFUSED => ServerReply::Refused(from.text(REPLY_BYTES_MAX)?),
             WELCOME => ServerReply::Welcome { size: from.u32()?, descriptors: from.u32()? },
             MORE => ServerReply::More { descriptors: from.u32()? },
-            DEAD => ServerReply::Dead { rank: Rank(from.u32()?), how: from.text(REPLY_BYTES_MAX)? },
+            DEAD => {
+                ServerReply::Dead { rank: Rank::from_word(from.u32()?), how: from.text(REPLY_BYTES_MAX)? }
+            }
             REPORT => ServerReply::Report(from.text(REPLY_BYTES_MAX)?),
             _ => return Err(malformed("its kind is unknown")),
         };

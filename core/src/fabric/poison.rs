@@ -40,17 +40,17 @@ impl Poison {
             Cause::Poisoned { origin, ref cause } => return Poison::of(cause, origin).forwarded(),
             Cause::Failed { rank, ref cause } => return Poison::of(cause, rank),
             Cause::NullAddress => (NULL, [0, 0]),
-            Cause::NoSuchRank { rank, size } => (NO_RANK, [u64::from(rank.0), size as u64]),
+            Cause::NoSuchRank { rank, size } => (NO_RANK, [rank.0 as u64, size as u64]),
             Cause::OutOfRange { address, bytes } => (RANGE, [address, bytes]),
             Cause::Stale { address } => (STALE, [address, 0]),
             Cause::Misaligned { address, align } => (MISALIGNED, [address, align as u64]),
             Cause::SignalMemory { address } => (SIGNAL_MEMORY, [address, 0]),
-            Cause::PeerLeft { peer } => (LEFT, [u64::from(peer.0), 0]),
-            Cause::PeerDied { peer, .. } => (DIED, [u64::from(peer.0), 0]),
+            Cause::PeerLeft { peer } => (LEFT, [peer.0 as u64, 0]),
+            Cause::PeerDied { peer, .. } => (DIED, [peer.0 as u64, 0]),
             Cause::HandlerFailed { handler, .. } => (PANICKED, [u64::from(handler), 0]),
             Cause::QueueDropped => (DROPPED, [0, 0]),
-            Cause::OperationPanicked { rank } => (OPERATION, [u64::from(rank.0), 0]),
-            Cause::QueueUnwound { rank } => (UNWOUND, [u64::from(rank.0), 0]),
+            Cause::OperationPanicked { rank } => (OPERATION, [rank.0 as u64, 0]),
+            Cause::QueueUnwound { rank } => (UNWOUND, [rank.0 as u64, 0]),
             _ => (OTHER, [0, 0]),
         };
         Poison { kind, forwarded: false, origin, details }
@@ -71,20 +71,20 @@ impl Poison {
         let [first, second] = self.details;
         let cause = match self.kind {
             NULL => Cause::NullAddress,
-            NO_RANK => Cause::NoSuchRank { rank: Rank(first as u32), size: second as usize },
+            NO_RANK => Cause::NoSuchRank { rank: Rank(first as usize), size: second as usize },
             RANGE => Cause::OutOfRange { address: first, bytes: second },
             STALE => Cause::Stale { address: first },
             MISALIGNED => Cause::Misaligned { address: first, align: second as usize },
             SIGNAL_MEMORY => Cause::SignalMemory { address: first },
-            LEFT => Cause::PeerLeft { peer: Rank(first as u32) },
+            LEFT => Cause::PeerLeft { peer: Rank(first as usize) },
             DIED => {
                 let how = "in the middle of a command".into();
-                Cause::PeerDied { peer: Rank(first as u32), how, ago: Duration::ZERO }
+                Cause::PeerDied { peer: Rank(first as usize), how, ago: Duration::ZERO }
             }
             PANICKED => Cause::HandlerFailed { handler: first as u8, name: String::new() },
             DROPPED => Cause::QueueDropped,
-            OPERATION => Cause::OperationPanicked { rank: Rank(first as u32) },
-            UNWOUND => Cause::QueueUnwound { rank: Rank(first as u32) },
+            OPERATION => Cause::OperationPanicked { rank: Rank(first as usize) },
+            UNWOUND => Cause::QueueUnwound { rank: Rank(first as usize) },
             _ => {
                 let log = format!("see the log of rank {} (TASUKI_LOG=info)", self.origin);
                 Cause::Unsupported(log)
@@ -97,12 +97,12 @@ impl Poison {
     /// Encodes the poison. The first word is never 0.
     pub fn words(self) -> [u64; 3] {
         let kind = self.kind | if self.forwarded { FORWARDED } else { 0 };
-        [u64::from(kind) << 32 | u64::from(self.origin.0), self.details[0], self.details[1]]
+        [u64::from(kind) << 32 | u64::from(self.origin.to_word()), self.details[0], self.details[1]]
     }
 
     /// Decodes the words; `None` if the first one says that the signal is sound.
     pub fn from_words([first, a, b]: [u64; 3]) -> Option<Poison> {
-        let (head, origin) = ((first >> 32) as u32, Rank(first as u32));
+        let (head, origin) = ((first >> 32) as u32, Rank::from_word(first as u32));
         let (kind, forwarded) = (head & !FORWARDED, head & FORWARDED != 0);
         (kind != 0).then_some(Poison { kind, forwarded, origin, details: [a, b] })
     }

@@ -198,11 +198,11 @@ impl EndedBy {
     }
 
     fn word(this: Option<EndedBy>) -> u32 {
-        this.map_or(0, |by| (by.rank().0 + 1) << 1 | u32::from(matches!(by, EndedBy::Signal(_))))
+        this.map_or(0, |by| (by.rank().to_word() + 1) << 1 | u32::from(matches!(by, EndedBy::Signal(_))))
     }
 
     fn of_word(word: u32) -> Option<EndedBy> {
-        let rank = Rank((word >> 1).checked_sub(1)?);
+        let rank = Rank::from_word((word >> 1).checked_sub(1)?);
         Some(if word & 1 == 0 { EndedBy::Message(rank) } else { EndedBy::Signal(rank) })
     }
 }
@@ -272,8 +272,9 @@ impl NodeState {
     /// Claims the node's helper for `rank`. Returns false if another rank has it.
     pub fn take_helper(&self, rank: Rank) -> bool {
         let word = &self.header().helper;
-        let take =
-            |from| word.compare_exchange(from, rank.0 + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let take = |from| {
+            word.compare_exchange(from, rank.to_word() + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
         take(0) || take(VACANT)
     }
 
@@ -388,7 +389,7 @@ impl NodeState {
         }
         death.when_ns.store(now_ns, Ordering::Relaxed);
         death.how.write(how);
-        self.header().over.0.store(rank.0 + 1, Ordering::Release); // SYNC node-death
+        self.header().over.0.store(rank.to_word() + 1, Ordering::Release); // SYNC node-death
         self.wake_all();
         true
     }
@@ -399,7 +400,7 @@ impl NodeState {
         let death = &self.header().death;
         let when_ns = death.when_ns.load(Ordering::Relaxed);
         let is_printed = death.claimed.load(Ordering::Relaxed) == PRINTED;
-        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), is_printed, when_ns })
+        Some(DeathRecord { rank: Rank::from_word(rank), how: death.how.read(), is_printed, when_ns })
     }
 
     /// Wakes sleeping threads of a rank, because what they wait for has been stored.

@@ -103,12 +103,12 @@ impl EncodedCommand {
                 (REDUCE, number, from.bits(), to.bits(), len, how.operator().is_none())
             }
             Action::Call(Call { peer, handler, args: Args::At { from, len }, reply }) => {
-                let length = (len & CALL_BYTES) | u64::from(peer.0) << PEER;
+                let length = (len & CALL_BYTES) | u64::from(peer.to_word()) << PEER;
                 (CALL_AT, handler, from.bits(), reply.bits(), length, one)
             }
             Action::Call(Call { peer, handler, args: Args::Inline(bytes), reply }) => {
                 let (word, short) = inline_bytes(&bytes);
-                let length = bytes.len() as u64 | u64::from(peer.0) << PEER;
+                let length = bytes.len() as u64 | u64::from(peer.to_word()) << PEER;
                 (CALL, handler, word, reply.bits(), length, short)
             }
         };
@@ -298,7 +298,7 @@ impl EncodedCommand {
             (CALL_AT, len) => (Some(GlobalAddress::from_bits(source)), len),
             _ => return None,
         };
-        let (peer, handler) = (Rank((length >> PEER & RANKS) as u32), (head >> DETAIL) as u8);
+        let (peer, handler) = (Rank((length >> PEER & RANKS) as usize), (head >> DETAIL) as u8);
         Some(ReceivedCall { peer, handler, len, buffer, reply: ReplyAddress::from_bits(destination) })
     }
 
@@ -408,7 +408,7 @@ mod tests {
     use crate::fabric::{Atomic, Width};
     use crate::queue::atomic_encoding::KINDS;
 
-    fn at(rank: u32, offset: u64) -> GlobalAddress {
+    fn at(rank: usize, offset: u64) -> GlobalAddress {
         GlobalAddress::new(Rank(rank), offset)
     }
 

@@ -174,8 +174,8 @@ fn count_in_flight(queue: &Queue<'_>, owner: Rank, report: &mut QueueReport) {
     for number in numbers.take(count as usize) {
         match in_flight.stage(number) {
             InFlightStage::Retired => continue,
-            InFlightStage::Running(rank) if !report.run_by.contains(&Rank(rank)) => {
-                report.run_by.push(Rank(rank))
+            InFlightStage::Running(rank) if !report.run_by.contains(&Rank::from_word(rank)) => {
+                report.run_by.push(Rank::from_word(rank))
             }
             InFlightStage::Fired => {
                 // If any rank may run the command and none has begun, the owner runs it in the end.

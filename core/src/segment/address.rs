@@ -46,7 +46,7 @@ impl GlobalAddress {
     /// Returns the rank that owns the byte.
     #[inline]
     pub const fn rank(self) -> Rank {
-        Rank((self.0 >> OFFSET_BITS) as u32)
+        Rank((self.0 >> OFFSET_BITS) as usize)
     }
 
     /// Returns the offset in that rank's range.
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn ranks_beyond_24_bits_become_rank_max() {
-        for rank in [1 << 24, (1 << 24) + 1, u32::MAX] {
+        for rank in [1 << 24, (1 << 24) + 1, 1 << 32, (1 << 40) + 1, usize::MAX] {
             assert_eq!(GlobalAddress::new(Rank(rank), 8), GlobalAddress::new(Rank::MAX, 8));
         }
         assert!(GlobalAddress::new(Rank(0), RANGE_BYTES + 8).is_null());

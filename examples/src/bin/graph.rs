@@ -6,8 +6,9 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use std::process::ExitCode;
 use std::time::Duration;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 use tasuki_examples::graph::{Part, Rmat, Search, SearchMethod, distances, handlers};
 use tasuki_examples::{progress_bar, ranks};
 

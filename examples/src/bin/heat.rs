@@ -5,8 +5,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 use tasuki_examples::heat::{ExchangeMethod, Picture, Plate, Solution, check_writable, serial, solve_by};
 use tasuki_examples::ranks;
 

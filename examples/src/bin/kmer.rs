@@ -6,8 +6,9 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 use tasuki_examples::kmer::{Counts, K_MAX, Shape, count, histogram, serial};
 use tasuki_examples::{progress_bar, ranks};
 

@@ -5,8 +5,10 @@
 use clap::Parser;
 use std::collections::VecDeque;
 use std::process::ExitCode;
+use tasuki::Error;
+use tasuki::engine::Cause;
+use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::prelude::*;
-use tasuki::{Cause, Error, RecvRequest, SendRequest};
 
 /// The number of frames in flight between two ranks. They use that many slots in turn.
 const DEPTH: usize = 4;
@@ -35,7 +37,7 @@ struct Stage<'job> {
 }
 
 fn slot(frame: usize) -> Slot {
-    Slot((frame % DEPTH) as u32)
+    Slot(frame % DEPTH)
 }
 
 /// The bytes of a frame when the first rank makes it.

@@ -120,19 +120,19 @@ fn report(
         let step = training.losses.len() + 1;
         let rate = recipe.rate;
         let text = format!("the weights diverge in step {step}: choose a --rate below {rate}");
-        return Err(tasuki::Error::program(text));
+        return Err(Error::program(text));
     }
     if !options.no_check {
         bar.set_message("serial run");
         let (losses, weights) = serial(&recipe, |done| bar.set_position(done as u64));
         for (method, training) in trainings {
             compare(training, &losses, &weights)
-                .map_err(|text| tasuki::Error::program(format!("{}: {text}", label(*method))))?;
+                .map_err(|text| Error::program(format!("{}: {text}", label(*method))))?;
         }
     }
     bar.finish_and_clear();
     let losses = trainings.last().map_or(&[][..], |(_, training)| &training.losses);
-    let svg = curve(losses, &recipe, &ranks(job.size())).map_err(tasuki::Error::program)?;
+    let svg = curve(losses, &recipe, &ranks(job.size())).map_err(Error::program)?;
     std::fs::write(&options.output, svg).map_err(|error| unwritable(options, &error))?;
     println!("{}", table(trainings, &recipe));
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
@@ -189,8 +189,8 @@ fn label(method: ReductionMethod) -> &'static str {
     }
 }
 
-fn unwritable(options: &Options, error: &std::io::Error) -> tasuki::Error {
-    tasuki::Error::program(format!("cannot write {}: {error}", options.output.display()))
+fn unwritable(options: &Options, error: &std::io::Error) -> Error {
+    Error::program(format!("cannot write {}: {error}", options.output.display()))
 }
 
 fn main() -> ExitCode {

@@ -7,8 +7,8 @@ use tasuki::prelude::*;
 /// rank equal to its number modulo the number of ranks.
 #[derive(Clone, Debug)]
 pub struct Part {
-    rank: u32,
-    ranks: u32,
+    rank: usize,
+    ranks: usize,
     /// The beginning of each vertex's list, and the end of the last list.
     begins: Vec<usize>,
     neighbours: Vec<u32>,
@@ -18,8 +18,8 @@ impl Part {
     /// The part of `rank` among `ranks` ranks. An edge is in the lists of both its ends. Edges from a vertex to
     /// itself are left out.
     pub fn new(graph: &Rmat, rank: Rank, ranks: usize) -> Part {
-        let (rank, ranks) = (rank.0, ranks as u32);
-        let count = (graph.vertices() as usize).saturating_sub(rank as usize).div_ceil(ranks as usize);
+        let rank = rank.index();
+        let count = (graph.vertices() as usize).saturating_sub(rank).div_ceil(ranks);
         let mut part = Part { rank, ranks, begins: vec![0; count + 1], neighbours: Vec::new() };
         // The first pass counts and the second pass fills, so that no list is larger than necessary.
         part.each_end(graph, |part, place, _| part.begins[place] += 1);
@@ -41,7 +41,7 @@ impl Part {
         for number in 0..graph.edges() {
             let [one, two] = graph.edge(number);
             for (own, other) in [(one, two), (two, one)] {
-                if own != other && self.owner(own).0 == self.rank {
+                if own != other && self.owner(own) == self.rank {
                     let place = self.place(own);
                     take(self, place, other);
                 }
@@ -52,19 +52,19 @@ impl Part {
     /// The rank that owns the vertex.
     #[inline]
     pub fn owner(&self, vertex: u32) -> Rank {
-        Rank(vertex % self.ranks)
+        Rank(vertex as usize % self.ranks)
     }
 
     /// The index of the vertex on its owner.
     #[inline]
     pub fn place(&self, vertex: u32) -> usize {
-        (vertex / self.ranks) as usize
+        vertex as usize / self.ranks
     }
 
     /// The vertex of this rank with that index.
     #[inline]
     pub fn vertex(&self, place: usize) -> u32 {
-        place as u32 * self.ranks + self.rank
+        (place * self.ranks + self.rank) as u32
     }
 
     /// The number of vertices of the rank.
@@ -90,7 +90,7 @@ mod tests {
         assert!(whole.count() == 128 && whole.neighbours.len() > 256);
         for ranks in [2, 3, 5] {
             let mut count = 0;
-            for rank in 0..ranks as u32 {
+            for rank in 0..ranks {
                 let part = Part::new(&graph, Rank(rank), ranks);
                 count += part.count();
                 for place in 0..part.count() {

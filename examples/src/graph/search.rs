@@ -3,8 +3,9 @@
 use super::parents::{Parents, Visit};
 use super::part::Part;
 use super::visits::{HandlerVisits, MessageVisits};
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 
 /// How visits reach the owners of vertices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,8 @@
 
 use super::parents::{Parents, Visit};
 use bytemuck::Zeroable;
+use tasuki::engine::{Cause, Handler};
 use tasuki::prelude::*;
-use tasuki::{Cause, Handler};
 
 /// The number of visits in one call of a handler. While the owner runs the handler, its own search is interrupted.
 const VISITS_PER_CALL: usize = 1024;

@@ -8,8 +8,8 @@
 use super::exchange::Exchange;
 use super::strip::Strip;
 use super::transfer_count::TransferCount;
+use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::prelude::*;
-use tasuki::{RecvRequest, SendRequest};
 
 /// One slot is enough, because a pair of ranks has one slot with this index in each direction.
 const ROWS: Slot = Slot(0);

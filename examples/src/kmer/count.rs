@@ -6,8 +6,9 @@ use super::table::Table;
 use super::word::{Shape, Word};
 use std::io;
 use std::path::Path;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 
 /// The number of consecutive windows in a block.
 const BLOCK: u64 = 1024;
@@ -30,7 +31,7 @@ pub fn count(
         Ok(())
     })?;
     let table = Table::new(job, windows.min(shape.words_max()))?;
-    let (size, own) = (job.size() as u64, u64::from(job.rank().0));
+    let (size, own) = (job.size() as u64, job.rank().0 as u64);
     let mut passed = 0;
     each_word(path, shape, |word| {
         let at = passed;

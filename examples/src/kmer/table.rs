@@ -1,8 +1,9 @@
 //! A hash table whose buckets are distributed over all ranks.
 
 use super::word::Word;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 
 /// Buckets that each rank has beyond twice its share, because words are not spread evenly.
 const SPARE: u64 = 64;
@@ -29,7 +30,7 @@ impl Table {
     /// one succeeds, and the others see which word has it.
     pub fn add(&self, job: &Job, word: Word) -> tasuki::Result<()> {
         let (hash, key) = (hash(word), word + 1);
-        let owner = Rank((hash % self.size) as u32);
+        let owner = Rank((hash % self.size) as usize);
         let buckets = self.keys.len();
         let first = (hash / self.size % buckets as u64) as usize;
         for bucket in (first..buckets).chain(0..first) {

@@ -173,7 +173,7 @@ impl PostedRequest {
     /// Fills the slot, which this rank has CLAIMED, and hands it to the owner.
     fn post(&self, requester: Rank) {
         let mut request = OwnerRequest {
-            requester: requester.0,
+            requester: requester.to_word(),
             offset: self.request.at.offset() + self.moved,
             len: self.piece(),
             ..OwnerRequest::default()
@@ -296,7 +296,7 @@ impl ShmFabric {
             if let Some(request) = slot.request() {
                 slot.complete(self.handle_request(&request, slots.buffer(number)));
                 fence(Ordering::SeqCst); // as for a raised signal: the requester's park line is read after the reply was written
-                let requester = Rank(request.requester);
+                let requester = Rank::from_word(request.requester);
                 if self.peers.check(requester).is_ok() {
                     self.wake(requester);
                 }

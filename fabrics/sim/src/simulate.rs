@@ -70,7 +70,7 @@ impl<R> Report<R> {
             return Err(failure);
         }
         let value = |(rank, outcome): (usize, Outcome<R>)| {
-            let rank = Rank(rank as u32);
+            let rank = Rank(rank);
             match outcome {
                 Outcome::Returned(value) => Ok(value),
                 Outcome::Killed => {

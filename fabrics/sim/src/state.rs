@@ -155,7 +155,12 @@ impl SimState {
     #[inline]
     pub(crate) fn moment(&mut self, at_ns: u64, rank: Rank) -> Moment {
         self.entries += 1;
-        Moment { at_ns: at_ns.max(self.now), tie: self.random.next(), rank: rank.0, number: self.entries }
+        Moment {
+            at_ns: at_ns.max(self.now),
+            tie: self.random.next(),
+            rank: rank.to_word(),
+            number: self.entries,
+        }
     }
 
     /// Schedules an event.

@@ -224,7 +224,7 @@ impl ProgressEngine {
         }
         let first = discarded.first().map(|first| (first.bank.peer, first.bank.slot(first.index)));
         let (peer, slot) = first.unwrap_or_default();
-        worker.fault(Cause::Untaken { messages: discarded.len(), peer, slot }, call)
+        worker.fault(Cause::Untaken { messages: discarded.len(), peer, slot: slot as usize }, call)
     }
 
     /// Registers a continuation, which waiting calls run from now on.

@@ -24,13 +24,12 @@ pub(crate) const SLOTS: u32 = 64;
 /// A bank of a pair, as this rank keeps it.
 #[derive(Debug)]
 pub(crate) struct SlotBank {
+    /// The member, and the number of the bank among the pair's: see [`bank_number`].
     number: u64,
     /// The peer's rank in the context.
     pub(crate) member: Rank,
     /// The peer's rank in the job.
     pub(crate) peer: Rank,
-    /// The number of the bank's first slot.
-    first: u32,
     /// This rank's lines: written by the peer, read by this rank.
     ours: Slots<LINES>,
     /// The peer's lines: written by this rank, read by the peer.
@@ -108,7 +107,6 @@ impl SlotBank {
             number: bank_number(member, number * SLOTS),
             member,
             peer,
-            first: number * SLOTS,
             ours: lines(worker.rank())?,
             theirs: lines(peer)?,
             first_bank,
@@ -135,7 +133,7 @@ impl SlotBank {
 
     /// Opens the bank. The caller has claimed the pair.
     pub(crate) fn open(&self, worker: &Worker, context: u64) -> Result<()> {
-        let opened = directory::open(worker, self.peer, context, self.first / SLOTS)?;
+        let opened = directory::open(worker, self.peer, context, self.number as u32)?;
         self.ours.move_to(arena::unit_at(worker.rank(), opened.ours))?;
         self.theirs.move_to(arena::unit_at(self.peer, opened.theirs))?;
         if self.bank_state.update(&opened) {
@@ -162,7 +160,7 @@ impl SlotBank {
             let is_sending = || (!state.sending.close()).then_some("a send has not been waited for");
             let is_receiving = || (!state.receiving.close()).then_some("a receive has not been waited for");
             if let Some(what) = is_buffered.or_else(is_sending).or_else(is_receiving) {
-                let slot = (index != ANY).then(|| self.slot(index));
+                let slot = (index != ANY).then(|| self.slot(index) as usize);
                 return Err(Cause::InUse { what, slot });
             }
         }
@@ -190,7 +188,7 @@ impl SlotBank {
     /// Returns the number of the slot at that index.
     #[inline]
     pub(crate) fn slot(&self, index: SlotIndex) -> u32 {
-        self.first + index as u32
+        self.number as u32 * SLOTS + index as u32
     }
 
     /// Returns the pair's first bank, which holds the slot for receives of any slot.
@@ -486,12 +484,21 @@ impl Numbered for SlotBank {
 /// Returns the number of the bank that contains a slot of a peer.
 #[inline(always)]
 pub(crate) fn bank_number(peer: Rank, slot: u32) -> u64 {
-    u64::from(peer.0) << 32 | u64::from(slot / SLOTS)
+    u64::from(peer.to_word()) << 32 | u64::from(slot / SLOTS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_peer_beyond_32_bits_has_the_banks_of_another() {
+        for peer in [0, 1, 7] {
+            assert_ne!(bank_number(Rank(peer | 1 << 32), 70), bank_number(Rank(peer), 70));
+            assert_ne!(bank_number(Rank(peer | 3 << 40), 70), bank_number(Rank(peer), 70));
+        }
+        assert_ne!(bank_number(Rank(1), 0), bank_number(Rank(0), u32::MAX));
+    }
 
     #[test]
     fn bank_size_matches_the_documentation() {

@@ -96,7 +96,7 @@ struct EntryRef<'m> {
 /// accesses to the lower of the two ranks.
 pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Result<OpenedBank> {
     let pair = RankPair::with(worker, peer);
-    let key = DirectoryKey { context, higher: pair.higher.0, bank };
+    let key = DirectoryKey { context, higher: pair.higher.to_word(), bank };
     let units = |entry, generation| {
         let units = ref_count::take(&pair.entry_ref(entry))?;
         Ok(RefCount::unopened(generation).opened(pair.side(), units))

@@ -19,11 +19,14 @@ impl Context {
     /// Closes all banks of this rank for messages with `peer`. If one of them is in use, returns an error and changes
     /// nothing.
     pub fn close(&self, peer: Rank) -> Result<()> {
-        let call = || format!("close(rank {peer})");
+        let call = || match &self.rank_of(peer) {
+            Some(rank) if *rank != peer => format!("close(rank {rank}, member {peer})"),
+            _ => format!("close(rank {peer})"),
+        };
         let fault = |cause| self.worker.fault(cause, call);
         self.worker.check().map_err(fault)?;
         if self.rank_of(peer).is_none() {
-            return Err(fault(Cause::NoSuchRank { rank: peer, size: self.size() }));
+            return Err(fault(self.no_such_member(peer)));
         }
         let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
         let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;
@@ -39,7 +42,7 @@ impl Context {
                 None => Ok(()),
                 Some(slot) => {
                     let what = "a message is being transferred to a receive that was dropped";
-                    Err(Cause::InUse { what, slot })
+                    Err(Cause::InUse { what, slot: slot.map(|slot| slot as usize) })
                 }
             })
             .map_err(fault)

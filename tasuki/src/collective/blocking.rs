@@ -7,8 +7,10 @@
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
+use crate::collective::FuzzyBarrier;
+use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
-use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
+use crate::{Communicator, Pod, Result};
 use tasuki_collective::allocate;
 
 impl Communicator {
@@ -19,7 +21,7 @@ impl Communicator {
     /// time. Errors of this call and of those below: a member died or left; another member is in another call, or has
     /// made other calls before. A call that fails so makes its communicator fail on all members: calls on it that are
     /// active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
+    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
     /// An argument that is wrong by itself, as a root that does not exist, is an error on this member only, which has
     /// then not begun the call; it can make the call again with the right argument.
     ///
@@ -37,7 +39,7 @@ impl Communicator {
     /// One call of each member makes one instance. All threads of a member may call it; each call counts. Instances
     /// complete in the order in which they were started, and nothing is reset. Among two members any number of
     /// instances may be active. Among more members 128 may be active; one more is an error that starts nothing
-    /// ([`Cause::Full`](crate::Cause::Full)). Instances go on while members compute: a rank that signals a member
+    /// ([`Cause::Full`](crate::engine::Cause::Full)). Instances go on while members compute: a rank that signals a member
     /// also forwards that member's next signals. A fuzzy barrier does not order transfers: data that were put before
     /// it may arrive after it.
     ///
@@ -79,8 +81,9 @@ impl Communicator {
     /// [`Communicator::barrier`]: members disagree about the number of bytes; there is no such root, which is an error
     /// on this member only. Cost: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven
     /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
-    pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
-        self.inner().bcast(values, root)
+    pub fn bcast<T: Pod>(&self, values: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "bcast")?;
+        self.inner().bcast(values, root.place())
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). Returns the result on the root and `None` on
@@ -97,12 +100,13 @@ impl Communicator {
         &self,
         values: &[T],
         operation: impl ReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Option<Vec<T>>> {
+        let root = self.root(root, "reduce")?;
         if self.rank() != root {
             return self
                 .inner()
-                .reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root)
+                .reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root.place())
                 .map(|()| None);
         }
         let mut result = values.to_vec();
@@ -116,11 +120,12 @@ impl Communicator {
         &self,
         values: &mut [T],
         operation: impl ReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<()> {
+        let root = self.root(root, "reduce_in_place")?;
         match self.rank() == root {
             true => self.inner().reduce_here(values, OnBytes::<T, _>::new(operation).borrowed()),
-            false => self.inner().reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root),
+            false => self.inner().reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root.place()),
         }
     }
 
@@ -134,9 +139,10 @@ impl Communicator {
     /// Later calls on one node send no messages: two copies of each byte, and one signal from each member to each other.
     ///
     /// ```
-    /// use tasuki::{MaxAbs, Sum};
+    /// use tasuki::collective::MaxAbs;
+    /// use tasuki::Sum;
     /// tasuki::local(4, |job| {
-    ///     let own = i64::from(job.rank().0) - 3;                          // -3, -2, -1, 0
+    ///     let own = job.rank().0 as i64 - 3;                          // -3, -2, -1, 0
     ///     assert_eq!(job.world().allreduce(&[own, 1], Sum)?, [-6, 4]);
     ///     assert_eq!(job.world().allreduce(&[own], MaxAbs)?, [-3]);
     ///     assert_eq!(job.world().allreduce(&[own], |a: i64, b| a.min(b))?, [-3]);
@@ -162,9 +168,10 @@ impl Communicator {
     /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree of ceil(log8 P) levels, in which
     /// a member receives from up to seven others at each level, and heap memory for the values that pass through a
     /// member: on the root, all values.
-    pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
+    pub fn gather<T: Pod>(&self, values: &[T], root: impl Peer) -> Result<Option<Vec<T>>> {
+        let root = self.root(root, "gather")?;
         if self.rank() != root {
-            return self.inner().gather_to(values, root).map(|()| None);
+            return self.inner().gather_to(values, root.place()).map(|()| None);
         }
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().gather_here(values, &mut all)?;
@@ -173,10 +180,11 @@ impl Communicator {
 
     /// Gathers like [`Communicator::gather`], into `all`. On the root `all` has room for the values
     /// of all members; other members' `all` is ignored.
-    pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: Rank) -> Result<()> {
+    pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "gather_into")?;
         match self.rank() == root {
             true => self.inner().gather_here(values, all),
-            false => self.inner().gather_to(values, root),
+            false => self.inner().gather_to(values, root.place()),
         }
     }
 
@@ -197,7 +205,8 @@ impl Communicator {
     /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
     /// root has not `count` values for each member, which is an error on the root only. Cost: one message from the root
     /// to each member.
-    pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
+    pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: impl Peer) -> Result<Vec<T>> {
+        let root = self.root(root, "scatter")?;
         let mut block =
             allocate(count).map_err(|cause| self.messages().worker().fault(cause, || "scatter".into()))?;
         self.scatter_into(values, &mut block, root)?;
@@ -206,9 +215,10 @@ impl Communicator {
 
     /// Scatters like [`Communicator::scatter`], into `block`, which has equally many values on each
     /// member.
-    pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: Rank) -> Result<()> {
+    pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: impl Peer) -> Result<()> {
+        let root = self.root(root, "scatter_into")?;
         if self.rank() != root {
-            return self.inner().scatter_from(block, root);
+            return self.inner().scatter_from(block, root.place());
         }
         self.inner().scatter_here(values, block)
     }
@@ -265,7 +275,7 @@ impl Communicator {
     /// use tasuki::Sum;
     /// tasuki::local(3, |job| {
     ///     let mine = job.world().reduce_scatter(&[1, 10, 100], Sum)?;
-    ///     assert_eq!(mine, [3 * 10_i32.pow(job.rank().0)]);
+    ///     assert_eq!(mine, [3 * [1, 10, 100][job.rank().0]]);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -282,7 +292,7 @@ impl Communicator {
     /// ```
     /// use tasuki::Sum;
     /// tasuki::local(4, |job| {
-    ///     let count = u64::from(job.rank().0) + 1;                       // the members have 1, 2, 3, 4
+    ///     let count = job.rank().0 as u64 + 1;                       // the members have 1, 2, 3, 4
     ///     let through = job.world().scan(&[count], Sum)?[0];
     ///     let before = job.world().exscan(&[count], Sum)?.map_or(0, |sum| sum[0]);
     ///     assert_eq!((before, through), (count * (count - 1) / 2, count * (count + 1) / 2));
@@ -305,6 +315,6 @@ impl Communicator {
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
         self.inner().exscan(&mut result, OnBytes::<T, _>::new(operation).borrowed())?;
-        Ok((self.rank() != Rank(0)).then_some(result))
+        Ok((self.rank() != 0).then_some(result))
     }
 }

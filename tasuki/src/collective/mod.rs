@@ -1,4 +1,7 @@
-//! Collective calls: blocking, nonblocking, prepared as plans, of unequal counts (vector), and on neighbourhoods.
+//! What collective calls take and return: requests, reduction operations, plans that are moved on in chunks, fuzzy
+//! barriers, and neighbourhoods.
+//!
+//! The calls are methods of [`Communicator`](crate::Communicator).
 
 // The documentation lists the methods in the order of the modules.
 pub(crate) mod blocking;
@@ -11,3 +14,15 @@ pub(crate) mod chunked_plan;
 pub(crate) mod vector;
 
 pub(crate) mod neighbourhood;
+
+pub use crate::members::Members;
+pub use crate::reduction::any_order::AnyOrder;
+pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
+pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
+pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
+pub use chunked_plan::ChunkedPlan;
+pub use neighbourhood::Neighbourhood;
+pub use nonblocking::CollectiveRequest;
+pub use plan::PlanReduceOp;
+#[doc(inline)]
+pub use tasuki_collective::FuzzyBarrier;

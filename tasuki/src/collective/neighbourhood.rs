@@ -1,7 +1,9 @@
 //! Exchanges with neighbours: on a grid of members, or along the edges of any graph.
 
+use crate::collective::CollectiveRequest;
 use crate::collective::vector::byte_counts;
-use crate::{Cause, CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
+use crate::engine::Cause;
+use crate::{Communicator, Member, Plan, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::ChunkShape;
 
@@ -42,11 +44,11 @@ impl Communicator {
     /// the edges have fewer neighbours.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::Member;
     /// tasuki::local(4, |job| {
     ///     let grid = job.world().grid(&[2, 2], &[true, false])?;            // ranks 0 1 above ranks 2 3
     ///     if job.rank() == 1 {
-    ///         assert_eq!(grid.destinations(), [Rank(3), Rank(3), Rank(0)]); // up, down, left
+    ///         assert_eq!(grid.destinations(), [Member(3), Member(3), Member(0)]); // up, down, left
     ///     }
     ///     Ok(())
     /// })?;
@@ -66,9 +68,9 @@ impl Communicator {
     /// neighbour.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::Member;
     /// tasuki::local(3, |job| {
-    ///     let (all, first) = ([Rank(1), Rank(2)], [Rank(0)]);
+    ///     let (all, first) = ([Member(1), Member(2)], [Member(0)]);
     ///     let is_first = job.rank() == 0;
     ///     let star = match is_first {
     ///         true => job.world().graph(&all, &[])?,                        // receives from the others
@@ -88,21 +90,22 @@ impl Communicator {
     /// Collective. Errors, on all members, none of which gets a neighbourhood: two members name a different number of
     /// edges between them (these two members report it); a member names a member that does not exist. Cost: a message
     /// of 8 bytes to each member, and an allgather of 8 bytes.
-    pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
-        let inner = Arc::new(self.inner().graph(sources, destinations)?);
+    pub fn graph(&self, sources: &[Member], destinations: &[Member]) -> Result<Neighbourhood> {
+        let places = bytemuck::cast_slice::<Member, Rank>;
+        let inner = Arc::new(self.inner().graph(places(sources), places(destinations))?);
         Ok(Neighbourhood { communicator: self.clone(), inner })
     }
 }
 
 impl Neighbourhood {
     /// The members from which blocks come, in the order of the blocks.
-    pub fn sources(&self) -> &[Rank] {
-        self.inner.sources()
+    pub fn sources(&self) -> &[Member] {
+        bytemuck::cast_slice(self.inner.sources())
     }
 
     /// The members to which blocks go, in the order of the blocks.
-    pub fn destinations(&self) -> &[Rank] {
-        self.inner.destinations()
+    pub fn destinations(&self) -> &[Member] {
+        bytemuck::cast_slice(self.inner.destinations())
     }
 
     /// Sends one block to each destination and returns one block from each source. All blocks have the same length.
@@ -139,7 +142,7 @@ impl Neighbourhood {
     ///     let own = vec![job.rank().0; line.destinations().len()];
     ///     let request = line.iexchange(own)?;
     ///     let sum: u64 = (0..1000).sum();                                 // work that needs no neighbour
-    ///     let got: Vec<u32> = line.sources().iter().map(|source| source.0).collect();
+    ///     let got: Vec<usize> = line.sources().iter().map(|source| source.0).collect();
     ///     assert_eq!((request.wait()?, sum), (got, 499_500));
     ///     Ok(())
     /// })?;

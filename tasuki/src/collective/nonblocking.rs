@@ -7,8 +7,9 @@
 //! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
 //! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
 
+use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
-use crate::{Communicator, Pod, Rank, Result};
+use crate::{Communicator, Pod, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{self, Poll};
@@ -89,9 +90,10 @@ impl Communicator {
     pub fn ibcast<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_bcast(values, root).map(CollectiveRequest)
+        let root = self.root(root, "ibcast")?;
+        self.inner().start_bcast(values, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
@@ -102,9 +104,10 @@ impl Communicator {
         &self,
         values: Vec<T>,
         operation: impl ReduceOp<T> + Send + 'static,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_reduce(values, boxed::<T>(operation), root).map(CollectiveRequest)
+        let root = self.root(root, "ireduce")?;
+        self.inner().start_reduce(values, boxed::<T>(operation), root.place()).map(CollectiveRequest)
     }
 
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
@@ -124,14 +127,14 @@ impl Communicator {
     /// communicator fails.
     ///
     /// Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a compiled
-    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::Cause::Full)); so is the 64th call
+    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::engine::Cause::Full)); so is the 64th call
     /// after one that uses messages and is still active. Wait for the oldest call and begin this one again.
     ///
     /// Errors of this call, which has then not begun: there is no such root; `values` has the wrong length. Later
     /// errors: members disagree about the number of bytes, or are in different calls; a member died, or left before its
     /// part was complete. After such an error the communicator has failed on all members: this call and all others on
     /// it that are active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
+    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
     /// member that drops the request and leaves before its part is complete may get errors about messages that were not
     /// received, as after a send.
     ///
@@ -171,9 +174,10 @@ impl Communicator {
     pub fn igather<T: Pod + Send + Sync>(
         &self,
         values: Vec<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_gather(values, root).map(CollectiveRequest)
+        let root = self.root(root, "igather")?;
+        self.inner().start_gather(values, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
@@ -184,9 +188,10 @@ impl Communicator {
         &self,
         values: Vec<T>,
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_scatter(values, count, root).map(CollectiveRequest)
+        let root = self.root(root, "iscatter")?;
+        self.inner().start_scatter(values, count, root.place()).map(CollectiveRequest)
     }
 
     /// Begins an allgather. All members get all members' values, one block behind the other.

@@ -1,5 +1,6 @@
 //! Plans: collectives that are prepared once and started many times.
 
+use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
@@ -184,7 +185,7 @@ impl Communicator {
     /// tasuki::local(3, |job| {
     ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
     ///     let mut plan = job.world().plan_with(&sum.driven_by(2), Sum)?; // rank 2 runs all steps
-    ///     plan.write(0, &[1.5, f64::from(job.rank().0)])?;
+    ///     plan.write(0, &[1.5, job.rank().0 as f64])?;
     ///     plan.start()?;
     ///     plan.wait()?;
     ///     assert!(job.rank().0 != 0 || plan.to_vec()? == [4.5, 3.0]);
@@ -207,7 +208,7 @@ impl Communicator {
 
     fn check_schedule(&self, schedule: &Schedule) -> Result<()> {
         schedule.check().map(drop).map_err(|fault| {
-            let cause = crate::Cause::Argument(fault.to_string());
+            let cause = crate::engine::Cause::Argument(fault.to_string());
             self.messages().worker().fault(cause, || format!("plan({})", schedule.name()))
         })
     }
@@ -224,7 +225,7 @@ impl Communicator {
                          {value_bytes}"
                     );
                     let call = || format!("plan({})", schedule.name());
-                    return Err(self.messages().worker().fault(crate::Cause::Argument(text), call));
+                    return Err(self.messages().worker().fault(crate::engine::Cause::Argument(text), call));
                 }
             }
         }
@@ -250,34 +251,36 @@ impl Communicator {
     }
 
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
-    pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root, count), ReduceOperation::Nothing)
+    pub fn bcast_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "bcast_init")?;
+        self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root.place(), count), ReduceOperation::Nothing)
     }
 
     /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
     /// the members' values: they write them again before each start.
     ///
-    /// Values are combined in the combining order ([`ReduceOp`](crate::ReduceOp)). If the operation is one of
+    /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one of
     /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
     /// combine. A closure is called only by this rank's threads.
     pub fn reduce_init<T: Pod>(
         &self,
         count: usize,
         operation: impl PlanReduceOp<T>,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Plan<T>> {
-        self.combine(self.shape::<T>(CollectiveKind::Reduce, root, count), operation)
+        let root = self.root(root, "reduce_init")?;
+        self.combine(self.shape::<T>(CollectiveKind::Reduce, root.place(), count), operation)
     }
 
     /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
-    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::AnyOrder) gives that up for speed.
+    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
     ///
     /// ```
     /// use tasuki::Sum;
     /// tasuki::local(3, |job| {
     ///     let mut sum = job.world().allreduce_init::<f64>(2, Sum)?;
     ///     for step in 0..4 {
-    ///         sum.write(0, &[f64::from(job.rank().0), f64::from(step)])?;
+    ///         sum.write(0, &[job.rank().0 as f64, f64::from(step)])?;
     ///         sum.start()?;
     ///         sum.wait()?;
     ///         assert_eq!(sum.to_vec()?, [3.0, 3.0 * f64::from(step)]);
@@ -314,14 +317,16 @@ impl Communicator {
 
     /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
     /// on and reads those of all members in their order; other members write theirs at the beginning.
-    pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root, count), ReduceOperation::Nothing)
+    pub fn gather_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "gather_init")?;
+        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root.place(), count), ReduceOperation::Nothing)
     }
 
     /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
     /// Members read their blocks at the beginning, the root reads its own where it wrote it.
-    pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root, count), ReduceOperation::Nothing)
+    pub fn scatter_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "scatter_init")?;
+        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root.place(), count), ReduceOperation::Nothing)
     }
 
     /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *
@@ -350,13 +355,13 @@ impl Communicator {
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, operation: SharedOperation) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.collective).to_lowercase();
         if shape.root >= self.size() {
-            let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
+            let cause = self.messages().no_such_member(Rank(shape.root));
             return Err(self.messages().worker().fault(cause, call));
         }
         let bytes = shape.bytes_at_most();
         if bytes.is_none_or(|bytes| bytes >= RANGE_BYTES) {
             let (wanted, limit) = (bytes.unwrap_or(u64::MAX), "the address range of a rank".into());
-            let cause = crate::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
+            let cause = crate::engine::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.messages().worker().fault(cause, call));
         }
         let inner = self.inner().plan_for(shape, operation, &|| self.start_helper())?;

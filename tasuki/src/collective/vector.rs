@@ -1,8 +1,10 @@
 //! Collective calls whose blocks differ in length (MPI: Gatherv and its kind). Each member passes the lengths of what
 //! it sends and receives.
 
+use crate::collective::CollectiveRequest;
 use crate::collective::plan::offset_of;
-use crate::{CollectiveRequest, Communicator, Plan, Pod, Rank, Result};
+use crate::message::Peer;
+use crate::{Communicator, Plan, Pod, Rank, Result};
 use tasuki_core::queue::reduction::ReduceOperation;
 use tasuki_schedule::{CollectiveKind, Counts, Shape};
 
@@ -27,8 +29,14 @@ impl Communicator {
     /// member, or more values than memory has room for). All these make the communicator fail on all members, except
     /// that a root that does not exist is an error on this member only. Cost: a message of 32 bytes in each direction
     /// between the root and each member, then one message with the block. These calls always use messages.
-    pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
-        self.inner().gather_v(values, counts, root)
+    pub fn gather_v<T: Pod>(
+        &self,
+        values: &[T],
+        counts: &[usize],
+        root: impl Peer,
+    ) -> Result<Option<Vec<T>>> {
+        let root = self.root(root, "gather_v")?;
+        self.inner().gather_v(values, counts, root.place())
     }
 
     /// Scatters the root's blocks of different lengths. Returns this member's block of `count` values. The root
@@ -41,9 +49,10 @@ impl Communicator {
         values: &[T],
         counts: &[usize],
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<Vec<T>> {
-        self.inner().scatter_v(values, counts, count, root)
+        let root = self.root(root, "scatter_v")?;
+        self.inner().scatter_v(values, counts, count, root.place())
     }
 
     /// Gathers blocks of different lengths on every member, one behind the other in the order of the members.
@@ -107,9 +116,10 @@ impl Communicator {
         &self,
         values: Vec<T>,
         counts: &[usize],
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_gather_v(values, counts, root).map(CollectiveRequest)
+        let root = self.root(root, "igather_v")?;
+        self.inner().start_gather_v(values, counts, root.place()).map(CollectiveRequest)
     }
 
     /// Begins a [`scatter_v`](Communicator::scatter_v). This member gets its block of `count` values. Only the root's
@@ -122,9 +132,10 @@ impl Communicator {
         values: Vec<T>,
         counts: &[usize],
         count: usize,
-        root: Rank,
+        root: impl Peer,
     ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_scatter_v(values, counts, count, root).map(CollectiveRequest)
+        let root = self.root(root, "iscatter_v")?;
+        self.inner().start_scatter_v(values, counts, count, root.place()).map(CollectiveRequest)
     }
 
     /// Begins an [`allgather_v`](Communicator::allgather_v). All members get all blocks, one behind the other, with
@@ -179,9 +190,10 @@ impl Communicator {
     /// plan: the root's counts differ from those of the members; the root has not one count for
     /// each member; members name different roots; a member has no room. Cost, besides that of any
     /// plan: an allgather of 32 bytes, and during the call 8 bytes of memory for each member.
-    pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: Rank) -> Result<Plan<T>> {
+    pub fn gather_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "gather_v_init")?;
         let known = (self.rank() == root).then_some(counts);
-        self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root))
+        self.prepare_blocks(CollectiveKind::Gather, count, known, Some(root.place()))
     }
 
     /// Prepares a scatter of `count` values to this member. The root passes one count for each member; other members'
@@ -189,9 +201,10 @@ impl Communicator {
     /// the root reads its own where it wrote it.
     ///
     /// Errors and cost: those of [`Communicator::gather_v_init`].
-    pub fn scatter_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: Rank) -> Result<Plan<T>> {
+    pub fn scatter_v_init<T: Pod>(&self, count: usize, counts: &[usize], root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "scatter_v_init")?;
         let known = (self.rank() == root).then_some(counts);
-        self.prepare_blocks(CollectiveKind::Scatter, count, known, Some(root))
+        self.prepare_blocks(CollectiveKind::Scatter, count, known, Some(root.place()))
     }
 
     /// Prepares an allgather of blocks with the lengths in `counts`, equal on all members. A member writes its own

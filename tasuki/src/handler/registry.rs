@@ -5,7 +5,8 @@ use crate::command::{Command, Effect};
 use crate::handler::handler_number::HandlerName;
 use crate::handler::inline_args::{inline, too_many};
 use crate::memory::word::Word;
-use crate::{GlobalPtr, Pod, Rank, RemoteSignal, Result};
+use crate::onesided::RemoteSignal;
+use crate::{GlobalPtr, Pod, Rank, Result};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ type Maker = dyn Fn() -> Box<dyn Any + Send + Sync> + Send + Sync;
 ///
 /// let handlers = Handlers::new().local(Counts::default).add("count", count);
 /// tasuki::local_with(3, &handlers, |job| {
-///     let owner = |key: u64| Rank((key % job.size() as u64) as u32);
+///     let owner = |key: u64| Rank(key as usize % job.size());
 ///     job.call_with_reply::<_, u64>(owner(7), "count", &7_u64)?.wait()?;
 ///     job.barrier()?;
 ///     let last: u64 = job.call_with_reply(owner(7), "count", &7_u64)?.wait()?;

@@ -3,7 +3,8 @@
 //! Unsafe: copies between borrowed slices and this rank's own registered memory; the bounds are checked right before.
 //! References to the memory are returned only by unsafe calls, because peers may write it at any time.
 
-use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
+use crate::onesided::GlobalAddress;
+use crate::{GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tasuki_core::base::Cause;

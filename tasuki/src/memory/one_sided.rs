@@ -2,7 +2,8 @@
 
 use crate::job::Job;
 use crate::memory::word::Word;
-use crate::{After, AtomicOp, GlobalPtr, Handle, Pod, Result};
+use crate::onesided::{After, AtomicOp, Handle};
+use crate::{GlobalPtr, Pod, Result};
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
 impl Job {
@@ -59,9 +60,10 @@ impl Job {
     /// [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
     ///
     /// ```
-    /// use tasuki::{After, local};
+    /// use tasuki::onesided::After;
+    /// use tasuki::local;
     /// local(2, |job| {
-    ///     let data = job.alloc::<u32>(8)?;
+    ///     let data = job.alloc::<usize>(8)?;
     ///     data.fill(job.rank().0 + 1)?;
     ///     job.barrier()?;
     ///     if job.rank().0 == 0 {
@@ -108,7 +110,8 @@ impl Job {
     /// the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
     ///
     /// ```
-    /// use tasuki::{AtomicOp, Rank};
+    /// use tasuki::onesided::AtomicOp;
+    /// use tasuki::Rank;
     /// tasuki::local(4, |job| {
     ///     let word = job.alloc::<u64>(1)?;
     ///     let bit = 1 << job.rank().0;
@@ -177,7 +180,8 @@ impl Job {
     /// Issues an atomic store of a word without waiting.
     pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<Handle> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
-        let issued = self.worker.issue_atomic(at.address(), atomic, crate::GlobalAddress::NULL, after)?;
+        let issued =
+            self.worker.issue_atomic(at.address(), atomic, crate::onesided::GlobalAddress::NULL, after)?;
         Ok(issued.handle)
     }
 }

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 //! Unsafe: one promise that a pointer is a plain word (`repr(transparent)` over a 64-bit address).
 
-use crate::{GlobalAddress, Pod, Rank};
+use crate::onesided::GlobalAddress;
+use crate::{Pod, Rank};
 use std::fmt;
 use std::marker::PhantomData;
 

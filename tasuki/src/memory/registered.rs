@@ -4,7 +4,8 @@
 //! because peers may write it. For raw registrations the caller promises that.
 
 use crate::job::Job;
-use crate::{GlobalAddress, GlobalPtr, Pod, Result};
+use crate::onesided::GlobalAddress;
+use crate::{GlobalPtr, Pod, Result};
 use std::sync::Arc;
 use tasuki_core::base::planted;
 use tasuki_core::engine::Worker;
@@ -37,13 +38,13 @@ impl Job {
     ///
     /// ```
     /// tasuki::local(2, |job| {
-    ///     let own = job.register(vec![u64::from(job.rank().0); 4])?;
-    ///     let addresses = job.alloc::<tasuki::GlobalAddress>(1)?;    // to send the address to the peer
+    ///     let own = job.register(vec![job.rank().0 as u64; 4])?;
+    ///     let addresses = job.alloc::<tasuki::onesided::GlobalAddress>(1)?;    // to send the address to the peer
     ///     let peer = job.rank_after(1);
     ///     job.put(addresses.on(peer), &[own.pointer().address()])?;
     ///     job.barrier()?;
     ///     let there = tasuki::GlobalPtr::<u64>::new(addresses.get(0)?);
-    ///     assert_eq!(job.get_value(there.at(3))?, u64::from(peer.0));
+    ///     assert_eq!(job.get_value(there.at(3))?, peer.0 as u64);
     ///     job.barrier()?;                                            // all reads have ended
     ///     assert_eq!(own.unregister().len(), 4);
     ///     Ok(())

@@ -4,17 +4,18 @@
 //! operation has ended; nothing else accesses the block before.
 
 use crate::job::Job;
-use crate::{After, GlobalPtr, Handle, Pod, Result};
+use crate::onesided::{After, Handle};
+use crate::{GlobalPtr, Pod, Result};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use tasuki_core::engine::{Local, Operation, Worker};
 
-/// A put or get in flight. It owns its vector; [`Request::wait`] returns the vector. If the request is dropped, the
+/// A put or get in flight. It owns its vector; [`TransferRequest::wait`] returns the vector. If the request is dropped, the
 /// operation ends by itself and the vector is freed after that. If the request is forgotten, the vector leaks. In
 /// neither case does a peer access freed memory.
 #[must_use = "wait() returns the buffer"]
 #[derive(Debug)]
-pub struct Request<T: Pod> {
+pub struct TransferRequest<T: Pod> {
     worker: Arc<Worker>,
     handle: Handle,
     buffer: Arc<Buffer<T>>,
@@ -29,26 +30,31 @@ unsafe impl<T: Pod> Send for Buffer<T> {}
 unsafe impl<T: Pod> Sync for Buffer<T> {}
 
 impl Job {
-    /// Issues a put of `values`, which [`Request::wait`] returns. The put starts when `after` permits it. Errors and
+    /// Issues a put of `values`, which [`TransferRequest::wait`] returns. The put starts when `after` permits it. Errors and
     /// cost: those of [`Job::put`].
-    pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<Request<T>> {
+    pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<TransferRequest<T>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Put { to: to.address(), from: local, len })
     }
 
-    /// Issues a get that fills `values`, which [`Request::wait`] returns. The get starts when `after` permits it.
+    /// Issues a get that fills `values`, which [`TransferRequest::wait`] returns. The get starts when `after` permits it.
     /// Errors and cost: those of [`Job::put`].
     ///
     /// ```
     /// tasuki::local(1, |job| {
     ///     let data = job.alloc::<u8>(3)?;
-    ///     let request = job.iget(data.pointer(), vec![9; 3], tasuki::After::Nothing)?;
+    ///     let request = job.iget(data.pointer(), vec![9; 3], tasuki::onesided::After::Nothing)?;
     ///     assert_eq!(request.wait()?, [0, 0, 0]);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn iget<T: Pod>(&self, from: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<Request<T>> {
+    pub fn iget<T: Pod>(
+        &self,
+        from: GlobalPtr<T>,
+        values: Vec<T>,
+        after: After,
+    ) -> Result<TransferRequest<T>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Get { from: from.address(), to: local, len })
     }
@@ -58,17 +64,17 @@ impl Job {
         mut values: Vec<T>,
         after: After,
         action: impl FnOnce(Local) -> Operation,
-    ) -> Result<Request<T>> {
+    ) -> Result<TransferRequest<T>> {
         let local = Local(values.as_mut_ptr().cast());
         let buffer = Arc::new(Buffer(UnsafeCell::new(values)));
         // SAFETY: the engine keeps `buffer` alive until the operation has ended; nothing else accesses the vector
         // before.
         let issued = unsafe { self.worker.issue_kept(action(local), after, Some(buffer.clone()))? };
-        Ok(Request { worker: self.worker.clone(), handle: issued.handle, buffer })
+        Ok(TransferRequest { worker: self.worker.clone(), handle: issued.handle, buffer })
     }
 }
 
-impl<T: Pod> Request<T> {
+impl<T: Pod> TransferRequest<T> {
     /// The operation's handle, with which other operations can be ordered after it.
     pub fn handle(&self) -> Handle {
         self.handle

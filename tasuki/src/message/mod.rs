@@ -1,5 +1,6 @@
-//! Messages beyond the blocking calls: owned requests, scopes that borrow their buffers, buffered sends, and
-//! variants.
+//! Sends and receives that were begun and own their values.
+//!
+//! The calls are methods of [`Communicator`](crate::Communicator) and [`Scope`](crate::Scope).
 
 mod buffered_sends;
 pub(crate) mod request;
@@ -7,3 +8,6 @@ pub(crate) mod scope;
 pub(crate) mod scope_list;
 pub(crate) mod slot;
 mod variants;
+
+pub use crate::member::Peer;
+pub use request::{RecvRequest, SendRequest};

@@ -56,6 +56,25 @@ impl<T: Pod> Values<T> {
     }
 }
 
+/// How far a message is.
+#[derive(Debug)]
+enum Stage<P> {
+    UnderWay(P),
+    /// The peer is `None`: there is no message to wait for.
+    Nobody,
+    /// The message has ended. Its values were returned, or it has failed.
+    Ended,
+}
+
+impl<P> Stage<P> {
+    fn under_way(&self) -> Option<&P> {
+        match self {
+            Stage::UnderWay(message) => Some(message),
+            Stage::Nobody | Stage::Ended => None,
+        }
+    }
+}
+
 /// A send that was begun. [`SendRequest::wait`] or `.await` returns the values.
 ///
 /// # Cancel safety
@@ -65,7 +84,7 @@ impl<T: Pod> Values<T> {
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct SendRequest<T: Pod> {
-    request: Option<PendingSend>,
+    stage: Stage<PendingSend>,
     values: Arc<Values<T>>,
 }
 
@@ -102,29 +121,33 @@ pub struct SendRequest<T: Pod> {
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
 pub struct RecvRequest<T: Pod> {
-    request: Option<PendingRecv>,
+    stage: Stage<PendingRecv>,
     values: Arc<Values<T>>,
+    slot: Slot,
 }
 
 impl<T: Pod> SendRequest<T> {
     pub(crate) fn new(
         context: &Arc<Context>,
         values: Vec<T>,
-        to: Rank,
+        to: Option<Rank>,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
-        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.0)?;
+        let Some(to) = to else {
+            return Ok(SendRequest { stage: Stage::Nobody, values: Values::new(values) });
+        };
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.word())?;
         let values = Values::new(values);
         let request = match sent {
             Some(sent) => sent,
-            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.0)?,
+            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.word())?,
         };
-        Ok(SendRequest { request: Some(request), values })
+        Ok(SendRequest { stage: Stage::UnderWay(request), values })
     }
 
     /// Returns true if the send has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.request.as_ref().is_none_or(PendingSend::is_finished)
+        self.stage.under_way().is_none_or(PendingSend::is_finished)
     }
 
     /// Waits until the values may be reused and returns them. Only the first call can return them.
@@ -132,24 +155,31 @@ impl<T: Pod> SendRequest<T> {
     /// Errors: those of [`Communicator::send`](crate::Communicator::send). If the send buffer is full, the send goes
     /// on: wait again, or drop the request. After any other error [`SendRequest::into_values`] returns the values.
     pub fn wait(&mut self) -> Result<Vec<T>> {
-        let request = self.request.as_mut().ok_or_else(|| ended("isend"))?;
-        let sent = request.finish();
+        let sent = match &mut self.stage {
+            Stage::UnderWay(message) => message.finish(),
+            Stage::Nobody => Ok(()),
+            Stage::Ended => return Err(ended("isend")),
+        };
         self.settle(sent)
     }
 
     /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
     /// or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::take_unused) }
+        if self.stage.under_way().is_some() {
+            None
+        } else {
+            Arc::get_mut(&mut self.values).map(Values::take_unused)
+        }
     }
 
     /// Ends the request according to the outcome of the send.
     fn settle(&mut self, sent: Result<()>) -> Result<Vec<T>> {
-        if self.request.as_ref().is_some_and(|request| !request.is_over()) {
+        if self.stage.under_way().is_some_and(|message| !message.is_over()) {
             return sent.map(|()| Vec::new()); // the send buffer was full: the send goes on
         }
-        self.request = None;
-        // SAFETY: the message has ended.
+        self.stage = Stage::Ended;
+        // SAFETY: the message has ended, if there was one.
         sent.map(|()| unsafe { self.values.take() })
     }
 }
@@ -158,8 +188,11 @@ impl<T: Pod> Future for SendRequest<T> {
     type Output = Result<Vec<T>>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let Some(request) = &mut self.request else { return Poll::Ready(Err(ended("isend"))) };
-        let Poll::Ready(sent) = request.poll(task.waker()) else { return Poll::Pending };
+        let sent = match &mut self.stage {
+            Stage::UnderWay(message) => std::task::ready!(message.poll(task.waker())),
+            Stage::Nobody => Ok(()),
+            Stage::Ended => return Poll::Ready(Err(ended("isend"))),
+        };
         Poll::Ready(self.settle(sent))
     }
 }
@@ -168,19 +201,22 @@ impl<T: Pod> RecvRequest<T> {
     pub(crate) fn new(
         context: &Arc<Context>,
         values: Vec<T>,
-        from: Rank,
+        from: Option<Rank>,
         slot: Slot,
     ) -> Result<RecvRequest<T>> {
+        let Some(from) = from else {
+            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::new(values), slot });
+        };
         let room = size_of_val(&values[..]);
         let values = Values::new(values);
         let request =
-            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.0)?;
-        Ok(RecvRequest { request: Some(request), values })
+            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.word())?;
+        Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot })
     }
 
     /// Returns true if the message has arrived. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.request.as_ref().is_none_or(PendingRecv::is_finished)
+        self.stage.under_way().is_none_or(PendingRecv::is_finished)
     }
 
     /// Waits for the message and returns the values with what was received. Only the first call can return them.
@@ -188,15 +224,24 @@ impl<T: Pod> RecvRequest<T> {
     /// Errors: those of [`Communicator::recv`](crate::Communicator::recv); after an error
     /// [`RecvRequest::into_values`] returns the values.
     pub fn wait(&mut self) -> Result<(Vec<T>, Received)> {
-        let mut request = self.request.take().ok_or_else(|| ended("irecv"))?;
-        let got = request.take(self.short_buffer());
-        self.settle(request.context(), got)
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::UnderWay(mut message) => {
+                let got = message.take(self.short_buffer());
+                self.settle(message.context(), got)
+            }
+            Stage::Nobody => Ok(self.nothing()),
+            Stage::Ended => Err(ended("irecv")),
+        }
     }
 
     /// Returns the values of a receive that has ended with an error. Returns `None` if a peer may still write the
     /// values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::take_unused) }
+        if self.stage.under_way().is_some() {
+            None
+        } else {
+            Arc::get_mut(&mut self.values).map(Values::take_unused)
+        }
     }
 
     /// Ends the request according to the outcome of the receive.
@@ -210,6 +255,12 @@ impl<T: Pod> RecvRequest<T> {
         Ok((unsafe { self.values.take() }, got))
     }
 
+    /// What a receive from nobody returns: the values as they were.
+    fn nothing(&mut self) -> (Vec<T>, Received) {
+        // SAFETY: there is no message.
+        (unsafe { self.values.take() }, Received::nothing(self.slot))
+    }
+
     /// The buffer of a short receive, which its message does not access; an empty slice for any other receive.
     fn short_buffer(&mut self) -> &mut [u8] {
         Arc::get_mut(&mut self.values).map_or(&mut [], Values::bytes)
@@ -220,13 +271,17 @@ impl<T: Pod> Future for RecvRequest<T> {
     type Output = Result<(Vec<T>, Received)>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let Some(mut request) = self.request.take() else { return Poll::Ready(Err(ended("irecv"))) };
-        match request.poll(self.short_buffer(), task.waker()) {
+        let mut message = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::UnderWay(message) => message,
+            Stage::Nobody => return Poll::Ready(Ok(self.nothing())),
+            Stage::Ended => return Poll::Ready(Err(ended("irecv"))),
+        };
+        match message.poll(self.short_buffer(), task.waker()) {
             Poll::Pending => {
-                self.request = Some(request);
+                self.stage = Stage::UnderWay(message);
                 Poll::Pending
             }
-            Poll::Ready(got) => Poll::Ready(self.settle(request.context(), got)),
+            Poll::Ready(got) => Poll::Ready(self.settle(message.context(), got)),
         }
     }
 }
@@ -244,20 +299,20 @@ mod tests {
 
     /// Exchanges `count` messages of a rank with itself, so that nothing depends on time. Returns how many times calls
     /// have looked at unfinished messages, per message.
-    fn looks_per_message(count: u32, order: fn(u32, u32) -> u32, tests_first: bool) -> Result<u64> {
+    fn looks_per_message(count: usize, order: fn(usize, usize) -> usize, tests_first: bool) -> Result<u64> {
         let looks = local(1, |job| {
             let all = job.world().split_with_slots(Some(0), 0, count)?.expect("a member");
             let before = all.messages().progress().looks();
             let receives = (0..count).map(|slot| all.irecv(vec![0_u64; 50], Rank(0), Slot(slot)));
             let mut receives = receives.collect::<Result<Vec<_>>>()?;
-            let sends = (0..count).map(|slot| all.isend(vec![u64::from(slot); 50], Rank(0), Slot(slot)));
+            let sends = (0..count).map(|slot| all.isend(vec![slot as u64; 50], Rank(0), Slot(slot)));
             let mut sends = sends.collect::<Result<Vec<_>>>()?;
             while tests_first && !receives.iter().all(|receive| receive.is_finished()) {}
             for slot in (0..count).map(|index| order(index, count)) {
-                assert_eq!(receives[slot as usize].wait()?.0, [u64::from(slot); 50]);
-                sends[slot as usize].wait()?;
+                assert_eq!(receives[slot].wait()?.0, [slot as u64; 50]);
+                sends[slot].wait()?;
             }
-            Ok((all.messages().progress().looks() - before) / u64::from(count))
+            Ok((all.messages().progress().looks() - before) / count as u64)
         })?;
         Ok(looks[0])
     }
@@ -265,7 +320,7 @@ mod tests {
     #[test]
     fn looks_at_outstanding_messages_grow_with_their_number_only() -> Result<()> {
         // 7,919 is prime.
-        let orders: [fn(u32, u32) -> u32; 3] =
+        let orders: [fn(usize, usize) -> usize; 3] =
             [|index, _| index, |index, count| count - 1 - index, |index, count| index * 7919 % count];
         for (place, order) in orders.into_iter().enumerate() {
             for tests_first in [false, true] {

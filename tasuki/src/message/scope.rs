@@ -5,6 +5,8 @@
 //! `std::thread::scope`.
 
 use crate::collective::chunked_plan::ChunkedPlan;
+use crate::member::place_of;
+use crate::message::Peer;
 use crate::message::scope_list::{ScopeList, ScopeRequest, ShortRecv, StartedPlan};
 use crate::message::slot::{Received, Slot, bytes, received};
 use crate::{Communicator, Error, GlobalPtr, Pod, Rank, Result};
@@ -33,7 +35,7 @@ impl Communicator {
     /// # Cancel safety
     ///
     /// A message that has met a cancelled receive is kept for the next receive, as if a
-    /// [`RecvRequest`](crate::RecvRequest) had been dropped. If the sender writes to the memory of the receive itself,
+    /// [`RecvRequest`](crate::message::RecvRequest) had been dropped. If the sender writes to the memory of the receive itself,
     /// because it is job memory or because no memory can be mapped, the call waits for the transfer. The same holds if
     /// `body` panics.
     ///
@@ -77,9 +79,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a send of borrowed values, which are read until the send has ended.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<T: Pod>(&'scope self, values: &'env [T], to: Rank, slot: Slot) -> Result<()> {
+    pub fn send<T: Pod>(&'scope self, values: &'env [T], to: impl Peer, slot: Slot) -> Result<()> {
+        let Some(to) = place_of(self.context, to, "send")? else { return Ok(()) };
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        match self.context.try_send_short(bytes, to, slot.0) {
+        match self.context.try_send_short(bytes, to, slot.word()) {
             Some(sent) => {
                 self.list.sent(sent);
                 Ok(())
@@ -90,7 +93,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[inline(never)]
     fn begin_send(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
-        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.0)? {
+        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.word())? {
             self.list.request(ScopeRequest::Send(sent, None));
             return Ok(());
         }
@@ -98,7 +101,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let buffer =
             unsafe { RevocableBuffer::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.0)?;
+        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.word())?;
         self.list.request(ScopeRequest::Send(request, guard.keep()));
         Ok(())
     }
@@ -109,22 +112,24 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         from: GlobalPtr<T>,
         count: usize,
-        to: Rank,
+        to: impl Peer,
         slot: Slot,
     ) -> Result<()> {
-        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.0)?;
+        let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(()) };
+        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.word())?;
         self.list.request(ScopeRequest::Send(request, None));
         Ok(())
     }
 
     /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
     #[inline(always)]
-    pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: Rank, slot: Slot) -> Result<()> {
+    pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: impl Peer, slot: Slot) -> Result<()> {
+        let Some(from) = place_of(self.context, from, "recv")? else { return Ok(()) };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.begin_recv(bytes, from, slot);
         }
-        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.0)? else {
+        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.word())? else {
             return self.begin_recv(bytes, from, slot);
         };
         self.list.posted(posted, Local(bytes.as_mut_ptr()));
@@ -137,7 +142,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let guard = self.revoke_on_drop(Some(buffer.clone()));
-        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.0)?;
+        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.word())?;
         self.list.request(ScopeRequest::Receive(request, guard.keep()));
         Ok(())
     }
@@ -148,10 +153,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         into: GlobalPtr<T>,
         count: usize,
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
     ) -> Result<()> {
-        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.0)?;
+        let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(()) };
+        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.word())?;
         self.list.request(ScopeRequest::Receive(request, None));
         Ok(())
     }
@@ -186,7 +192,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Waits for the send to `to` on a slot. Errors: those of the send; this scope has no such send.
-    pub fn wait_send(&self, to: Rank, slot: Slot) -> Result<()> {
+    pub fn wait_send(&self, to: impl Peer, slot: Slot) -> Result<()> {
+        let Some(to) = place_of(self.context, to, "wait_send")? else { return Ok(()) };
         if let Some(sent) = self.list.find_sent(to, slot) {
             self.context.discard_sent(sent);
             return Ok(());
@@ -198,7 +205,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Waits for the receive from `from` on a slot and returns what was received, counted in values of type `T`.
     /// Errors: those of the receive; this scope has no such receive.
-    pub fn wait_recv<T: Pod>(&self, from: Rank, slot: Slot) -> Result<Received> {
+    pub fn wait_recv<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<Received> {
+        let Some(from) = place_of(self.context, from, "wait_recv")? else {
+            return Ok(Received::nothing(slot));
+        };
         if let Some(receive) = self.list.find_posted(from, slot) {
             return received::<T>(self.context, self.take(receive)?);
         }
@@ -341,5 +351,5 @@ impl<T: Pod + Send> StartedPlan for (&mut ChunkedPlan<T>, &mut [T]) {
 #[cold]
 fn no_such(context: &Context, call: &str, peer: Rank, slot: Slot) -> Error {
     let text = "this scope has no such message that was not waited for: begin it by s.send(..) or s.recv(..)";
-    context.worker().fault(Cause::Argument(text.into()), || format!("{call}(rank {peer}, slot {})", slot.0))
+    context.worker().fault(Cause::Argument(text.into()), || format!("{call}(member {peer}, slot {})", slot.0))
 }

@@ -165,8 +165,8 @@ impl<'c> ScopeList<'c> {
     pub(crate) fn find_sent(&self, peer: Rank, slot: Slot) -> Option<SentShort<'c>> {
         self.change(|all| {
             all.sent.iter_mut().find_map(|(bank, bits)| {
-                let bit = 1 << (slot.0 % u64::BITS); // a bank holds 64 slots
-                let sent = bank.sent(*bits & bit).find(|sent| sent.on() == (peer, slot.0))?;
+                let bit = 1 << (slot.word() % u64::BITS); // a bank holds 64 slots
+                let sent = bank.sent(*bits & bit).find(|sent| sent.on() == (peer, slot.word()))?;
                 *bits &= !bit;
                 Some(sent)
             })
@@ -175,7 +175,8 @@ impl<'c> ScopeList<'c> {
 
     /// Removes the short receive from that peer on that slot.
     pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<ShortRecv<'c>> {
-        let (of, key) = ((Kind::Posted, (peer, slot.0)), |one: &ShortRecv<'_>| (Kind::Posted, one.0.on()));
+        let (of, key) =
+            ((Kind::Posted, (peer, slot.word())), |one: &ShortRecv<'_>| (Kind::Posted, one.0.on()));
         self.change(|all| {
             if all.posted.len() < INDEX_MIN {
                 return all.posted.iter_mut().find_map(|one| one.take_if(|one| key(one) == of));
@@ -187,12 +188,12 @@ impl<'c> ScopeList<'c> {
 
     /// Removes the send to that peer on that slot, if it was not sent at once.
     pub(crate) fn find_send(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request((Kind::Send, (peer, slot.0)))
+        self.find_request((Kind::Send, (peer, slot.word())))
     }
 
     /// Removes the receive from that peer on that slot, if it is not short.
     pub(crate) fn find_receive(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request((Kind::Receive, (peer, slot.0)))
+        self.find_request((Kind::Receive, (peer, slot.word())))
     }
 
     fn find_request(&self, of: Key) -> Option<ScopeRequest> {

@@ -1,6 +1,6 @@
 //! The slots of messages, and what a receive returns about its message.
 
-use crate::{Rank, Result};
+use crate::{Member, Result};
 use tasuki_message::Context;
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -8,7 +8,7 @@ use tasuki_message::Context;
 ///
 /// A slot serves one message at a time. Several outstanding messages use several slots.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Slot(pub u32);
+pub struct Slot(pub usize);
 
 impl Slot {
     /// In a receive: any slot. The receive gets the next message of the sender, whatever slot it was sent on.
@@ -16,7 +16,18 @@ impl Slot {
     /// At most one such receive can be outstanding for each sender. A send looks for a receive on its own slot first.
     /// The two kinds of receive are not ordered with each other: a message that was sent while a receive on its slot
     /// was being withdrawn may arrive after a later one.
-    pub const ANY: Slot = Slot(Context::ANY);
+    pub const ANY: Slot = Slot(usize::MAX);
+
+    /// Returns the number as messages know it. All numbers that do not fit become one that no communicator has.
+    #[inline(always)]
+    pub(crate) fn word(self) -> u32 {
+        if self.0 < Context::NO_SLOT as usize { self.0 as u32 } else { self.word_beyond() }
+    }
+
+    #[cold]
+    fn word_beyond(self) -> u32 {
+        if self == Slot::ANY { Context::ANY } else { Context::NO_SLOT }
+    }
 }
 
 /// What a receive returns about its message.
@@ -24,15 +35,22 @@ impl Slot {
 pub struct Received {
     /// The slot on which the message was sent.
     pub slot: Slot,
-    /// The sender.
-    pub source: Rank,
+    /// The sender; [`Member::NONE`] for a receive from `None`.
+    pub source: Member,
     /// The number of values that were sent, which may be smaller than the buffer.
     pub count: usize,
 }
 
+impl Received {
+    /// What a receive from nobody on that slot returns.
+    pub(crate) fn nothing(slot: Slot) -> Received {
+        Received { slot, source: Member::NONE, count: 0 }
+    }
+}
+
 #[inline]
 pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
-    let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
+    let (slot, source, size) = (Slot(got.slot as usize), Member(got.source.0), size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
         return Err(context.partial_value(got, size));
     }

@@ -1,12 +1,15 @@
 //! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
 //! release of slots.
 
+use crate::engine::Cause;
+use crate::member::place_of;
+use crate::message::Peer;
 use crate::message::slot::{Received, Slot, bytes, received};
-use crate::{Cause, Communicator, GlobalPtr, Pod, Rank, Result};
+use crate::{Communicator, GlobalPtr, Pod, Result};
 use std::time::Duration;
 
 /// The largest number of slots of a communicator, for each pair and direction.
-const SLOTS_MAX: u32 = 1 << 20;
+const SLOTS_MAX: usize = 1 << 20;
 
 impl Communicator {
     /// Receives like [`Communicator::recv`], for at most `limit`. If the time runs out, nothing was
@@ -15,20 +18,30 @@ impl Communicator {
     pub fn recv_within<T: Pod>(
         &self,
         into: &mut [T],
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
         limit: Duration,
     ) -> Result<Received> {
+        let Some(from) = place_of(self.messages(), from, "recv_within")? else {
+            return Ok(Received::nothing(slot));
+        };
         received::<T>(
             self.messages(),
-            self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?,
+            self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.word(), limit)?,
         )
     }
 
     /// Sends `count` values of this rank's own job memory, like [`Communicator::send`]. If the
     /// receive names job memory, too, the sender copies the values directly to their destination.
-    pub fn send_from<T: Pod>(&self, from: GlobalPtr<T>, count: usize, to: Rank, slot: Slot) -> Result<()> {
-        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.0)
+    pub fn send_from<T: Pod>(
+        &self,
+        from: GlobalPtr<T>,
+        count: usize,
+        to: impl Peer,
+        slot: Slot,
+    ) -> Result<()> {
+        let Some(to) = place_of(self.messages(), to, "send_from")? else { return Ok(()) };
+        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.word())
     }
 
     /// Receives up to `count` values into this rank's own job memory. The sender writes them there, so that this rank
@@ -37,18 +50,21 @@ impl Communicator {
         &self,
         into: GlobalPtr<T>,
         count: usize,
-        from: Rank,
+        from: impl Peer,
         slot: Slot,
     ) -> Result<Received> {
+        let Some(from) = place_of(self.messages(), from, "recv_into")? else {
+            return Ok(Received::nothing(slot));
+        };
         received::<T>(
             self.messages(),
-            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.0)?,
+            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.word())?,
         )
     }
 
     /// The number of slots of each pair in each direction. Slot indices are `0 .. slots`.
-    pub fn slots(&self) -> u32 {
-        self.messages().slots()
+    pub fn slots(&self) -> usize {
+        self.messages().slots() as usize
     }
 
     /// Divides the members like [`Communicator::split`], with a number of slots, 1 to 2^20, for
@@ -58,13 +74,13 @@ impl Communicator {
         &self,
         colour: Option<u64>,
         key: i64,
-        slots: u32,
+        slots: usize,
     ) -> Result<Option<Communicator>> {
         if !(1..=SLOTS_MAX).contains(&slots) {
             let cause = Cause::Argument(format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}"));
             return Err(self.messages().worker().fault(cause, || "split_with_slots".into()));
         }
-        self.split_into(colour, key, slots)
+        self.split_into(colour, key, slots as u32)
     }
 
     /// Releases what this rank holds for messages with `peer` in this communicator. When `peer` has closed it, too,
@@ -102,7 +118,7 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn close(&self, peer: Rank) -> Result<()> {
-        self.messages().close(peer)
+    pub fn close(&self, peer: impl Peer) -> Result<()> {
+        place_of(self.messages(), peer, "close")?.map_or(Ok(()), |peer| self.messages().close(peer))
     }
 }

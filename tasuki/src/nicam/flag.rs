@@ -4,7 +4,9 @@
 //! grows, and it is raised after the word was stored. A waiter reads the signal, then the word, and then waits until
 //! the signal exceeds what it has read, so it cannot miss a wake-up. All flags of a block share one signal.
 
-use crate::{Array, Cause, Command, GlobalPtr, Job, Rank, RemoteSignal, Result, Signal};
+use crate::engine::Cause;
+use crate::onesided::RemoteSignal;
+use crate::{Array, Command, GlobalPtr, Job, Rank, Result, Signal};
 use tasuki_core::base::error_hint::BYTES_BY_KEY;
 
 /// Words of a flag: its value; and, if the two sides of a copy by key that should set the flag gave different sizes:
@@ -155,7 +157,7 @@ impl RemoteFlag {
     /// `there`.
     pub(super) fn fail(self, job: &Job, key: u64, here: u64, there: u64) -> Result<()> {
         job.store(self.word.at(KEY), key)?;
-        job.store(self.word.at(PEER_AND_OUR_SIZE), u64::from(job.rank().0) << SIZE_BITS | there)?;
+        job.store(self.word.at(PEER_AND_OUR_SIZE), (job.rank().0 as u64) << SIZE_BITS | there)?;
         job.store(self.word.at(THEIR_SIZE), here + 1)?;
         job.raise(self.set, 1)
     }

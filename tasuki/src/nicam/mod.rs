@@ -143,12 +143,12 @@ impl<'job> Lane<'job> {
 }
 
 impl Ticket<'_, '_> {
-    fn add(&self, part: u64) -> crate::Effect {
+    fn add(&self, part: u64) -> crate::onesided::Effect {
         self.signal.on(self.me).add(part as u32)
     }
 
     /// The trigger that is met when the ticket's copy has arrived.
-    fn has_copied(&self) -> crate::Trigger {
+    fn has_copied(&self) -> crate::onesided::Trigger {
         self.signal.reaches(self.before + 1)
     }
 }
@@ -230,8 +230,8 @@ impl<'job> Transfers<'job> {
         &self,
         flag: RemoteFlag,
         value: u64,
-        trigger: crate::Trigger,
-        end: crate::Effect,
+        trigger: crate::onesided::Trigger,
+        end: crate::onesided::Effect,
     ) -> [Command; 2] {
         let lane = self.lane(flag.rank());
         let before = lane.numbered.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,7 @@ impl<'job> Transfers<'job> {
     }
 
     /// Announces a copy to that rank. Returns the effect that counts the copy.
-    fn announce(&self, to: Rank) -> crate::Effect {
+    fn announce(&self, to: Rank) -> crate::onesided::Effect {
         let lane = self.lane(to);
         lane.announced.fetch_add(1, Ordering::Relaxed);
         lane.arrived.on(self.job.rank()).add(1)

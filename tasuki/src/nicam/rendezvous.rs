@@ -8,7 +8,9 @@
 
 use super::flag::sizes_differ;
 use super::{RemoteFlag, STEP, Transfers};
-use crate::{Array, Cause, Command, GlobalAddress, GlobalPtr, Job, Pod, Rank, Result};
+use crate::engine::Cause;
+use crate::onesided::GlobalAddress;
+use crate::{Array, Command, GlobalPtr, Job, Pod, Rank, Result};
 
 /// The number of sides that may wait in one list.
 pub(super) const SIDES_MAX: usize = 16;
@@ -67,7 +69,7 @@ impl Transfers<'_> {
     /// ```
     /// # use tasuki::Rank;
     /// tasuki::local(2, |job| {
-    ///     let (data, flags, transfers) = (job.alloc::<u32>(8)?, job.flags(1)?, job.transfers()?);
+    ///     let (data, flags, transfers) = (job.alloc::<usize>(8)?, job.flags(1)?, job.transfers()?);
     ///     let (here, flag) = (data.pointer(), flags.at(0).on(job.rank()));
     ///     data.fill(job.rank().0)?;
     ///     if job.rank() == Rank(0) {
@@ -136,7 +138,7 @@ impl Transfers<'_> {
             worker.check_rank(rank).map_err(|cause| worker.fault(cause, || call.into()))?;
         }
         let list = self.match_lists.of(source, destination);
-        while self.job.compare_swap(list, 0, u64::from(self.job.rank().0) + 1)? != 0 {
+        while self.job.compare_swap(list, 0, self.job.rank().0 as u64 + 1)? != 0 {
             worker.relax(call)?;
         }
         let found = self.match_or_leave(list, own);

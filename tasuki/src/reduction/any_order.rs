@@ -16,7 +16,8 @@ use tasuki_core::queue::reduction::Reduction;
 /// whose bits do not depend on the order, as sums of integers: their plans are always free to choose.
 ///
 /// ```
-/// use tasuki::{AnyOrder, Sum};
+/// use tasuki::collective::AnyOrder;
+/// use tasuki::Sum;
 /// tasuki::local(3, |job| {
 ///     let mut sum = job.world().allreduce_init::<f64>(1, AnyOrder(Sum))?;
 ///     sum.write(0, &[0.5])?;
@@ -47,7 +48,8 @@ impl<T, O: ReduceOp<T>> ReduceOp<T> for AnyOrder<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Complex, Max, Product, Sum};
+    use crate::Sum;
+    use crate::collective::{Complex, Max, Product};
 
     #[test]
     fn operations_whose_bits_depend_on_the_order_keep_it_unless_any_order_will_do() {

@@ -24,7 +24,7 @@ pub struct Xor;
 /// guarantee. Here the lowest bit counts, and every bit pattern is valid.
 ///
 /// ```
-/// use tasuki::{And, Bool, Or};
+/// use tasuki::collective::{And, Bool, Or};
 /// tasuki::local(3, |job| {
 ///     let is_first = Bool::from(job.rank().0 == 0);
 ///     assert!(job.world().allreduce(&[is_first], Or)?[0].get());

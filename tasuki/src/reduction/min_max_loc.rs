@@ -9,9 +9,9 @@ use tasuki_core::queue::reduction::extremes::Ordered;
 /// A value and its location: a rank or an index, for instance.
 ///
 /// ```
-/// use tasuki::{ValueLoc, MaxLoc, MinLoc};
+/// use tasuki::collective::{ValueLoc, MaxLoc, MinLoc};
 /// tasuki::local(3, |job| {
-///     let mine = ValueLoc { value: [0.5, 2.5, 0.5][job.rank().index()], at: u64::from(job.rank().0) };
+///     let mine = ValueLoc { value: [0.5, 2.5, 0.5][job.rank().index()], at: job.rank().0 as u64 };
 ///     assert_eq!(job.world().allreduce(&[mine], MaxLoc)?[0].at, 1);
 ///     assert_eq!(job.world().allreduce(&[mine], MinLoc)?[0], ValueLoc { value: 0.5, at: 0 });
 ///     Ok(())
@@ -29,14 +29,14 @@ pub struct ValueLoc<V, I = u64> {
 
 /// The smallest value; of equal values the one with the smallest location. MPI's `MPI_MINLOC`.
 ///
-/// The value is that of [`Min`](crate::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any value is NaN,
+/// The value is that of [`Min`](crate::collective::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any value is NaN,
 /// the result is NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MinLoc;
 
 /// The largest value; of equal values the one with the smallest location. MPI's `MPI_MAXLOC`.
 ///
-/// The value is that of [`Max`](crate::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the result is
+/// The value is that of [`Max`](crate::collective::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the result is
 /// NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MaxLoc;

@@ -18,7 +18,7 @@ use tasuki_core::queue::reduction::{
 /// members, in the order of the members, are cut into groups of 32. The values of a group are combined from the left:
 /// `((v0 . v1) . v2) . ...`. The results of the groups are combined by the same rule, until one is left. So the values
 /// of up to 32 members are simply combined from the left. A scan gives member `i` this combination of the values of
-/// members 0 to `i`. Plans of [`AnyOrder`](crate::AnyOrder) may use a quicker order.
+/// members 0 to `i`. Plans of [`AnyOrder`](crate::collective::AnyOrder) may use a quicker order.
 pub trait ReduceOp<T> {
     /// Replaces each value of `left` by its combination with its partner in `right`.
     fn combine(&self, left: &mut [T], right: &[T]);
@@ -115,7 +115,7 @@ pub struct Product;
 /// combined with no other, as in a group of one member or by the first member of a scan, stays as it is.
 ///
 /// ```
-/// use tasuki::Min;
+/// use tasuki::collective::Min;
 /// tasuki::local(3, |job| {
 ///     let mine = [[0.0, -0.0, 1.0][job.rank().index()], [3.0, f64::NAN, 1.0][job.rank().index()]];
 ///     let least = job.world().allreduce(&mine, Min)?;

@@ -172,7 +172,7 @@ pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
         match outcome {
             Ok(value) => values.push(value),
             Err(error) => {
-                let error = error.on_rank(Rank(rank as u32));
+                let error = error.on_rank(Rank(rank));
                 let is_better =
                     |first: &Error| is_consequence(first.cause()) && !is_consequence(error.cause());
                 if first.as_ref().is_none_or(is_better) {

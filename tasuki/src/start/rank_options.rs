@@ -1,6 +1,7 @@
 //! The options of a rank: its helper, the choice of algorithms, and what a failure does.
 
-use crate::{Cause, Error, Result};
+use crate::engine::Cause;
+use crate::{Error, Result};
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;

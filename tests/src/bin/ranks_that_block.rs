@@ -65,7 +65,7 @@ fn receive(world: &Communicator, from: Rank) -> Result<()> {
 /// All ranks make each call, and the last rank makes it late. If the last rank must make a different call than the
 /// others, such as the send for their receive, an `if` selects that call.
 fn calls(job: &Job, gate: &Gate) -> Result<()> {
-    let (world, last) = (job.world(), Rank(job.size() as u32 - 1));
+    let (world, last) = (job.world(), Rank(job.size() - 1));
     let is_late = job.rank() == last;
     let mut number = 0;
     let mut late = || {
@@ -159,8 +159,7 @@ fn rounds(job: &Job, gate: &Gate) -> Result<()> {
                 thread::sleep(Duration::from_millis(1));
             }
             let goes_on = gate.is_open(number);
-            (1..job.size() as u32)
-                .try_for_each(|to| job.world().send(&[u64::from(goes_on)], Rank(to), SLOT))?;
+            (1..job.size()).try_for_each(|to| job.world().send(&[u64::from(goes_on)], Rank(to), SLOT))?;
             if !goes_on {
                 break;
             }

@@ -15,7 +15,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::ptr::NonNull;
 use std::time::Duration;
-use tasuki::{Array, Cause, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteQueue, Result};
+use tasuki::engine::{Cause, RemoteQueue};
+use tasuki::{Array, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;

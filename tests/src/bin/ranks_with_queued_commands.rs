@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::{Command, Handlers, Job, Rank, RemoteQueue, Result};
+use tasuki::engine::RemoteQueue;
+use tasuki::{Command, Handlers, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {

@@ -1,7 +1,8 @@
 //! Areas in each kind of memory on every rank, for cases that move bytes between all of them.
 
 use crate::exchange::exchange_all;
-use tasuki::{Array, GlobalPtr, Job, Rank, Registered, Result};
+use tasuki::onesided::Registered;
+use tasuki::{Array, GlobalPtr, Job, Rank, Result};
 
 /// Kinds of memory of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

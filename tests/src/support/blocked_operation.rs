@@ -7,7 +7,8 @@
 
 use crate::exchange::{exchange_all, is_simulated};
 use crate::wait_until::stay_away;
-use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Rank, Registered, Result};
+use tasuki::onesided::{After, AtomicOp, Handle, Registered};
+use tasuki::{Array, GlobalPtr, Job, Rank, Result};
 
 /// The rank that issues the blocked operation, and everything ordered after it.
 pub(crate) const ISSUER: Rank = Rank(0);

@@ -22,16 +22,16 @@ pub(crate) fn exchange_lists<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<
 
 /// The rank after this one; after the last rank comes rank 0.
 pub(crate) fn next(job: &Job) -> Rank {
-    Rank((job.rank().0 + 1) % job.size() as u32)
+    Rank((job.rank().0 + 1) % job.size())
 }
 
 /// The rank before this one; before rank 0 comes the last rank.
 pub(crate) fn previous(job: &Job) -> Rank {
-    Rank((job.rank().0 + job.size() as u32 - 1) % job.size() as u32)
+    Rank((job.rank().0 + job.size() - 1) % job.size())
 }
 
 pub(crate) fn last(job: &Job) -> Rank {
-    Rank(job.size() as u32 - 1)
+    Rank(job.size() - 1)
 }
 
 /// Returns true if the job is simulated. There a case does less work and does not rely on real

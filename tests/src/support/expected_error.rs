@@ -1,7 +1,8 @@
 //! Assertions on errors. An error must name the rank and the call, be of the right kind, and tell
 //! the remedy.
 
-use tasuki::{Error, ErrorKind, Handle, Job, Pod, Request, Result};
+use tasuki::onesided::{Handle, TransferRequest};
+use tasuki::{Error, ErrorKind, Job, Pod, Result};
 
 /// Asserts that a call failed as expected: the error names this rank and a call, has the expected
 /// kind, and contains all of `texts`. One of the texts should be the remedy.
@@ -61,7 +62,7 @@ impl Unfinished for Handle {
     }
 }
 
-impl<T: Pod> Unfinished for Request<T> {
+impl<T: Pod> Unfinished for TransferRequest<T> {
     fn end(self, _: &Job) -> Result<()> {
         self.wait().map(drop)
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{AtomicOp, Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -91,7 +92,7 @@ fn taken_back(
     job.barrier()?;
     let fired = u64::from(!cancelled);
     assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, cancelled: {cancelled}");
-    assert_eq!(queue.stats(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::engine::QueueStats::default());
     Ok(Some(((if is_met { "met" } else { "not met" }, place), cancelled)))
 }
 

@@ -1,7 +1,8 @@
 //! Networks that have a barrier and a multicast: the cases that could use them, the promises of
 //! these two operations, and the promise that every call ends, whatever other members do.
 
-use tasuki::{Cause, Communicator, Job, Rank, Result, Sim, Sum};
+use tasuki::engine::Cause;
+use tasuki::{Communicator, Job, Member, Rank, Result, Sim, Sum};
 use tasuki_tests::simulated_machines::{OFFERING, offering};
 use tasuki_tests::watchdog::Watchdog;
 use tasuki_tests::{case_runner, each_case};
@@ -45,21 +46,21 @@ each_case!(tests);
 /// Broadcasts from each root, some short enough for the multicast and some too long. Barriers
 /// between them order puts of neighbours. Returns the number of wrong results.
 fn rounds(job: &Job, world: &Communicator) -> Result<usize> {
-    let (me, size) = (world.rank().0, world.size() as u32);
+    let (me, size) = (world.rank().0, world.size());
     let causes = job.alloc::<u64>(1)?;
     let mut wrong = 0;
     for round in 0..3 * size.max(4) {
         let root = Rank(round % size);
-        let len = [0, 1, 7, 500, 60, 3, 2000][round as usize % 7];
-        let of = |rank: u32| (0..len).map(move |at| u64::from(round * 100 + rank) + at);
+        let len = [0, 1, 7, 500, 60, 3, 2000][round % 7];
+        let of = |rank: usize| (0..len).map(move |at| (round * 100 + rank) as u64 + at);
         let mut values: Vec<u64> = of(me).collect();
         world.bcast(&mut values, root)?;
         wrong += usize::from(!values.into_iter().eq(of(root.0)));
         if round % 3 != 0 {
-            let after = Rank((job.rank().0 + 1) % job.size() as u32);
-            job.put(causes.on(after), &[u64::from(round)])?;
+            let after = Rank((job.rank().0 + 1) % job.size());
+            job.put(causes.on(after), &[round as u64])?;
             world.barrier()?;
-            wrong += usize::from(causes.get(0)? != u64::from(round));
+            wrong += usize::from(causes.get(0)? != round as u64);
             world.barrier()?;
         }
     }
@@ -116,10 +117,10 @@ fn communicators_of_parts_come_and_go() {
         let run = tasuki::sim(offering(Sim::seed(seed).ranks(5)), |job| {
             let before = job.memory().local;
             for round in 0..6 {
-                let part = job.world().split(Some(u64::from(job.rank().0 + round) % 2), 0)?;
+                let part = job.world().split(Some((job.rank().0 + round) as u64 % 2), 0)?;
                 let part = part.expect("a rank with a colour is a member");
                 let mut values = [part.rank().0 + 7; 10];
-                part.bcast(&mut values, Rank(1))?;
+                part.bcast(&mut values, Member(1))?;
                 assert_eq!(values, [8; 10]);
                 part.barrier()?;
             }
@@ -147,7 +148,7 @@ fn deaths_end_all_calls() {
                     job.world().barrier()?;
                 }
             });
-            let error = run.map(|run: tasuki::Simulated<()>| run.values).expect_err(&what);
+            let error = run.map(|run: tasuki::engine::Simulated<()>| run.values).expect_err(&what);
             assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(2), .. }), "{what}: {error}");
         }
     }
@@ -157,7 +158,7 @@ fn deaths_end_all_calls() {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TestAction {
     Barrier,
-    Bcast(usize, u32),
+    Bcast(usize, usize),
     Allreduce,
     Gather,
     Leave,

@@ -6,7 +6,8 @@
 //! test.
 
 use std::time::Duration;
-use tasuki::{Cause, Job, Rank, Result, Signal, Sim, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Job, Rank, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -86,7 +87,7 @@ fn in_threads() {
     killed_at_every_moment(|job| {
         let [next, before] = neighbours(job);
         let outcomes = job.threads(2, |thread| {
-            let (slot, len) = (Slot(thread as u32 + 1), LENGTHS[thread + 1]);
+            let (slot, len) = (Slot(thread + 1), LENGTHS[thread + 1]);
             let (sent, mut got) = (vec![1_u64; len], vec![0_u64; len]);
             job.world().scope(|scope| {
                 scope.send(&sent, next, slot)?;

@@ -2,7 +2,8 @@
 //! happens to commands for a rank whose inbox is full, or that leaves or has left.
 
 use std::time::Duration;
-use tasuki::{Cause, Command, Job, Rank, Result, Sim, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Command, Job, Rank, Result, Sim, Slot};
 use tasuki_tests::watchdog::Watchdog;
 
 fn run(what: &str, seeds: u64, of: impl Fn(Sim) -> Sim, app: impl Fn(&Job) -> Result<()> + Sync) {

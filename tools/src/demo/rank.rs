@@ -4,8 +4,9 @@ use super::progress_message::ProgressMessage;
 use super::report::{DemoReport, RankRow};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tasuki::Error;
+use tasuki::engine::Cause;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error};
 use tasuki_examples::heat::{Picture, Plate, Solution, serial, solve};
 
 /// The hidden subcommand that runs a rank.

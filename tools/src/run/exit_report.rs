@@ -36,7 +36,7 @@ impl Job {
     /// A process has ended.
     pub(super) fn process_ended(&mut self, index: usize, exit: Exit) {
         self.processes[index].lost = None;
-        let rank = Rank(index as u32);
+        let rank = Rank(index);
         match (exit, self.stage(rank)) {
             (Exit::Code(0), Some(RankStage::Joined | RankStage::Leaving)) => {
                 self.died(index, &format!("{exit} without leaving the job"), 1);
@@ -66,7 +66,7 @@ impl Job {
             return Vec::new();
         };
         (0..self.options.ranks)
-            .filter(|&rank| node_state.rank_state(Rank(rank as u32)).stage() != RankStage::Left)
+            .filter(|&rank| node_state.rank_state(Rank(rank)).stage() != RankStage::Left)
             .collect()
     }
 
@@ -83,7 +83,7 @@ impl Job {
             return;
         }
         let cannot = |(index, process): &(usize, &Process)| {
-            process.exit.is_some() && !self.server.is_joining(Rank(*index as u32))
+            process.exit.is_some() && !self.server.is_joining(Rank(*index))
         };
         if let Some((index, process)) = self.processes.iter().enumerate().find(cannot) {
             let how =
@@ -107,8 +107,7 @@ impl Job {
     /// around it) has not.
     pub(super) fn program_ended(&mut self, index: usize) {
         self.processes[index].lost = None;
-        let pid =
-            self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(index as u32)).pid());
+        let pid = self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(index)).pid());
         self.died(index, &format!("its program (process {pid}) ended without leaving the job"), 1);
     }
 
@@ -120,7 +119,7 @@ impl Job {
         // reason, unless that rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
         // A rank that had left and then exited with an error has reported what it could not complete.
-        let stage = self.server.node_state().map(|state| state.rank_state(Rank(index as u32)).stage());
+        let stage = self.server.node_state().map(|state| state.rank_state(Rank(index)).stage());
         let has_left = own && code == 1 && stage == Some(RankStage::Left);
         let is_said = match &recorded {
             Some(death) => death.is_printed || says_at_end(&death.how),
@@ -133,7 +132,7 @@ impl Job {
                 (death.rank, death.how, Verdict::OfProcess(first, code))
             }
             Some(death) => (death.rank, format!("{} ({how})", death.how), Verdict::Code(code)),
-            None => (Rank(index as u32), how.to_string(), Verdict::Code(code)),
+            None => (Rank(index), how.to_string(), Verdict::Code(code)),
         };
         let waits: Vec<RankState> =
             self.ranks().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
@@ -336,8 +335,7 @@ impl Job {
 
     /// The process of a rank.
     pub(super) fn pid(&self, rank: usize) -> u32 {
-        match self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid())
-        {
+        match self.server.node_state().map_or(0, |node_state| node_state.rank_state(Rank(rank)).pid()) {
             0 => self.processes[rank.min(self.processes.len() - 1)].pid(),
             pid => pid,
         }
@@ -354,7 +352,7 @@ impl Job {
         let is_parked = self
             .server
             .node_state()
-            .is_some_and(|node_state| node_state.rank_state(Rank(rank as u32)).park().is_asleep());
+            .is_some_and(|node_state| node_state.rank_state(Rank(rank)).park().is_asleep());
         if is_parked {
             return WAITING;
         }
@@ -370,8 +368,8 @@ impl Job {
     fn rank_state(&self, rank: usize) -> RankState {
         let process = &self.processes[rank.min(self.processes.len() - 1)];
         let node_state = self.server.node_state();
-        let stage = node_state
-            .map_or(RankStage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
+        let stage =
+            node_state.map_or(RankStage::Absent, |node_state| node_state.rank_state(Rank(rank)).stage());
         let pid = self.pid(rank);
         let wait =
             node_state.filter(|_| process.exit.is_none()).and_then(|node_state| published(node_state, rank));
@@ -381,7 +379,7 @@ impl Job {
         let stage = match (process.exit, stage) {
             (Some(exit), _) => format!("ended ({exit})"),
             (None, _) if is_stopped(pid) => "stopped".into(),
-            (None, RankStage::Absent) if self.server.is_joining(Rank(rank as u32)) => {
+            (None, RankStage::Absent) if self.server.is_joining(Rank(rank)) => {
                 "waiting for the others to join".into()
             }
             (None, RankStage::Absent) => "not joined".into(),
@@ -396,7 +394,7 @@ impl Job {
 
 /// The wait that a rank has published.
 fn published(node_state: &NodeState, rank: usize) -> Option<PublishedWait> {
-    node_state.rank_state(Rank(rank as u32)).published_wait()
+    node_state.rank_state(Rank(rank)).published_wait()
 }
 
 /// The duration of a wait, in seconds.

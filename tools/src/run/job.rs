@@ -400,7 +400,7 @@ impl Job {
     fn has_joined(&self, index: usize) -> bool {
         match (self.options.way, self.server.node_state()) {
             (Way::Processes, Some(node_state)) => {
-                let rank = Rank(index as u32);
+                let rank = Rank(index);
                 self.server.is_joining(rank) || node_state.rank_state(rank).stage() != RankStage::Absent
             }
             (_, node_state) => node_state.is_some(),

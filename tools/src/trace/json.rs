@@ -101,7 +101,7 @@ fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
         lanes.entry(span.rank).or_default().insert(span.lane);
     }
     let threads: BTreeMap<u32, &[String]> =
-        found.parts.iter().map(|part| (part.rank.0, &part.threads[..])).collect();
+        found.parts.iter().map(|part| (part.rank.to_word(), &part.threads[..])).collect();
     // A rank that left no part may still have spans: other ranks accessed its memory.
     for rank in threads.keys().chain(lanes.keys()).copied().collect::<BTreeSet<u32>>() {
         say(rank, 0, "process_name", "name", format!("rank {rank}").into());
@@ -125,7 +125,7 @@ fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
 fn losses(found: &Found, sheet: &Sheet, start: u64) -> Vec<Value> {
     let full = found.parts.iter().filter(|part| part.lost > 0);
     let mark = |part: &tasuki_core::engine::trace::RankTrace| {
-        let rank = part.rank.0;
+        let rank = part.rank.to_word();
         let own = |span: &&Span| span.rank == rank && span.lane < MEMORY;
         let first = sheet.spans.iter().filter(own).map(|span| span.begin).min().unwrap_or(start);
         json!({

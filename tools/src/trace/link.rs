@@ -89,7 +89,7 @@ pub(super) fn link(parts: &[RankTrace]) -> Sheet {
     let mut linker = Linker { is_complete: parts.iter().all(|part| part.lost == 0), ..Linker::default() };
     for part in parts {
         (linker.last, linker.post) = (HashMap::new(), None);
-        part.events.iter().for_each(|event| linker.take(part.rank.0, event));
+        part.events.iter().for_each(|event| linker.take(part.rank.to_word(), event));
     }
     linker.finish()
 }
@@ -332,12 +332,12 @@ impl Linker {
             self.arrow("fire", *span, carrier, false);
         }
         let mut end = |at: GlobalAddress, name: &str| {
-            if at.is_null() || at.rank() == Rank(*rank) {
+            if at.is_null() || at.rank() == Rank::from_word(*rank) {
                 return carrier;
             }
             let Span { begin, end, .. } = self.sheet.spans[carrier];
             let facts = vec![("by", Value::from(format!("rank {rank}"))), ("bytes", transfer.len.into())];
-            let (rank, kind, name) = (at.rank().0, Kind::Access, name.to_string());
+            let (rank, kind, name) = (at.rank().to_word(), Kind::Access, name.to_string());
             accesses.push(self.push(Span {
                 rank,
                 lane: MEMORY,
@@ -416,11 +416,11 @@ mod tests {
             |&(begin_ns, end_ns, what)| TraceEvent { thread: 0, begin_ns, end_ns, failed: false, what };
         let events = events.iter().map(event).collect();
         let threads = vec!["program".into()];
-        RankTrace { rank: Rank(rank), size: 2, is_virtual: false, lost: 0, threads, events }
+        RankTrace { rank: Rank::from_word(rank), size: 2, is_virtual: false, lost: 0, threads, events }
     }
 
     fn signal(rank: u32) -> GlobalAddress {
-        GlobalAddress::new(Rank(rank), signal_offset(3))
+        GlobalAddress::new(Rank::from_word(rank), signal_offset(3))
     }
 
     /// The arrows of a trace, each as its kind and the names of its two spans.

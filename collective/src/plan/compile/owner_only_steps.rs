@@ -83,7 +83,7 @@ mod tests {
         let schedule = found.expect("there is one").schedule(&shape, 1);
         let placed = |rank: u32| {
             PlacedPart::new(
-                Rank(rank),
+                Rank::from_word(rank),
                 PlanAddress { block: 0, signals: 0, starts: 0 },
                 &schedule.part(rank as usize),
                 DataPlacement::OfPlan,

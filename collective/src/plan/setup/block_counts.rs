@@ -66,7 +66,7 @@ impl Communicator {
     ) -> Result<Arc<[u64]>> {
         let call = || self.call_on(&format!("{}_v_init({})", collective.name(), size(own)));
         self.begin(None, &call)?.run_agreed(|| {
-            let root_of = root.map_or(EVERYBODY, |root| root.0.into());
+            let root_of = root.map_or(EVERYBODY, |root| root.0 as u64);
             let all = known.map_or(0, |known| number(&known));
             let word = MemberCounts { own, all, collective: number(&collective), root: root_of };
             let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;

@@ -330,7 +330,7 @@ impl PlanState {
         data: DataPlacement,
     ) -> Result<BTreeMap<u32, PlacedPart>, Cause> {
         let place = |member: u32| {
-            let rank = registry.group.rank_of(Rank(member))?;
+            let rank = registry.group.rank_of(Rank::from_word(member))?;
             let part = schedule.part(member as usize);
             Ok((member, PlacedPart::new(rank, words[member as usize].base, &part, data)))
         };

@@ -141,7 +141,7 @@ impl Worker {
     /// Returns true when the queue is empty, and `None` if another thread holds the lease.
     fn try_drain(&self, resolved: &ResolvedQueue<'_>, reserved: u64) -> Option<bool> {
         let mut ready = ReadyList::default();
-        if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
+        if !resolved.queue.lease().acquire_or_mark(self.rank().to_word()) {
             return None;
         }
         self.fail_bound_to_departed(resolved);
@@ -170,7 +170,7 @@ impl Worker {
         for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
             let (resolved, mut ready) = (self.commands().resolved(local), ReadyList::default());
             if self.bound_to_departed(&resolved).next().is_some()
-                && resolved.queue.lease().acquire_or_mark(self.rank().0)
+                && resolved.queue.lease().acquire_or_mark(self.rank().to_word())
             {
                 self.fail_bound_to_departed(&resolved);
                 let (taken_command, _) = self.run_under_lease(&resolved, &mut ready);

@@ -164,8 +164,8 @@ impl Worker {
     /// Returns true if the ranks of all its operands and effects exist and no operand is null.
     #[inline(always)]
     fn operands_exist(&self, command: &EncodedCommand) -> bool {
-        let size = self.size() as u64;
-        let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
+        let size = self.size();
+        let is_there = |at: GlobalAddress| !at.is_null() & (at.rank().0 < size);
         command.all_operands(is_there) && command.all_effect_signals(is_there)
     }
 
@@ -206,7 +206,7 @@ impl Worker {
             return Err(Cause::Argument("the commands of a repeating queue cannot be cancelled".into()));
         }
         loop {
-            let taken = queue.lease().acquire_or_mark(self.rank().0);
+            let taken = queue.lease().acquire_or_mark(self.rank().to_word());
             let outcome = if taken { self.cancel_now(&resolved, position) } else { None };
             if taken {
                 while !queue.lease().release() {} // the queue is run for those marks below

@@ -74,7 +74,7 @@ impl Worker {
 
     /// Returns true if another rank of the job was last seen on this very processor.
     fn shares_its_processor(&self) -> bool {
-        let mut others = (0..self.size() as u32).map(Rank).filter(|&rank| rank != self.rank());
+        let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         others.any(|rank| self.platform().shares_processor(rank))
     }
 }

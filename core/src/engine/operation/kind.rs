@@ -279,7 +279,7 @@ mod tests {
         names
     }
 
-    fn address(rank: u32) -> GlobalAddress {
+    fn address(rank: usize) -> GlobalAddress {
         GlobalAddress::new(Rank(rank), 1 << 30)
     }
 

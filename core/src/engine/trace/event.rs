@@ -197,7 +197,7 @@ impl EventKind {
     /// Writes all words but the kind in the first, and returns the kind.
     fn write(&self, words: &mut [u64; WORDS]) -> u64 {
         let mut put = |queue: QueueId, one: u64, two: u64| {
-            words[3] = u64::from(queue.owner.0) | u64::from(queue.number) << 32;
+            words[3] = u64::from(queue.owner.to_word()) | u64::from(queue.number) << 32;
             (words[4], words[5], words[6]) = (u64::from(queue.generation), one, two);
         };
         match *self {
@@ -264,7 +264,7 @@ impl EventKind {
 
     fn read(words: &[u64; WORDS]) -> Option<EventKind> {
         let [first, _, _, names, generation, one, two, ..] = *words;
-        let (owner, number) = (Rank(names as u32), (names >> 32) as u32);
+        let (owner, number) = (Rank::from_word(names as u32), (names >> 32) as u32);
         let queue = QueueId { owner, number, generation: generation as u32 };
         let place = CommandId { queue, number: one };
         let summary = CommandSummary(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);

@@ -41,7 +41,7 @@ impl RankTrace {
         let mut names = self.threads.join("\n").into_bytes();
         let named = names.len() as u64;
         names.resize(names.len().next_multiple_of(8), 0);
-        let (rank, size, events) = (u64::from(self.rank.0), self.size as u64, self.events.len() as u64);
+        let (rank, size, events) = (self.rank.0 as u64, self.size as u64, self.events.len() as u64);
         let head: [u64; HEAD_WORDS] =
             [MAGIC, rank, size, u64::from(self.is_virtual), events, self.lost, named];
         let mut bytes: Vec<u8> = head.into_iter().flat_map(u64::to_le_bytes).collect();
@@ -58,7 +58,7 @@ impl RankTrace {
             .ok_or("it is shorter than the header of a rank's trace")?;
         let head: [u64; HEAD_WORDS] = words(head);
         let [magic, rank, size, is_virtual, count, lost, named] = head;
-        let is_one = magic == MAGIC && rank < size && size <= u64::from(Rank::MAX.0);
+        let is_one = magic == MAGIC && rank < size && size <= Rank::MAX.0 as u64;
         if !is_one {
             return Err("it is no rank's trace of this version");
         }
@@ -71,7 +71,7 @@ impl RankTrace {
         let events =
             events.chunks_exact(EVENT_BYTES).map(|event| TraceEvent::of_words(&words::<WORDS>(event)));
         Ok(RankTrace {
-            rank: Rank(rank as u32),
+            rank: Rank(rank as usize),
             size: size as usize,
             is_virtual: is_virtual != 0,
             lost,

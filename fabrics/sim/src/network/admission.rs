@@ -19,7 +19,7 @@ impl SimState {
         if task.bytes() <= self.sim.limits.transfer_bytes_max && self.has_room(issuer, task.peer()) {
             return Ok(());
         }
-        let numbers = [u64::from(issuer.0), u64::from(task.peer().0), task.bytes()];
+        let numbers = [issuer.0 as u64, task.peer().0 as u64, task.bytes()];
         self.trace.record(self.now, RunEvent::Refuse, numbers);
         Err(Refused::Again)
     }

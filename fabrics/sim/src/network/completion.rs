@@ -21,7 +21,7 @@ impl SimState {
         let flushes = std::mem::take(&mut operation.flushes);
         let late_failure = if was_reported { outcome.as_ref().err().cloned() } else { None };
         let mark = if outcome.is_ok() { RunEvent::Visible } else { RunEvent::Fail };
-        self.trace.record(self.now, mark, [u64::from(id.issuer.0), id.number, u64::from(task.peer().0)]);
+        self.trace.record(self.now, mark, [id.issuer.0 as u64, id.number, task.peer().0 as u64]);
         self.count_arrival(id.issuer);
         for flush in flushes {
             self.flush_step(flush, late_failure.clone());
@@ -46,7 +46,7 @@ impl SimState {
         let outcome = operation.late_failure.take().map_or(outcome, Err);
         self.remove_operation(id);
         if let Some(token) = token {
-            self.trace.record(self.now, RunEvent::End, [u64::from(id.issuer.0), id.number, token]);
+            self.trace.record(self.now, RunEvent::End, [id.issuer.0 as u64, id.number, token]);
             self.report_end(id.issuer, token, outcome);
         }
     }
@@ -58,7 +58,7 @@ impl SimState {
             return; // its passive target has not let it be read; or it failed, and its completion is scheduled
         }
         if let Some(token) = operation.token.take() {
-            self.trace.record(self.now, RunEvent::EndEarly, [u64::from(id.issuer.0), id.number, token]);
+            self.trace.record(self.now, RunEvent::EndEarly, [id.issuer.0 as u64, id.number, token]);
             self.report_end(id.issuer, token, Ok(0));
         }
     }

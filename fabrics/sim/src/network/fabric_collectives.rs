@@ -61,7 +61,7 @@ impl SimState {
         if self.has_room(rank, rank) {
             return Ok(member);
         }
-        self.trace.record(self.now, RunEvent::Refuse, [u64::from(rank.0), u64::from(rank.0), 0]);
+        self.trace.record(self.now, RunEvent::Refuse, [rank.0 as u64, rank.0 as u64, 0]);
         Err(Refused::Again)
     }
 
@@ -102,7 +102,7 @@ impl SimState {
         group_state.over += u64::from(is_complete);
         let ranks: Vec<Rank> =
             (0..group_state.members.len()).map(|member| group_state.rank(member)).collect();
-        self.trace.record(now, RunEvent::BarrierArrival, [key, u64::from(rank.0), u64::from(is_complete)]);
+        self.trace.record(now, RunEvent::BarrierArrival, [key, rank.0 as u64, u64::from(is_complete)]);
         self.count_arrival(rank);
         for (member, rank) in ranks.into_iter().enumerate().filter(|_| is_complete) {
             let notified_at = at + self.half_way();
@@ -122,7 +122,7 @@ impl SimState {
         if let Some(group_state) = self.groups.get_mut(&key) {
             group_state.states[member].notified += 1;
         }
-        self.trace.record(self.now, RunEvent::BarrierEnd, [key, u64::from(rank.0), 0]);
+        self.trace.record(self.now, RunEvent::BarrierEnd, [key, rank.0 as u64, 0]);
         let raised = self.raise(signal, 1);
         debug_assert!(raised.is_ok(), "{raised:?}"); // checked when the group was opened
     }

@@ -200,7 +200,7 @@ mod tests {
     use tasuki_core::fabric::AtomicKind;
     use tasuki_core::segment::Registry;
 
-    fn address(rank: u32, offset: u64) -> GlobalAddress {
+    fn address(rank: usize, offset: u64) -> GlobalAddress {
         GlobalAddress::new(Rank(rank), offset)
     }
 

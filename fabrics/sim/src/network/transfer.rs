@@ -25,7 +25,7 @@ impl SimState {
         state.outstanding += 1;
         state.in_flight_count += 1;
         let id = InFlightId { issuer, number: state.operations_started };
-        let numbers = [u64::from(issuer.0), u64::from(task.peer().0), task.bytes()];
+        let numbers = [issuer.0 as u64, task.peer().0 as u64, task.bytes()];
         self.trace.record(self.now, RunEvent::Accept, numbers);
         self.watch.thread_acted();
         let mut operation = InFlight::new(task, token);
@@ -202,7 +202,7 @@ impl SimState {
     }
 
     fn note_piece(&mut self, mark: RunEvent, id: InFlightId, bytes: usize) {
-        self.trace.record(self.now, mark, [u64::from(id.issuer.0), id.number, bytes as u64]);
+        self.trace.record(self.now, mark, [id.issuer.0 as u64, id.number, bytes as u64]);
     }
 
     /// Returns true if an event takes effect at a rank now. At a dead rank it never does. At a rank that makes progress

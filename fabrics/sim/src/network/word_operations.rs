@@ -29,11 +29,7 @@ impl SimState {
         if self.target_closed_group(id) {
             return self.fail(id, Cause::PeerLeft { peer: task.peer() });
         }
-        self.trace.record(
-            self.now,
-            RunEvent::Apply,
-            [u64::from(id.issuer.0), id.number, u64::from(task.peer().0)],
-        );
+        self.trace.record(self.now, RunEvent::Apply, [id.issuer.0 as u64, id.number, task.peer().0 as u64]);
         match task {
             Task::Move { then: Some((signal, amount)), .. } | Task::Raise { signal, amount } => {
                 let raised = self.raise(signal, amount);
@@ -147,7 +143,7 @@ impl SimState {
             self.nic_words.insert(at, (kept, users - 1));
         }
         let operand = if self.sim.broken.torn_atomics { value } else { kept };
-        let number = [u64::from(at.rank().0), id.number, 0];
+        let number = [at.rank().0 as u64, id.number, 0];
         self.trace.record(self.now, RunEvent::WriteBack, number);
         let stored = self.memory.change(at, Atomic { kind: AtomicKind::Store, operand, width });
         self.took_effect(id, stored.map(|_| old));

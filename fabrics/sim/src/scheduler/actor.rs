@@ -109,7 +109,7 @@ impl SimState {
         let (rank, next) = (one.rank, one.next.take());
         self.now = next.map_or(self.now, |moment| moment.at_ns);
         self.actors[actor].clock = self.now;
-        self.trace.record(self.now, RunEvent::Switch, [u64::from(rank.0), actor as u64, 0]);
+        self.trace.record(self.now, RunEvent::Switch, [rank.0 as u64, actor as u64, 0]);
     }
 
     /// Returns true if the thread's calls unwind: it was killed, joins no other thread, and does not unwind already.
@@ -123,11 +123,7 @@ impl SimState {
     pub(crate) fn wake(&mut self, actor: usize) {
         if self.actors[actor].state == State::Paused {
             let delay = self.draw_about(WAKE_NS);
-            self.trace.record(
-                self.now,
-                RunEvent::Wake,
-                [u64::from(self.actors[actor].rank.0), actor as u64, 0],
-            );
+            self.trace.record(self.now, RunEvent::Wake, [self.actors[actor].rank.0 as u64, actor as u64, 0]);
             self.resume_at(actor, self.now + delay);
         }
     }
@@ -192,7 +188,7 @@ impl SimState {
 
     #[cold]
     fn reach(&mut self, rank: Rank, stage: RankStage) {
-        self.trace.record(self.now, RunEvent::Leave, [u64::from(rank.0), stage as u64, 0]);
+        self.trace.record(self.now, RunEvent::Leave, [rank.0 as u64, stage as u64, 0]);
         self.stages += 1;
         let before = std::mem::replace(&mut self.rank_mut(rank).stage, stage);
         if stage >= RankStage::Leaving && before < RankStage::Leaving {

@@ -90,7 +90,7 @@ impl Scheduler {
         };
         let mut state = self.lock();
         state.counts.steps += 1;
-        let (now, numbers) = (state.now, [call.number(), u64::from(rank.0), me as u64]);
+        let (now, numbers) = (state.now, [call.number(), rank.0 as u64, me as u64]);
         state.trace.record(now, RunEvent::Call, numbers);
         state.check_node_state(rank);
         if call.is_action() {
@@ -135,7 +135,7 @@ impl Scheduler {
         if state.actors[me].killed && state.actors[me].joining.is_none() {
             return self.unless_killed(state, me); // a thread that unwinds does not wait
         }
-        let numbers = [u64::from(state.actors[me].rank.0), me as u64, 0];
+        let numbers = [state.actors[me].rank.0 as u64, me as u64, 0];
         let now = state.now;
         state.trace.record(now, RunEvent::Wait, numbers);
         if until_ns < u64::MAX {

@@ -41,7 +41,9 @@ impl SimState {
         }
         match event {
             None => NextStep::Continue,
-            Some(event) => self.turn_of_rank(Rank(event.rank), event).map_or(NextStep::Event, NextStep::Turn),
+            Some(event) => {
+                self.turn_of_rank(Rank::from_word(event.rank), event).map_or(NextStep::Event, NextStep::Turn)
+            }
         }
     }
 

@@ -10,7 +10,7 @@ impl SimState {
     /// Ends a thread; `panicked` is the message of its panic.
     pub(crate) fn actor_ended(&mut self, actor: usize, panicked: Option<&str>) {
         let rank = self.actors[actor].rank;
-        self.trace.record(self.now, RunEvent::Leave, [u64::from(rank.0), actor as u64, 4]);
+        self.trace.record(self.now, RunEvent::Leave, [rank.0 as u64, actor as u64, 4]);
         self.actors[actor].state = State::Ended;
         self.actors[actor].next = None;
         self.rank_mut(rank).alive -= 1;
@@ -44,7 +44,7 @@ impl SimState {
         if self.rank(rank).dead || self.rank(rank).alive == 0 {
             return;
         }
-        self.trace.record(self.now, RunEvent::Die, [u64::from(rank.0), u64::from(silent), 0]);
+        self.trace.record(self.now, RunEvent::Die, [rank.0 as u64, u64::from(silent), 0]);
         self.rank_mut(rank).dead = true;
         let killed = self.killed(rank);
         self.abandon_operations(rank, killed.as_ref());
@@ -73,7 +73,7 @@ impl SimState {
 
     /// Lets the node state report a death.
     pub(crate) fn report_death(&mut self, rank: Rank) {
-        self.trace.record(self.now, RunEvent::DeathReported, [u64::from(rank.0), 0, 0]);
+        self.trace.record(self.now, RunEvent::DeathReported, [rank.0 as u64, 0, 0]);
         self.node_state.declare_dead(rank, "killed by the simulator", self.now);
         self.check_node_state(rank);
     }

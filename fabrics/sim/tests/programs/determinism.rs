@@ -28,7 +28,7 @@ fn run_all_features(seed: u64, keep_trace: bool) -> Report<Result<(), tasuki_cor
             worker.atomic(bootstrap_memory(peer, 8), change(AtomicKind::Add, 1))?;
             worker.put_signal(bootstrap_memory(peer, 32), &[1; 40], signal(peer, 3), 1)?;
             let join = worker.platform().spawn(Box::new(|| {}));
-            barrier(worker, 0, u64::from(round))?;
+            barrier(worker, 0, round as u64)?;
             join.unwrap()();
         }
         worker.platform().compute(500_000);

@@ -25,7 +25,7 @@ fn members(ranks: usize) -> Vec<FabricGroupMember> {
         multicast_signal: signal(rank, BROUGHT),
         buffer: bootstrap_memory(rank, 0),
     };
-    (0..ranks as u32).map(of).collect()
+    (0..ranks).map(of).collect()
 }
 
 fn open(worker: &Worker, members: &[FabricGroupMember]) -> Result<(), Cause> {
@@ -70,7 +70,7 @@ fn multicast(worker: &Worker, len: u64) -> Result<()> {
 /// the rank read an older value.
 fn stale_after_barriers(worker: &Worker) -> Result<u64> {
     open_on_all(worker)?;
-    let (me, size) = (worker.rank().0, worker.size() as u32);
+    let (me, size) = (worker.rank().0, worker.size());
     let mut stale = 0;
     for round in 1..=8_u64 {
         worker.put(bootstrap_memory((me + 1) % size, PUT_OFFSET), &round.to_le_bytes())?;
@@ -91,7 +91,7 @@ fn stale_after_multicasts(worker: &Worker) -> Result<u64> {
     for round in 1..=8_u64 {
         let len = 8 + round as usize * 60;
         let mut got = vec![round as u8; len];
-        if round % size == u64::from(me) {
+        if round % size == me as u64 {
             worker.put(bootstrap_memory(me, 0), &got)?;
             multicast(worker, len as u64)?;
         } else {

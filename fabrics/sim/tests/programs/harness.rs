@@ -32,12 +32,12 @@ pub(crate) fn run_well<R: Send>(sim: &Sim, app: impl Fn(&Worker) -> Result<R> + 
 }
 
 /// Returns the address of a byte in a rank's bootstrap memory (64 KiB, zero, at an offset that all ranks know).
-pub(crate) fn bootstrap_memory(rank: u32, offset: u64) -> GlobalAddress {
+pub(crate) fn bootstrap_memory(rank: usize, offset: u64) -> GlobalAddress {
     GlobalAddress::new(Rank(rank), layout::BOOTSTRAP_MEMORY + offset)
 }
 
 /// Returns the address of a rank's signal.
-pub(crate) fn signal(rank: u32, index: u32) -> GlobalAddress {
+pub(crate) fn signal(rank: usize, index: u32) -> GlobalAddress {
     GlobalAddress::new(Rank(rank), layout::signal_offset(index))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn wait(worker: &Worker, index: u32, threshold: u64) -> Result<()> {
 /// Barrier of all ranks: each rank raises signal `index` of every rank. The signal must be at `before * size` on all.
 pub(crate) fn barrier(worker: &Worker, index: u32, before: u64) -> Result<()> {
     let size = worker.size() as u64;
-    for rank in 0..size as u32 {
+    for rank in 0..worker.size() {
         worker.raise(signal(rank, index), 1)?;
     }
     wait(worker, index, (before + 1) * size)

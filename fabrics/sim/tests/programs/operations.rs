@@ -28,12 +28,12 @@ fn get_returns_what_was_put_and_nothing_beside_it_changes() {
             let me = worker.rank().0;
             for round in 0..6 {
                 let len = [0, 1, 7, 8, 9, 3_000][round as usize];
-                let to = (me + 1 + (seed + round) as u32 % 3) % 3;
-                let at = bootstrap_memory(to, 8192 * u64::from(me) + 3);
+                let to = (me + 1 + (seed + round) as usize % 3) % 3;
+                let at = bootstrap_memory(to, 8192 * me as u64 + 3);
                 let bytes = pattern(seed + round, len);
                 worker.put(at, &bytes)?;
                 let mut back = vec![0; len + 2];
-                worker.get(bootstrap_memory(to, 8192 * u64::from(me) + 2), &mut back)?;
+                worker.get(bootstrap_memory(to, 8192 * me as u64 + 2), &mut back)?;
                 assert_eq!(back[1..len + 1], bytes);
                 assert_eq!(back[0], 0, "seed {seed}");
                 worker.put(at, &vec![0; len])?;
@@ -50,13 +50,13 @@ fn copies_work_between_any_two_ranks() {
     for seed in 0..128 {
         run_well(&simulation(seed).ranks(4), |worker| {
             let me = worker.rank().0;
-            worker.put(bootstrap_memory(me, 0), &pattern(u64::from(me), 2_000))?;
+            worker.put(bootstrap_memory(me, 0), &pattern(me as u64, 2_000))?;
             barrier(worker, 0, 0)?;
             if me == 3 {
                 let mut last = Handle::NULL;
-                for from in 0..4_u32 {
+                for from in 0..4_usize {
                     for to in 0..4 {
-                        let place = 4_096 + u64::from(from) * 4_096;
+                        let place = 4_096 + from as u64 * 4_096;
                         let copy = worker.copy(
                             bootstrap_memory(from, 0),
                             bootstrap_memory(to, place),
@@ -69,10 +69,10 @@ fn copies_work_between_any_two_ranks() {
                 worker.complete(last)?;
             }
             barrier(worker, 0, 1)?;
-            for from in 0..4_u32 {
+            for from in 0..4_usize {
                 let mut bytes = vec![0; 2_000];
-                worker.get(bootstrap_memory(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
-                assert_eq!(bytes, pattern(u64::from(from), 2_000), "seed {seed}, from {from} to {me}");
+                worker.get(bootstrap_memory(me, 4_096 + from as u64 * 4_096), &mut bytes)?;
+                assert_eq!(bytes, pattern(from as u64, 2_000), "seed {seed}, from {from} to {me}");
             }
             barrier(worker, 0, 2)
         });

@@ -57,7 +57,7 @@ fn broken_promise_unordered_signals_overtake_their_bytes() {
 /// Returns true if c equals the remote bytes after the copies remote -> a -> b -> c.
 fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
     let arrived = run_well(sim, |worker| {
-        let bytes = pattern(worker.rank().0.into(), 600);
+        let bytes = pattern(worker.rank().0 as u64, 600);
         worker.put(bootstrap_memory(worker.rank().0, 0), &bytes)?;
         barrier(worker, 0, 0)?;
         let mut good = true;

@@ -13,7 +13,7 @@ use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
 /// Dissemination barrier: log2 rounds of signals.
 fn dissemination_barrier(worker: &Worker, instance: u64) -> tasuki_core::base::Result<()> {
-    let size = worker.size() as u32;
+    let size = worker.size();
     let rounds = size.next_power_of_two().trailing_zeros();
     for round in 0..rounds {
         worker.raise(signal((worker.rank().0 + (1 << round)) % size, 10 + round), 1)?;
@@ -27,7 +27,7 @@ fn a_barrier_of_300_ranks_lets_no_rank_through_early() {
     let entered = AtomicU64::new(0);
     run_well(&Sim::seed(5).ranks(300), |worker| {
         for instance in 1..=3 {
-            worker.platform().compute(u64::from(worker.rank().0 * 37 % 100) * 100);
+            worker.platform().compute((worker.rank().0 * 37 % 100) as u64 * 100);
             entered.fetch_add(1, Ordering::Relaxed);
             dissemination_barrier(worker, instance)?;
             assert!(entered.load(Ordering::Relaxed) >= instance * 300, "a rank was let through early");
@@ -128,7 +128,7 @@ fn a_wait_for_a_rank_that_leaves_ends_with_an_error() {
 fn a_wait_for_a_stage_ends_when_all_ranks_have_reached_it() {
     for seed in 0..50 {
         let report = simulate(&Sim::seed(seed).ranks(5), |member| {
-            tasuki_core::engine::Platform::compute(&*member.platform, u64::from(member.rank.0) * 5_000);
+            tasuki_core::engine::Platform::compute(&*member.platform, member.rank.0 as u64 * 5_000);
             let worker = member.join(Log::new("test", Level::Warn)).unwrap();
             worker.wait(&Condition::AllReached(RankStage::Joined), None, &|| "meet".into()).unwrap();
             let now = worker.platform().now_ns();

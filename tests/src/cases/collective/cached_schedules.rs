@@ -4,7 +4,8 @@
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
-use tasuki::{Communicator, ErrorKind, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
+use tasuki::collective::{Max, MaxAbs, MinAbs};
+use tasuki::{Communicator, ErrorKind, Job, Member, Pod, Rank, Result, Slot, Sum};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
 /// messages.
@@ -33,7 +34,7 @@ fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let (me, ranks) = (world.rank().index(), world.size());
     let root = call % ranks;
     let mine = values(me, call, count);
-    let (everybody, at) = (sums(0..ranks, call, count), Rank(root as u32));
+    let (everybody, at) = (sums(0..ranks, call, count), Rank(root));
 
     let mut data = if me == root { mine.clone() } else { vec![7; count] };
     world.bcast(&mut data, at)?;
@@ -55,7 +56,7 @@ fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
 fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let (me, ranks) = (world.rank().index(), world.size());
     let root = call % ranks;
-    let (mine, at, everybody) = (values(me, call, count), Rank(root as u32), all(ranks, call, count));
+    let (mine, at, everybody) = (values(me, call, count), Rank(root), all(ranks, call, count));
 
     assert_eq!(world.gather(&mine, at)?, (me == root).then(|| everybody.clone()), "gather of {count}");
     assert_eq!(world.allgather(&mine)?, everybody, "allgather of {count}");
@@ -127,7 +128,7 @@ pub fn j_cached_schedules_combine_in_member_order(job: &Job) -> Result<()> {
         let mine = [map(me, call); 700];
         assert_eq!(world.allreduce(&mine, after)?, [product(0..ranks, call); 700]);
         assert_eq!(world.scan(&mine, after)?, [product(0..me + 1, call); 700]);
-        let root = Rank((call % ranks) as u32);
+        let root = Rank(call % ranks);
         if let Some(got) = world.reduce(&mine, after, root)? {
             assert_eq!(got, [product(0..ranks, call); 700]);
         }
@@ -138,7 +139,7 @@ pub fn j_cached_schedules_combine_in_member_order(job: &Job) -> Result<()> {
         (0..700).map(|at| if (rank + at).is_multiple_of(2) { at as i32 } else { -(at as i32) }).collect()
     };
     for call in 0..CALLS {
-        let root = Rank((call % ranks) as u32);
+        let root = Rank(call % ranks);
         assert_eq!(world.allreduce(&ties(me), MaxAbs)?, ties(0));
         assert_eq!(world.scan(&ties(me), MinAbs)?, ties(0));
         let got = world.reduce(&ties(me), MinAbs, root)?;
@@ -160,7 +161,7 @@ pub fn j_cached_schedules_combine_in_member_order(job: &Job) -> Result<()> {
 
 fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, count: usize) -> Result<()> {
     let mut data = vec![if world.rank() == 0 { value } else { T::zeroed() }; count];
-    world.bcast(&mut data, Rank(0))?;
+    world.bcast(&mut data, Member(0))?;
     assert_eq!(data, vec![value; count]);
     Ok(())
 }
@@ -169,7 +170,7 @@ fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, cou
 /// After `quiesce` all memory of the cache is free again.
 pub fn j_cached_schedules_are_evicted_and_freed(job: &Job) -> Result<()> {
     let world = job.world();
-    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
+    let other = world.split(Some(0), -(job.rank().0 as i64))?.expect("every rank is a member");
     let before = job.memory().plans;
     for round in 0..effort(job, 3, 2) {
         for count in (1..effort(job, 150, 20)).map(|at| at * 13) {
@@ -247,7 +248,7 @@ pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     }
     let all = world.split(Some(0), 0)?.expect("every rank is a member");
     all.barrier()?; // a failure of the world would also end the split
-    let after = Rank((me.0 + 1) % job.size() as u32);
+    let after = Rank((me.0 + 1) % job.size());
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
     disagreed(job, world.bcast(&mut vec![1_u32; count], after), &["bcast"]);
     all.barrier() // a member that left would cause another error
@@ -383,7 +384,7 @@ pub fn j_blocks_of_different_lengths(job: &Job) -> Result<()> {
             let count = |member: usize| (member + root) % 3 * scale;
             let counts: Vec<usize> = (0..ranks).map(count).collect();
             let everybody: Vec<u64> = (0..ranks).flat_map(|of| values(of, root, count(of))).collect();
-            let (mine, at) = (values(me, root, count(me)), Rank(root as u32));
+            let (mine, at) = (values(me, root, count(me)), Rank(root));
             let gathered = world.gather_v(&mine, &counts, at)?;
             assert_eq!(gathered, (me == root).then(|| everybody.clone()));
             assert_eq!(world.allgather_v(&mine, &counts)?, everybody);

@@ -2,7 +2,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
-use tasuki::{ChunkedPlan, ErrorKind, Job, Rank, Result, Slot, Sum};
+use tasuki::collective::ChunkedPlan;
+use tasuki::{ErrorKind, Job, Member, Rank, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64
@@ -26,7 +27,7 @@ fn pass(plan: &mut ChunkedPlan<i64>, values: Vec<i64>) -> Result<Vec<i64>> {
 /// back with the result.
 pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let root = Rank(ranks as u32 - 1);
+    let root = Rank(ranks - 1);
     let is_root = job.rank() == root;
     let mut news = world.bcast_init::<i64>(ROOM, root)?.chunked()?;
     let mut sum = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
@@ -68,8 +69,8 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
 pub fn j10_neighbours_pass_any_number_of_values(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size());
     // All other members give a block to rank 0, and rank 0 gives none.
-    let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
-    let destinations = if me == 0 { vec![] } else { vec![Rank(0)] };
+    let sources: Vec<Member> = if me == 0 { world.members().iter().skip(1).collect() } else { vec![] };
+    let destinations = if me == 0 { vec![] } else { vec![Member(0)] };
     let star = world.graph(&sources, &destinations)?;
     let mut plan = star.exchange_init::<i64>(ROOM)?.chunked()?;
     for (start, count) in LENGTHS.into_iter().enumerate() {
@@ -98,8 +99,8 @@ pub fn j2_chunked_plans_start_and_end_in_any_order(job: &Job) -> Result<()> {
         // Messages and a call in between: the pieces of members that wait in them must make
         // progress.
         match me % 2 {
-            0 if me + 1 < ranks => world.send(&[1_u8], Rank(me as u32 + 1), Slot(1))?,
-            1 => world.recv(&mut [0_u8], Rank(me as u32 - 1), Slot(1)).map(drop)?,
+            0 if me + 1 < ranks => world.send(&[1_u8], Rank(me + 1), Slot(1))?,
+            1 => world.recv(&mut [0_u8], Rank(me - 1), Slot(1)).map(drop)?,
             _ => {}
         }
         if me == 0 {

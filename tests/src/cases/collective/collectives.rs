@@ -2,14 +2,15 @@
 
 use crate::exchange::effort;
 use crate::random::Random;
-use tasuki::{And, Bool, Complex, Job, Max, MaxAbs, Min, MinAbs, Or, Pod, Rank, Result, Slot, Sum, Xor};
+use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Xor};
+use tasuki::{Job, Member, Pod, Rank, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
 
 /// The value of a rank at a place. It may be negative, and is small enough for sums to be exact.
-fn value(rank: u32, place: usize) -> i64 {
-    let mut random = Random::seed(u64::from(rank) * 7919 + place as u64);
+fn value(rank: usize, place: usize) -> i64 {
+    let mut random = Random::seed(rank as u64 * 7919 + place as u64);
     random.below(2001) as i64 - 1000
 }
 
@@ -20,7 +21,7 @@ fn mine<T>(job: &Job, count: usize, of: impl Fn(i64) -> T) -> Vec<T> {
 /// The combination of all ranks' values, by a plain loop.
 fn all<T: Copy>(job: &Job, count: usize, of: impl Fn(i64) -> T, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let at = |place| {
-        let values = (0..job.size() as u32).map(|rank| of(value(rank, place)));
+        let values = (0..job.size()).map(|rank| of(value(rank, place)));
         values.reduce(&combine).expect("at least one rank")
     };
     (0..count).map(at).collect()
@@ -37,7 +38,7 @@ pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
             let ours = mine(job, count, of);
             let expected = all(job, count, of, add);
             assert_eq!(job.world().allreduce(&ours, add)?, expected);
-            let root = Rank((round % job.size()) as u32);
+            let root = Rank(round % job.size());
             let reduced = job.world().reduce(&ours, add, root)?;
             assert_eq!(reduced, (job.rank() == root).then_some(expected));
         }
@@ -55,7 +56,7 @@ pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
 
 /// G12: the built-in operations. Extremes by absolute value keep the sign.
 pub fn g12_built_in_operations_give_right_values(job: &Job) -> Result<()> {
-    let (world, rank) = (job.world(), i64::from(job.rank().0));
+    let (world, rank) = (job.world(), job.rank().0 as i64);
     let last = job.size() as i64 - 1;
     assert_eq!(world.allreduce(&[rank, -rank], Sum)?, [last * (last + 1) / 2, -last * (last + 1) / 2]);
     assert_eq!(world.allreduce(&[rank as f64], Max)?, [last as f64]);
@@ -93,7 +94,7 @@ pub fn g12_operations_apply_in_the_order_of_ranks(job: &Job) -> Result<()> {
     let string = |a: [u64; 2], b: [u64; 2]| {
         [a[0].wrapping_mul(100_u64.wrapping_pow(b[1] as u32)).wrapping_add(b[0]), a[1] + b[1]]
     };
-    let ours = [[u64::from(job.rank().0) + 1, 1]];
+    let ours = [[job.rank().0 as u64 + 1, 1]];
     let expected = (1..=job.size() as u64).fold(0_u64, |all, digit| all.wrapping_mul(100) + digit);
     assert_eq!(job.world().allreduce(&ours, string)?, [[expected, job.size() as u64]]);
     for root in job.ranks() {
@@ -110,7 +111,7 @@ pub fn values_reach_everybody(job: &Job) -> Result<()> {
     for count in COUNTS {
         let ours = mine(job, count, |v| v);
         let everybodys: Vec<i64> =
-            (0..job.size() as u32).flat_map(|rank| (0..count).map(move |place| value(rank, place))).collect();
+            (0..job.size()).flat_map(|rank| (0..count).map(move |place| value(rank, place))).collect();
         assert_eq!(world.allgather(&ours)?, everybodys);
         for root in job.ranks() {
             let mut values = ours.clone();
@@ -127,10 +128,10 @@ pub fn values_reach_everybody(job: &Job) -> Result<()> {
 pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size() as u64);
     for round in 0..effort(job, 2000, 20) as u64 {
-        let root = Rank((round % size) as u32);
-        let mut value = [round + u64::from(job.rank().0)];
+        let root = Rank((round % size) as usize);
+        let mut value = [round + job.rank().0 as u64];
         world.bcast(&mut value, root)?;
-        assert_eq!(value[0], round + u64::from(root.0));
+        assert_eq!(value[0], round + root.0 as u64);
         assert_eq!(world.allreduce(&value, Sum)?, [value[0] * size]);
         world.barrier()?;
     }
@@ -143,16 +144,16 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     let world = job.world();
     let odd = job.rank().0 % 2;
     // One communicator of the even ranks and one of the odd ranks, both in reverse order.
-    let half = world.split(Some(odd.into()), -i64::from(job.rank().0))?.expect("every rank has a colour");
-    let members = (0..job.size() as u32).filter(|rank| rank % 2 == odd).count();
+    let half = world.split(Some(odd as u64), -(job.rank().0 as i64))?.expect("every rank has a colour");
+    let members = (0..job.size()).filter(|rank| rank % 2 == odd).count();
     assert_eq!(half.size(), members);
-    assert_eq!(half.rank().0 as usize, members - 1 - job.rank().index() / 2);
-    let total: u32 = (0..job.size() as u32).filter(|rank| rank % 2 == odd).sum();
+    assert_eq!(half.rank().index(), members - 1 - job.rank().index() / 2);
+    let total: usize = (0..job.size()).filter(|rank| rank % 2 == odd).sum();
     assert_eq!(half.allreduce(&[job.rank().0], Sum)?, [total]);
     // Each rank sends one value to the next member, on one slot in both communicators. The received
     // values differ.
-    let next = |of: &tasuki::Communicator, by: usize| Rank(((of.rank().index() + by) % of.size()) as u32);
-    let (mut in_world, mut in_half) = ([0_u32], [0_u32]);
+    let next = |of: &tasuki::Communicator, by: usize| Member((of.rank().index() + by) % of.size());
+    let (mut in_world, mut in_half) = ([0_usize], [0_usize]);
     let (of_world, of_half) = ([world.rank().0], [1000 + half.rank().0]);
     world.scope(|s| {
         s.recv(&mut in_world, next(world, world.size() - 1), Slot(4))?;
@@ -171,7 +172,7 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     assert_eq!(few.is_some(), job.rank().0 < 2);
     if let Some(few) = few {
         few.barrier()?;
-        let nested = few.split(Some(few.rank().0.into()), 0)?.expect("a communicator of one");
+        let nested = few.split(Some(few.rank().0 as u64), 0)?.expect("a communicator of one");
         assert_eq!((nested.size(), nested.allgather(&[7_u8])?), (1, vec![7]));
     }
     job.barrier()

@@ -4,7 +4,8 @@
 use crate::exchange::effort;
 use std::fmt::Debug;
 use std::ops::{Add, Mul};
-use tasuki::{Communicator, Complex, Job, Plan, PlanReduceOp, Pod, Product, Rank, Result, Sum};
+use tasuki::collective::{Complex, PlanReduceOp, Product};
+use tasuki::{Communicator, Job, Plan, Pod, Rank, Result, Sum};
 
 /// Number of values that are combined from the left.
 const GROUP: usize = 32;
@@ -79,7 +80,7 @@ fn plans<T: Pod + Debug + Send + Sync>(
     let roots = [0, size / 2, size - 1];
     let mut root_sums = Vec::new();
     for root in roots {
-        root_sums.push(world.reduce_init::<T>(count, operation, Rank(root as u32))?);
+        root_sums.push(world.reduce_init::<T>(count, operation, Rank(root))?);
     }
     let mut scan = world.scan_init::<T>(count, operation)?;
     let mut exscan = world.exscan_init::<T>(count, operation)?;
@@ -118,7 +119,7 @@ fn calls<T: Pod + Debug + Send + Sync>(
     let mine = reference.of(me, 0, count);
     reference.check("allreduce", &world.allreduce(&mine, operation)?, size, 0);
     reference.check("iallreduce", &world.iallreduce(mine.clone(), operation)?.wait()?, size, 0);
-    for root in [0, size / 2, size - 1].map(|root| Rank(root as u32)) {
+    for root in [0, size / 2, size - 1].map(Rank) {
         if let Some(got) = world.reduce(&mine, operation, root)? {
             reference.check("reduce", &got, size, 0);
         }
@@ -172,7 +173,7 @@ pub fn j_plans_keep_the_combining_order(job: &Job) -> Result<()> {
 /// Every kind of call, blocking and begun, at the first repetitions and after `quiesce`.
 pub fn j_calls_keep_the_combining_order(job: &Job) -> Result<()> {
     for &count in &[20, 3000][..effort(job, 2, 1)] {
-        let world = job.world().split(Some(0), i64::from(job.rank().0))?.expect("every rank is a member");
+        let world = job.world().split(Some(0), job.rank().0 as i64)?.expect("every rank is a member");
         for call in 0..effort(job, CALLS + 2, 5) {
             if call == effort(job, CALLS, 4) {
                 world.quiesce()?;

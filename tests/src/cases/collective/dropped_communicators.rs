@@ -10,12 +10,11 @@ fn use_all(part: &Communicator, seed: u64) -> Result<()> {
         assert_eq!(part.allreduce(&[seed + call], Sum)?, [(seed + call) * size]);
     }
     assert_eq!(part.iallreduce(vec![seed], Sum)?.wait()?, [seed * size]);
-    let (to, from) =
-        (Rank((me.0 + 1) % part.size() as u32), Rank((me.0 + part.size() as u32 - 1) % part.size() as u32));
+    let (to, from) = (part.members().after(1), part.members().after(-1));
     for len in [1, 700] {
         let mut receive = part.irecv(vec![0_u64; len], from, Slot(3))?;
-        part.send(&vec![seed + u64::from(me.0); len], to, Slot(3))?;
-        assert_eq!(receive.wait()?.0, vec![seed + u64::from(from.0); len]);
+        part.send(&vec![seed + me.0 as u64; len], to, Slot(3))?;
+        assert_eq!(receive.wait()?.0, vec![seed + from.0 as u64; len]);
     }
     part.fuzzy_barrier()?.wait()?;
     let mut plan = part.allreduce_init::<u64>(2, Sum)?;
@@ -48,7 +47,7 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
     for turn in 0..if is_simulated(job) { 6 } else { 20 } {
         let part = job.world().split(Some(turn % 2), 0)?.expect("every rank is a member");
         use_all(&part, turn)?;
-        let inner = part.split(Some(u64::from(part.rank().0 % 2)), 0)?.expect("every rank is a member");
+        let inner = part.split(Some((part.rank().0 % 2) as u64), 0)?.expect("every rank is a member");
         use_all(&inner, turn)?;
         if turn == 3 {
             most = used();
@@ -64,7 +63,7 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
 /// Communicators with different members are in use at once. Each member drops them at a different time and uses them
 /// until then.
 pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
-    let mut random = u64::from(job.rank().0) + 1;
+    let mut random = job.rank().0 as u64 + 1;
     let mut draw = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below

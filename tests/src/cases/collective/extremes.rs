@@ -3,10 +3,9 @@
 
 use crate::exchange::effort;
 use std::fmt::Debug;
-use tasuki::{
-    Combine, Command, Communicator, Complex, Job, Max, MaxAbs, MaxLoc, Min, MinAbs, MinLoc, PlanReduceOp,
-    Pod, Rank, RemoteQueue, Result, ValueLoc,
-};
+use tasuki::collective::{Complex, Max, MaxAbs, MaxLoc, Min, MinAbs, MinLoc, PlanReduceOp, ValueLoc};
+use tasuki::engine::{Combine, RemoteQueue};
+use tasuki::{Command, Communicator, Job, Pod, Rank, Result};
 
 /// The bits of every NaN that a call returns.
 const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
@@ -88,7 +87,7 @@ fn agree<T: Pod + Debug + Send + Sync>(
             check("allreduce", &world.allreduce(&mine, operation)?, &all);
             check("iallreduce", &world.iallreduce(mine.clone(), operation)?.wait()?, &all);
             check("scan", &world.scan(&mine, operation)?, &folded(0..=me, count));
-            for root in (0..size).map(|root| Rank(root as u32)) {
+            for root in (0..size).map(Rank) {
                 if let Some(got) = world.reduce(&mine, operation, root)? {
                     check("reduce", &got, &all);
                 }
@@ -108,7 +107,7 @@ fn agree<T: Pod + Debug + Send + Sync>(
 pub fn g12_nan_and_zeros_in_every_call(job: &Job) -> Result<()> {
     let size = job.size();
     for holder in size - effort(job, size, 1)..size {
-        let world = job.world().split(Some(0), i64::from(job.rank().0))?.expect("every rank is a member");
+        let world = job.world().split(Some(0), job.rank().0 as i64)?.expect("every rank is a member");
         let of = |rank, column| value(size, holder, rank, column);
         match holder % 2 {
             0 => agree(&world, Min, of, or_nan(|a, b| b.total_cmp(&a).is_lt()))?,
@@ -123,7 +122,7 @@ pub fn g12_nan_and_zeros_in_every_call(job: &Job) -> Result<()> {
 pub fn g12_nan_and_ties_in_every_call(job: &Job) -> Result<()> {
     let size = job.size();
     for holder in size - effort(job, size, 1)..size {
-        let world = job.world().split(Some(0), i64::from(job.rank().0))?.expect("every rank is a member");
+        let world = job.world().split(Some(0), job.rank().0 as i64)?.expect("every rank is a member");
         let of = |rank, column| value(size, holder, rank, column);
         let complex = |rank, column: usize| {
             let (one, other) = (value(size, holder, rank, column), (rank % 2) as f64);

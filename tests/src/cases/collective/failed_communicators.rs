@@ -4,7 +4,9 @@
 use crate::exchange::is_simulated;
 use crate::expected_error::refused;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Max, Rank, Result, Sum};
+use tasuki::collective::Max;
+use tasuki::engine::Cause;
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Sum};
 
 /// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
@@ -98,7 +100,7 @@ fn calls_of_the_job_still_meet(job: &Job) -> Result<()> {
         let values = job.alloc::<u64>(100)?;
         values.set(0, round)?;
         job.barrier()?;
-        let next = Rank((job.rank().0 + 1) % job.size() as u32);
+        let next = Rank((job.rank().0 + 1) % job.size());
         let mut read = [0];
         job.get(values.on(next), &mut read)?;
         assert_eq!(read, [round]);

@@ -18,7 +18,7 @@ pub fn j_inline_plans_pass_long_values_in_pieces(job: &Job) -> Result<()> {
         values(rank, start, count).into_iter().map(|value| value + 1).collect()
     };
     for count in [effort(job, 65_537, 70), effort(job, 100_003, 40)] {
-        let root = Rank((count % ranks) as u32);
+        let root = Rank(count % ranks);
         let mut first = world.bcast_init::<i64>(count, root)?;
         let mut second = world.allreduce_init::<i64>(count, least)?;
         let mut third = world.allreduce_init::<i64>(count, Sum)?;

@@ -3,7 +3,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{disagreed, misused, refused, refused_together};
-use tasuki::{Communicator, ErrorKind, Job, Neighbourhood, Rank, Result};
+use tasuki::collective::Neighbourhood;
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Result};
 
 /// Values that tell the rank that gives them, the number of its block, the start, and the place.
 fn block(from: usize, number: usize, start: usize, count: usize) -> Vec<u64> {
@@ -111,7 +112,7 @@ pub fn j_neighbours_exchange_on_grids(job: &Job) -> Result<()> {
     for (dims, periodic) in grids {
         let grid = world.grid(&dims, &periodic)?;
         let sides = sides(me, &dims, &periodic);
-        let there: Vec<Rank> = sides.iter().map(|&(_, rank)| Rank(rank as u32)).collect();
+        let there: Vec<Member> = sides.iter().map(|&(_, member)| Member(member)).collect();
         assert_eq!((grid.sources(), grid.destinations()), (&there[..], &there[..]), "{dims:?}");
         let edges = Edges {
             me,
@@ -143,9 +144,8 @@ pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
         let from = |turn: usize| (0..ranks).rev().filter(move |&from| edges(from, me) > turn);
         let gets: Vec<(usize, usize)> =
             (0..2).flat_map(|turn| from(turn).map(move |from| (from, turn))).collect();
-        let rank = |place: usize| Rank(place as u32);
-        let destinations: Vec<Rank> = gives(me).into_iter().map(rank).collect();
-        let sources: Vec<Rank> = gets.iter().map(|&(from, _)| rank(from)).collect();
+        let destinations: Vec<Member> = gives(me).into_iter().map(Member).collect();
+        let sources: Vec<Member> = gets.iter().map(|&(from, _)| Member(from)).collect();
         let graph = world.graph(&sources, &destinations)?;
         assert_eq!((graph.sources(), graph.destinations()), (&sources[..], &destinations[..]));
         let edges = Edges {
@@ -163,18 +163,18 @@ pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
 /// J: neighbourhoods whose members disagree are refused on all members; the members concerned are
 /// told the reason.
 pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
-    let (world, me, ranks) = (job.world(), job.rank(), job.size());
+    let (world, me, ranks) = (job.world(), job.world().rank(), job.size());
     misused(job, world.grid(&[ranks + 1], &[true]), &["places", "members"]);
     misused(job, world.grid(&[ranks, 1], &[true]), &["equal lengths"]);
     misused(job, world.grid(&[ranks, 0], &[true, true]), &["places"]);
     misused(job, world.grid(&[usize::MAX, 2], &[true, true]), &["places"]);
     if ranks > 1 {
-        disagreed(job, world.grid(&[ranks], &[me == Rank(0)]), &["another grid"]);
+        disagreed(job, world.grid(&[ranks], &[me == Member(0)]), &["another grid"]);
         // Rank 1 gives rank 0 a block that rank 0 does not expect; then rank 0 expects one that
         // rank 1 does not give.
-        for forgets in [Rank(0), Rank(1)] {
-            let sources = if me == Rank(0) && forgets != me { &[Rank(1)][..] } else { &[] };
-            let destinations = if me == Rank(1) && forgets != me { &[Rank(0)][..] } else { &[] };
+        for forgets in [Member(0), Member(1)] {
+            let sources = if me == Member(0) && forgets != me { &[Member(1)][..] } else { &[] };
+            let destinations = if me == Member(1) && forgets != me { &[Member(0)][..] } else { &[] };
             let texts: &[&str] = match me.0 {
                 0 => &["this member sends 0 blocks to member 1"],
                 1 => &["blocks to member 0"],
@@ -182,10 +182,10 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
             };
             disagreed(job, world.graph(sources, destinations), texts);
         }
-        let none = [Rank(ranks as u32)];
-        let names = if me == Rank(1) { &none[..] } else { &[] };
-        let text = if me == Rank(1) { "no rank" } else { "was refused" };
-        refused_together(job, world.graph(names, &[]), me == Rank(1), &[text]);
+        let none = [Member(ranks)];
+        let names = if me == Member(1) { &none[..] } else { &[] };
+        let text = if me == Member(1) { "no rank" } else { "was refused" };
+        refused_together(job, world.graph(names, &[]), me == Member(1), &[text]);
     }
     // A member that only receives cannot tell how long blocks are.
     let sink = world.graph(&[me, me], &[me, me])?;
@@ -195,8 +195,8 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     misused(job, sink.iexchange_v(vec![1_u8; 3], &[1, 1], &[1, 1]), &["add up to 2"]);
     assert_eq!(sink.exchange_v(&[1_u8, 2, 3], &[1, 2], &[1, 2])?, [1, 2, 3]);
     let next = (me.index() + 1) % ranks;
-    let to = if me == Rank(0) { &[Rank(next as u32)][..] } else { &[] };
-    let from = if me.index() == 1 % ranks { &[Rank(0)][..] } else { &[] };
+    let to = if me == Member(0) { &[Member(next)][..] } else { &[] };
+    let from = if me.index() == 1 % ranks { &[Member(0)][..] } else { &[] };
     let one = world.graph(from, to)?;
     if to.is_empty() && !from.is_empty() {
         misused(job, one.exchange::<u8>(&[]), &["the length of a block is unknown", "_v"]);
@@ -206,7 +206,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
 
 /// A neighbourhood of two members, each of which gives the other one block.
 fn pair(part: &Communicator) -> Result<Neighbourhood> {
-    let other = [Rank(1 - part.rank().0)];
+    let other = [Member(1 - part.rank().0)];
     part.graph(&other, &other)
 }
 

@@ -3,7 +3,9 @@
 use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::refused;
 use std::time::Duration;
-use tasuki::{Cause, CollectiveRequest, ErrorKind, Job, Max, Rank, Result, Slot, Sum};
+use tasuki::collective::{CollectiveRequest, Max};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
 
 /// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
 /// chunk.
@@ -67,7 +69,7 @@ fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
 pub fn j_nonblocking_calls_of_every_kind(job: &Job) -> Result<()> {
     for (round, count) in COUNTS.into_iter().enumerate() {
         for root in job.ranks().take(effort(job, 5, 2)) {
-            every_call(job, count, Rank(((root.index() + round) % job.size()) as u32))?;
+            every_call(job, count, Rank((root.index() + round) % job.size()))?;
         }
     }
     job.barrier()
@@ -143,7 +145,7 @@ pub fn j_nonblocking_calls_mix_with_other_calls(job: &Job) -> Result<()> {
     let half = world.split(Some((me % 2) as u64), 0)?.expect("every rank has a colour");
     for round in 0..effort(job, 100, 4) {
         let count = COUNTS[round % COUNTS.len()];
-        let root = Rank((round % size) as u32);
+        let root = Rank(round % size);
         let mut begun: Vec<(usize, CollectiveRequest<Vec<u64>>)> = Vec::new();
         for call in 0..12 {
             let started = match call % 3 {
@@ -246,7 +248,7 @@ pub fn j_nonblocking_calls_are_awaited(job: &Job) -> Result<()> {
 
 /// An operation panics in the call of the rank that executes it, here the one that starts or waits.
 pub fn j_nonblocking_calls_report_a_panicking_operation(job: &Job) -> Result<()> {
-    let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank has a colour");
+    let only_me = job.world().split(Some(job.rank().0 as u64), 0)?.expect("every rank has a colour");
     // A single member combines nothing; its own values are the result.
     assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
     if job.size() > 1 {
@@ -264,7 +266,7 @@ pub fn j_nonblocking_calls_report_a_panicking_operation(job: &Job) -> Result<()>
 /// Members that disagree about a length, and a root that does not exist.
 pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let world = job.world();
-    let none = Rank(job.size() as u32);
+    let none = Rank(job.size());
     refused(job, world.ibcast(vec![0_u8], none), ErrorKind::Misuse, &["ibcast(1 bytes from rank"]);
     for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
         let part = world.split(Some(0), 0)?.expect("every rank has a colour");
@@ -340,7 +342,7 @@ pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
         let request = begin()?;
         if me == 0 {
             drop((request, part));
-            (1..size).try_for_each(|to| job.world().send(&[0_u8], Rank(to as u32), Slot(0)))?;
+            (1..size).try_for_each(|to| job.world().send(&[0_u8], Rank(to), Slot(0)))?;
         } else {
             assert_eq!(request.wait()?, vec![size as u64; 4096]);
         }
@@ -358,7 +360,7 @@ pub fn j_outstanding_calls_of_many_kinds(job: &Job) -> Result<()> {
         for batch in 0..3 {
             let mut begun = Vec::new();
             for call in 0..40_usize {
-                let (count, root) = (1 + call % 3, Rank((call % size) as u32));
+                let (count, root) = (1 + call % 3, Rank(call % size));
                 let (request, expected) = match call % 4 {
                     0 => (part.iallreduce(of_rank(me, count), Sum)?, total(0..size, count)),
                     1 => (part.ibcast(of_rank(me, count), root)?, of_rank(root.index(), count)),

@@ -64,7 +64,7 @@ pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result
         world.recv(&mut [0_u8], Rank(0), Slot(0))?; // this rank leaves only then
     }
     refused(job, started.and_then(|()| plans[0].wait()), ErrorKind::PeerFailed, &["has left"]);
-    if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
+    if me == 0 { world.send(&[1_u8], Rank(ranks - 2), Slot(0)) } else { Ok(()) }
 }
 
 /// Chunked plans are dropped while values pass through them. The starts are completed, and then all

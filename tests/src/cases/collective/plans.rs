@@ -5,10 +5,11 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tasuki::collective::Max;
 use tasuki::schedule::{
     ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
-use tasuki::{Communicator, ErrorKind, Job, Max, Plan, Rank, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Member, Plan, Rank, Result, Sum};
 
 /// A value that tells its rank, its start and its place.
 fn value(rank: usize, start: usize, at: usize) -> i64 {
@@ -38,7 +39,7 @@ fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
 pub fn j1_each_start_delivers_its_own_values(job: &Job) -> Result<()> {
     let world = job.world();
     let me = job.rank();
-    let mut random = crate::random::Random::seed(u64::from(me.0));
+    let mut random = crate::random::Random::seed(me.0 as u64);
     // Where ranks can access only their own queues, each start waits for thread switches.
     let many = if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() { 200 } else { 10_000 / job.size() };
     for (starts, count) in [(0, 10), (1, 10), (effort(job, many, 30), 1), (effort(job, 200, 5), 5000)] {
@@ -114,7 +115,7 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
     type Map = [i64; 2];
     let after = |a: Map, b: Map| [a[0].wrapping_mul(b[0]), a[0].wrapping_mul(b[1]).wrapping_add(a[1])];
     for count in COUNTS {
-        let root = Rank((count % ranks) as u32);
+        let root = Rank(count % ranks);
         let maps = |rank: usize, start| -> Vec<Map> {
             values(rank, start, count).into_iter().map(|value| [value | 1, value]).collect()
         };
@@ -163,7 +164,7 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
 /// different order.
 pub fn j2_members_start_plans_in_different_orders(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("every rank is a member");
+    let other = world.split(Some(0), -(job.rank().0 as i64))?.expect("every rank is a member");
     let mut random = crate::random::Random::seed(me as u64);
     let mut plans = Vec::new();
     for group in [world, &other] {
@@ -233,7 +234,7 @@ pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let before = bytes_now(job, world)?;
     for round in 0..effort(job, 30, 4) {
-        let root = Rank((round % job.size()) as u32);
+        let root = Rank(round % job.size());
         let mut dropped = world.bcast_init::<i64>(2000, root)?;
         let never = world.allreduce_init::<i64>(10, Sum)?;
         let mut after = world.bcast_init::<i64>(2000, root)?;
@@ -259,9 +260,9 @@ pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
 
 /// J4: plans of a single rank, which has no data to move.
 pub fn j4_plans_of_one_rank_or_of_no_values(job: &Job) -> Result<()> {
-    let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("every rank is a member");
+    let alone = job.world().split(Some(job.rank().0 as u64), 0)?.expect("every rank is a member");
     for group in [&alone, job.world()] {
-        let mut empty = group.bcast_init::<i64>(0, Rank(0))?;
+        let mut empty = group.bcast_init::<i64>(0, Member(0))?;
         let mut sum = group.allreduce_init::<i64>(0, Sum)?;
         let mut barrier = group.barrier_init()?;
         let mut exchange = group.alltoall_init::<i64>(0)?;
@@ -414,7 +415,7 @@ pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
 /// J10: misuse is refused on the rank that asks for it, and nothing is lost.
 pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    misused(job, world.bcast_init::<u8>(1, Rank(job.size() as u32)), &["rank"]);
+    misused(job, world.bcast_init::<u8>(1, Rank(job.size())), &["rank"]);
     let mut plan = world.bcast_init::<i64>(4, Rank(0))?;
     misused(job, plan.write(3, &[0; 2]), &["16 bytes", "32"]);
     misused(job, plan.read(usize::MAX, &mut [0]), &["buffer"]);

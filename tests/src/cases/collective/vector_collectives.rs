@@ -3,7 +3,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{check_error, misused, refused};
-use tasuki::{CollectiveRequest, Communicator, ErrorKind, Job, Plan, Rank, Result};
+use tasuki::collective::CollectiveRequest;
+use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Result};
 
 /// Values of 8 bytes that tell their sender, their receiver and their place.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
@@ -28,7 +29,7 @@ fn all(counts: &[usize], call: usize) -> Vec<u64> {
 
 /// Starts every call before it waits for any, and waits in the reverse order.
 fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
-    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root.0);
     let counts = counts(ranks, scale);
     let said = if is_root { &counts[..] } else { &[] };
     let mine = block(me, 5, counts[me]);
@@ -66,7 +67,7 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     );
     misused(job, world.iallgather_v(vec![1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
     misused(job, world.ialltoall_v(vec![1_u64; 3], &vec![2; ranks], &vec![2; ranks]), &["add up to"]);
-    misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks as u32)), &["igather_v", "rank"]);
+    misused(job, world.igather_v(vec![1_u64], &[], Rank(ranks)), &["igather_v", "rank"]);
     misused(job, world.igather_v(vec![1_u64], &vec![2; ranks], me), &["igather_v", "itself"]);
     misused(job, world.iscatter_v(vec![1_u64], &vec![1; ranks + 1], 1, me), &["counts", "members"]);
     job.barrier()
@@ -161,7 +162,7 @@ pub fn j_planned_blocks_of_different_lengths(job: &Job) -> Result<()> {
 }
 
 fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Result<()> {
-    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root.0);
     let counts = counts(ranks, scale);
     let (own, before) = (counts[me], counts[..me].iter().sum());
     let said = if is_root { &counts[..] } else { &[] };
@@ -230,12 +231,12 @@ pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<(
         world.gather_v_init(1, &vec![1; ranks + 1], zero),
         &[if me == 0 { "members" } else { "member 0" }],
     );
-    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks as u32)), &["rank"]);
+    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks)), &["rank"]);
     misused(world.gather_v_init(usize::MAX, &vec![usize::MAX; ranks], zero), &["bytes"]);
     misused(world.alltoall_v_init(&vec![usize::MAX; ranks], &vec![usize::MAX; ranks]), &["bytes"]);
     if ranks > 1 {
         misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
-        let root = Rank(u32::from(me == 1));
+        let root = Rank(usize::from(me == 1));
         misused(world.gather_v_init(1, &vec![1; ranks], root), &["something else", "another root"]);
         // The last member gives the first one value more than the first expects.
         let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);

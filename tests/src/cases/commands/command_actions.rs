@@ -5,7 +5,8 @@ use crate::exchange::{effort, is_simulated, last, next, previous};
 use crate::pattern;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Cause, Combine, Command, Job, Rank, RemoteQueue, Result};
+use tasuki::engine::{Cause, Combine, RemoteQueue};
+use tasuki::{Command, Job, Rank, Result};
 
 /// D16: segments pass through all ranks; a command forwards each segment once it has arrived. Long
 /// and short segments are mixed, so copies end in another order than they start. No rank may
@@ -54,7 +55,7 @@ pub fn long_copies_are_whole(job: &Job) -> Result<()> {
     let mut all = 0;
     for (round, size) in sizes.into_iter().enumerate() {
         let (source, target) = (job.alloc::<u8>(size)?, job.alloc::<u8>(2 * size)?);
-        let seed = |rank: Rank| 10 * round as u64 + u64::from(rank.0);
+        let seed = |rank: Rank| 10 * round as u64 + rank.0 as u64;
         job.put(source.on(me), &pattern::bytes(seed(me), size))?;
         job.barrier()?;
         queue.post(Command::copy(source.on(me), target.on(to), size).then(done.on(to).add(1)))?;
@@ -140,12 +141,12 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
 /// rank runs it in a wait, whether it sleeps or not, and whether it has queues or not. Several queues may have such
 /// commands at once.
 pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
-    let (me, ranks) = (job.rank(), job.size() as u32);
-    let data = job.alloc::<u64>(ranks as usize * 2)?;
+    let (me, ranks) = (job.rank(), job.size());
+    let data = job.alloc::<u64>(ranks * 2)?;
     let (go, done) = (job.signal()?, job.signal()?);
     let queue = if me.0.is_multiple_of(2) { Some(job.queue(8)?) } else { None };
     for round in 1..=effort(job, 100, 4) as u64 {
-        data.fill(round * 100 + u64::from(me.0))?;
+        data.fill(round * 100 + me.0 as u64)?;
         job.barrier()?;
         let (from, to) = (job.rank_after(1), job.rank_after(2));
         if let Some(queue) = &queue {
@@ -167,7 +168,7 @@ pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
         let owner = job.rank_after(-2);
         if owner.0.is_multiple_of(2) {
             let source = job.rank_after(-1);
-            assert_eq!(data.get(owner.index() * 2)?, round * 100 + u64::from(source.0));
+            assert_eq!(data.get(owner.index() * 2)?, round * 100 + source.0 as u64);
         }
         job.barrier()?;
     }
@@ -220,7 +221,7 @@ pub fn reductions_on_arrival(job: &Job) -> Result<()> {
         let (sums, most, bits) = (job.alloc::<f64>(len)?, job.alloc::<i32>(len)?, job.alloc::<u8>(len)?);
         let parts = (job.alloc::<f64>(len)?, job.alloc::<i32>(len)?, job.alloc::<u8>(len)?);
         let (turn, me, to) = (job.signal()?, job.rank(), next(job));
-        parts.0.fill(f64::from(me.0) + 0.5)?;
+        parts.0.fill(me.0 as f64 + 0.5)?;
         parts.1.fill(if me.0.is_multiple_of(2) { me.0 as i32 } else { -(me.0 as i32) })?;
         parts.2.fill(1 << (me.0 % 8))?;
         let queue = job.queue(8)?;

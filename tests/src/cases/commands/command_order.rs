@@ -5,7 +5,8 @@ use crate::cases::command_queues::{count, post};
 use crate::exchange::{effort, last, next};
 use crate::pattern;
 use crate::wait_until::Idle;
-use tasuki::{Cause, Command, Job, Rank, Result};
+use tasuki::engine::Cause;
+use tasuki::{Command, Job, Rank, Result};
 
 /// The length of a copy that takes longer than a rank holds the lease of its queue. In real memory, several ranks share
 /// such a copy.
@@ -126,7 +127,7 @@ pub fn b9_a_million_copies_by_commands(job: &Job) -> Result<()> {
     let (copies, places) = (effort(job, 1_000_000, 600), 4096);
     let (from, into) = (job.alloc::<u64>(places)?, job.alloc::<u64>(places)?);
     let (done, me, to, idle) = (job.signal()?, job.rank(), next(job), Idle::new(job)?);
-    from.write(0, &(0..places as u64).map(|at| at << 8 | u64::from(me.0)).collect::<Vec<_>>())?;
+    from.write(0, &(0..places as u64).map(|at| at << 8 | me.0 as u64).collect::<Vec<_>>())?;
     let queue = job.queue(64)?;
     assert_eq!(queue.capacity(), 64);
     for number in 0..copies {
@@ -141,7 +142,7 @@ pub fn b9_a_million_copies_by_commands(job: &Job) -> Result<()> {
     done.wait_at_least(copies as u64)?;
     job.barrier()?;
     assert_eq!(done.value(), copies as u64);
-    let previous = u64::from(crate::exchange::previous(job).0);
+    let previous = crate::exchange::previous(job).0 as u64;
     for (at, word) in into.to_vec()?.into_iter().enumerate().take(copies) {
         assert_eq!(word, (at as u64) << 8 | previous);
     }

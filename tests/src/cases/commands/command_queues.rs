@@ -4,7 +4,9 @@ use crate::exchange::{effort, exchange_all, is_simulated, next, previous};
 use crate::expected_error::misused;
 use crate::wait_until::{Idle, may_be_helped};
 use std::time::Duration;
-use tasuki::{Array, AtomicOp, Cause, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
+use tasuki::engine::{Cause, Posted, RemoteQueue};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Array, Command, Job, Queue, Rank, Result, Signal};
 
 /// Posts a command, and waits for room if the queue is full.
 pub(in crate::cases) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<Posted> {
@@ -412,7 +414,7 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
     let posted = job.threads(threads, |thread| {
         for at in 0..each * queues.len() {
             let to = (at + thread) % queues.len();
-            let owner = Rank(to as u32);
+            let owner = Rank(to);
             let add = count(&word, owner).then(done.on(owner).add(1));
             let many = [add.clone(), add];
             while let Err(error) = job.post_many(queues[to], &many) {

@@ -6,7 +6,9 @@ use crate::expected_error::misused;
 use crate::wait_until::Idle;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
-use tasuki::{AtomicOp, Cause, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
+use tasuki::engine::{Cause, Combine, RemoteQueue};
+use tasuki::onesided::{AtomicOp, RemoteSignal};
+use tasuki::{Command, Job, Rank, Result, Signal};
 
 /// D17: a failed command poisons its signal with the cause. Commands that wait for the signal fail
 /// with that cause, on every rank of the chain, and no rank waits for ever.
@@ -171,7 +173,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let queue = job.queue(4)?;
     let session = job.session_queue(4, &signal)?;
     let effect = signal.on(me).add(1);
-    let nowhere = Rank(job.size() as u32);
+    let nowhere = Rank(job.size());
     let floats = job.alloc::<f64>(1)?;
     let (number, bits) = (floats.pointer(), Combine::Xor);
     let far = 1_u64 << 40;
@@ -216,7 +218,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
         assert!(refused.to_string().contains("another job"), "{refused}");
         Ok(())
     })?;
-    assert_eq!(queue.stats(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::engine::QueueStats::default());
     queue.post(count(&word, me).then(effect))?;
     signal.wait_at_least(1)?;
     job.barrier()
@@ -352,7 +354,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
         let at = word.on(rank).address().bits() / 4096 * 4096;
         misused(job, job.post(named(at), Command::nothing()), &["post(", &text]);
     }
-    assert_eq!(queue.stats(), tasuki::QueueStats::default());
+    assert_eq!(queue.stats(), tasuki::engine::QueueStats::default());
     queue.post(count(&word, me).then(signal.on(me).add(1)))?;
     signal.wait_timeout(1, Duration::from_secs(60))?;
     job.barrier()

@@ -4,7 +4,8 @@ use crate::exchange::effort;
 use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, Communicator, ErrorKind, FuzzyBarrier, Job, Rank, Result};
+use tasuki::collective::FuzzyBarrier;
+use tasuki::{Array, Communicator, ErrorKind, Job, Rank, Result};
 
 /// The step of each member, which it stores in its own memory before it starts a barrier.
 struct Steps(Array<u64>);
@@ -39,12 +40,12 @@ fn compute(job: &Job, random: &mut crate::random::Random) {
 /// I4: a barrier ends after all members have started it, whichever member is late. Tested in the world and in groups of
 /// every size.
 pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
-    let mut random = crate::random::Random::seed(u64::from(job.rank().0));
+    let mut random = crate::random::Random::seed(job.rank().0 as u64);
     for size in (1..=job.size()).rev() {
         let ranks: Vec<Rank> = job.ranks().take(size).collect();
         let colour = (job.rank().index() < size).then_some(1);
         // Members of the group are in reverse order of their ranks.
-        let group = job.world().split(colour, -i64::from(job.rank().0))?;
+        let group = job.world().split(colour, -(job.rank().0 as i64))?;
         let steps = Steps::new(job)?;
         if let Some(group) = &group {
             for step in 1..=effort(job, 60, 4) as u64 {
@@ -135,7 +136,7 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
     let (world, turn) = (job.world(), job.signal()?);
     let mut earlier: Vec<FuzzyBarrier> = Vec::new();
     for round in 0..effort(job, 100, 5) as u64 {
-        let late = Rank((round % job.size() as u64) as u32);
+        let late = Rank(round as usize % job.size());
         if job.rank() == late {
             turn.wait_at_least(turn.value())?;
         } else {
@@ -168,7 +169,7 @@ pub fn i2_members_compute(job: &Job) -> Result<()> {
         return Ok(()); // only the owner can access a queue
     }
     let (word, turn, world) = (job.alloc::<u64>(1)?, job.signal()?, job.world());
-    let before = Rank((job.rank().0 + job.size() as u32 - 1) % job.size() as u32);
+    let before = Rank((job.rank().0 + job.size() - 1) % job.size());
     let _queue = job.queue(1)?; // the simulator has a helper once there is a queue
     world.fuzzy_barrier()?.wait()?;
     for round in 1..=effort(job, 50, 5) as u64 {
@@ -222,7 +223,7 @@ pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
     let rounds = effort(job, 30, 3) as u64;
     for round in 1..=rounds {
         let half =
-            world.split(Some(u64::from(job.rank().0 % 2)), 0)?.expect("a rank with a colour is a member");
+            world.split(Some((job.rank().0 % 2) as u64), 0)?.expect("a rank with a colour is a member");
         let inner = half.fuzzy_barrier()?;
         if job.rank() == late {
             inner.wait()?; // no rank has started the barrier of the world
@@ -239,7 +240,7 @@ pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
 pub fn i_leaving_with_barriers_under_way(job: &Job) -> Result<()> {
     let (world, turn, go) = (job.world(), job.signal()?, job.signal()?);
     for _ in 0..effort(job, 20, 2) {
-        job.compute(Duration::from_micros(u64::from(job.rank().0) * 5));
+        job.compute(Duration::from_micros(job.rank().0 as u64 * 5));
         drop(world.fuzzy_barrier()?);
     }
     // From the last rank to the first: no member has been notified when it starts, so all

@@ -7,9 +7,9 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{
-    Cause, Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result,
-};
+use tasuki::engine::Cause;
+use tasuki::onesided::RemoteSignal;
+use tasuki::{Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Spread {
     done: RemoteSignal,
 }
 
-const BRANCHES: i64 = 2;
+const BRANCHES: usize = 2;
 const LEVELS: u64 = 3;
 /// The number of handler runs that one call causes, including its own.
 const RUNS: u64 = 15;
@@ -66,7 +66,7 @@ fn spread(cx: &HandlerCx<'_>, Spread { levels, done }: Spread) -> Result<()> {
     cx.local::<Desk>().ran.fetch_add(1, Ordering::Relaxed);
     let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
     for branch in 1..=BRANCHES {
-        let to = Rank(((i64::from(cx.rank().0) + branch) % cx.size() as i64) as u32);
+        let to = Rank((cx.rank().0 + branch) % cx.size());
         cx.call_then(to, "spread", &Spread { levels, done }, done.add(1))?;
     }
     Ok(())
@@ -81,11 +81,11 @@ pub(crate) fn handlers() -> Handlers {
             cx.local::<Desk>().ran.fetch_add(1, Ordering::Relaxed);
         })
         .add("mirror", |cx: &HandlerCx<'_>, words: [u64; 6]| -> [u64; 6] {
-            std::array::from_fn(|at| words[5 - at] + u64::from(cx.rank().0))
+            std::array::from_fn(|at| words[5 - at] + cx.rank().0 as u64)
         })
         .add_many("sum", |cx: &HandlerCx<'_>, values: &[u32]| -> [u64; 3] {
             let sum = values.iter().copied().map(u64::from).sum();
-            [sum, values.len() as u64, u64::from(cx.from().0)]
+            [sum, values.len() as u64, cx.from().0 as u64]
         })
         .add("in order", in_order)
         .add_fallible("spread", spread)
@@ -130,10 +130,10 @@ pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
             assert_eq!((by_name.wait()?, by_number.wait()?), (2 * value + 2, 2 * value));
         }
         let words: [u64; 6] = job.call_with_reply(to, "mirror", &[1_u64, 2, 3, 4, 5, 6])?.wait()?;
-        assert_eq!(words, [6, 5, 4, 3, 2, 1].map(|word| word + u64::from(to.0)));
+        assert_eq!(words, [6, 5, 4, 3, 2, 1].map(|word| word + to.0 as u64));
         let () = job.call_with_reply(to, "nothing", &())?.wait()?;
         let many: [u64; 3] = job.call_with_reply(to, "sum", &[5_u32; 12])?.wait()?;
-        assert_eq!(many, [60, 12, u64::from(job.rank().0)]);
+        assert_eq!(many, [60, 12, job.rank().0 as u64]);
     }
     job.barrier()
 }
@@ -145,10 +145,10 @@ pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
     let mut own = vec![0_u32; 3];
     for (round, count) in [0, 13, MOST].into_iter().enumerate() {
         for to in job.ranks() {
-            let value = to.0 + 1 + round as u32;
+            let value = (to.0 + 1 + round) as u32;
             values.fill(value)?;
             let sum: [u64; 3] = job.call_buffer_with_reply(to, "sum", values.pointer(), count)?.wait()?;
-            assert_eq!(sum, [u64::from(value) * count as u64, count as u64, u64::from(job.rank().0)]);
+            assert_eq!(sum, [u64::from(value) * count as u64, count as u64, job.rank().0 as u64]);
         }
     }
     own.fill(7);
@@ -244,7 +244,7 @@ pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
     says(job.call(to, "nobody", &()), "there is no handler \"nobody\": the job has double");
     says(job.call(to, "double", &1_u32), "takes 8 bytes; the call has 4");
     says(job.call_with_reply::<_, ()>(to, "double", &1_u64).map(drop), "returns 8 bytes, not 0");
-    says(job.call(Rank(job.size() as u32), "double", &1_u64), "there is no rank");
+    says(job.call(Rank(job.size()), "double", &1_u64), "there is no rank");
     says(job.call(to, "mirror", &[0_u64; 7]), "56 bytes: a call carries at most 48");
     assert!(job.call_failure().is_none());
     job.call(to, "panics", &())?;
@@ -306,13 +306,13 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
     let (there, here, arrived) = (job.alloc::<u64>(COUNT)?, job.alloc::<u64>(COUNT)?, job.signal()?);
     let (me, to) = (job.rank(), next(job));
     for round in 1..=effort(job, 50, 3) as u64 {
-        there.fill(round * 1000 + u64::from(me.0))?;
+        there.fill(round * 1000 + me.0 as u64)?;
         job.barrier()?;
         let done = arrived.on(me);
         let order = Delivery { from: there.on(to), to: here.on(me), done, count: COUNT as u64 };
         let () = job.call_with_reply(to, "deliver", &order)?.wait()?;
         arrived.wait_at_least(round)?;
-        assert_eq!(here.to_vec()?, vec![round * 1000 + u64::from(to.0); COUNT]);
+        assert_eq!(here.to_vec()?, vec![round * 1000 + to.0 as u64; COUNT]);
         job.barrier()?;
     }
     Ok(())
@@ -343,7 +343,7 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
         }
         let kept = (0..50_u64).map(|value| job.call_with_reply::<_, u64>(Rank(2), "double", &value));
         let kept = kept.collect::<Result<Vec<_>>>()?;
-        idle.until(|| Ok(kept.iter().all(tasuki::Reply::is_ready)))?;
+        idle.until(|| Ok(kept.iter().all(tasuki::engine::Reply::is_ready)))?;
         job.raise(back.on(Rank(1)), 1)?;
         assert_eq!(job.call_with_reply::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
         for (value, answer) in (0..).zip(kept) {

@@ -6,7 +6,8 @@ use crate::expected_error::{misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Cause, ErrorKind, Job, Rank, Result};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 
@@ -21,11 +22,11 @@ pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
     let rounds = effort(job, 40, 2) as u64;
     for value in 1..=rounds * lens.len() as u64 {
         let len = lens[value as usize % lens.len()];
-        job.put(source.pointer(), &pattern::bytes(value + u64::from(me.0), len))?;
+        job.put(source.pointer(), &pattern::bytes(value + me.0 as u64, len))?;
         transfers.copy_notify(source.pointer(), target.on(to), len, flags.at(0).on(to), value)?;
         flags.at(0).wait(value)?;
         let found = &target.to_vec()?[..len];
-        pattern::check(found, value + u64::from(from.0), &format!("{len} bytes with a flag"));
+        pattern::check(found, value + from.0 as u64, &format!("{len} bytes with a flag"));
         assert_eq!(flags.at(1).value()?, 0, "another flag was set");
         transfers.sync().wait()?;
         job.barrier()?;
@@ -42,7 +43,7 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
     let (me, flag) = (job.rank(), flags.at(0));
     misused(job, transfers.set_counter(flag.on(me), 0), &["0 arrivals"]);
     for phase in 1..=effort(job, 200, 5) as u64 {
-        job.store(source.pointer(), phase * 100 + u64::from(me.0))?;
+        job.store(source.pointer(), phase * 100 + me.0 as u64)?;
         flag.set(0)?;
         if phase % 2 == 0 {
             transfers.set_counter(flag.on(me), all as u64)?;
@@ -66,7 +67,7 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
         }
         flag.wait(1)?;
         let found = target.to_vec()?;
-        let sent = |at: usize| phase * 100 + if me == last(job) { u64::from(me.0) } else { at as u64 };
+        let sent = |at: usize| phase * 100 + if me == last(job) { me.0 as u64 } else { at as u64 };
         assert!((0..all).all(|at| found[at] == sent(at)), "phase {phase}: {found:?}");
         transfers.sync().wait()?;
         job.barrier()?;
@@ -107,11 +108,11 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
     let (flags, transfers) = (job.flags(1)?, job.transfers()?);
     let (me, all) = (job.rank(), job.size());
     for round in 1..=effort(job, 60, 3) as u64 {
-        job.put(source.pointer(), &pattern::bytes(round + u64::from(me.0), LEN))?;
+        job.put(source.pointer(), &pattern::bytes(round + me.0 as u64, LEN))?;
         job.barrier()?;
         // This rank fills its row on every rank, from the memory of the rank behind that one.
         for rank in job.ranks() {
-            let from = Rank((rank.0 + 1) % all as u32);
+            let from = Rank((rank.0 + 1) % all);
             transfers.copy(source.on(from), target.on(rank).at(LEN * me.index()), LEN)?;
         }
         let sync = transfers.sync();
@@ -120,8 +121,8 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
         let mut found = vec![0; LEN];
         for rank in job.ranks() {
             job.get(target.on(rank).at(LEN * me.index()), &mut found)?;
-            let from = (rank.0 + 1) % all as u32;
-            pattern::check(&found, round + u64::from(from), "a copy issued by a third rank");
+            let from = (rank.0 + 1) % all;
+            pattern::check(&found, round + from as u64, "a copy issued by a third rank");
         }
         transfers.write_one(flags.at(0).on(next(job)), round)?;
         flags.at(0).wait(round)?;
@@ -159,7 +160,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
     let (flags, transfers) = (job.flags(16)?, job.transfers()?);
     let (me, to, from) = (job.rank(), next(job), previous(job));
     for round in 1..=effort(job, 100, 4) as u64 {
-        job.put(source.pointer(), &pattern::bytes(round * 10 + u64::from(me.0), 8 * len))?;
+        job.put(source.pointer(), &pattern::bytes(round * 10 + me.0 as u64, 8 * len))?;
         let sources = || -> Result<()> {
             for (at, key) in KEYS.into_iter().enumerate() {
                 let flag = flags.at(at).on(me);
@@ -174,7 +175,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
             }
             Ok(())
         };
-        if (round + u64::from(me.0)).is_multiple_of(2) {
+        if (round + me.0 as u64).is_multiple_of(2) {
             sources()?;
             job.compute(Duration::from_micros(5));
             destinations()?;
@@ -183,7 +184,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
             sources()?;
         }
         (0..16).try_for_each(|at| flags.at(at).wait(round))?;
-        let (sent, found) = (pattern::bytes(round * 10 + u64::from(from.0), 8 * len), target.to_vec()?);
+        let (sent, found) = (pattern::bytes(round * 10 + from.0 as u64, 8 * len), target.to_vec()?);
         for (at, key) in OTHER.into_iter().enumerate() {
             let nth = OTHER[..at].iter().filter(|&&other| other == key).count();
             let place = (0..8).filter(|&place| KEYS[place] == key).nth(nth).expect("both sides have the key");
@@ -200,7 +201,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
     let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(19)?, job.transfers()?);
     let (me, peer) = (job.rank(), Rank(1 - job.rank().0.min(1)));
     if me.0 < 2 {
-        data.fill(u64::from(me.0) + 1)?;
+        data.fill(me.0 as u64 + 1)?;
         let flag = |at: usize| flags.at(at).on(me);
         let first = me == Rank(0);
         job.barrier()?;
@@ -236,7 +237,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
             );
         }
         job.barrier()?;
-        assert_eq!(data.to_vec()?, [u64::from(me.0) + 1; 4]);
+        assert_eq!(data.to_vec()?, [me.0 as u64 + 1; 4]);
         let foreign = transfers.copy_source(1, peer, data.on(peer), 1, flag(1), 1);
         misused(job, foreign, &["belongs to rank"]);
         if first {
@@ -269,8 +270,8 @@ pub fn i7_broadcasts(job: &Job) -> Result<()> {
     let (flags, transfers) = (job.flags(1)?, job.transfers()?);
     let me = job.rank();
     for round in 1..=effort(job, 40, 4) as u64 {
-        let root = Rank((round % job.size() as u64) as u32);
-        let drops = Rank(((round + 1) % job.size() as u64) as u32);
+        let root = Rank(round as usize % job.size());
+        let drops = Rank((round as usize + 1) % job.size());
         transfers.bcast_discard(me == drops)?;
         target.fill(0)?;
         flags.at(0).set(0)?;
@@ -308,7 +309,7 @@ pub fn i8_threads_transfer(job: &Job) -> Result<()> {
     let bodies = job.threads(threads, |thread| -> Result<()> {
         let place = thread * len;
         for round in 1..=each as u64 {
-            let seed = |rank: Rank| round * 100 + thread as u64 * 10 + u64::from(rank.0);
+            let seed = |rank: Rank| round * 100 + thread as u64 * 10 + rank.0 as u64;
             job.put(source.pointer().at(place), &pattern::bytes(seed(me), len))?;
             let (here, there) = (source.pointer().at(place), target.on(to).at(place));
             transfers.copy_countup(words.pointer(), counted.on(to), 1)?;

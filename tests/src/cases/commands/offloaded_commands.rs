@@ -4,7 +4,9 @@ use crate::cases::command_queues::post;
 use crate::exchange::effort;
 use crate::pattern;
 use crate::wait_until::Idle;
-use tasuki::{AtomicOp, Cause, Command, GlobalPtr, Job, Rank, Result, Signal};
+use tasuki::engine::Cause;
+use tasuki::onesided::AtomicOp;
+use tasuki::{Command, GlobalPtr, Job, Rank, Result, Signal};
 
 /// The rank that ran a failed command, taken from the error of its signal.
 fn ran_by(failed: Result<()>) -> Rank {
@@ -23,7 +25,7 @@ pub fn d18_commands_bound_to_a_rank_run_there(job: &Job) -> Result<()> {
     let signals = (0..5).map(|_| job.signal()).collect::<Result<Vec<Signal<'_>>>>()?;
     let done = job.signal()?;
     let queue = if me.0.is_multiple_of(2) { Some(job.queue(16)?) } else { None };
-    data.fill(u64::from(me.0) + 1)?;
+    data.fill(me.0 as u64 + 1)?;
     job.barrier()?;
     if let Some(queue) = &queue {
         let outside = |rank: Rank| data.on(rank).at(1 << 30);
@@ -49,7 +51,7 @@ pub fn d18_commands_bound_to_a_rank_run_there(job: &Job) -> Result<()> {
     let owner = job.rank_after(-2);
     if owner.0.is_multiple_of(2) {
         let source = job.rank_after(-1);
-        assert_eq!(data.get(1 + owner.index())?, u64::from(source.0) + 1);
+        assert_eq!(data.get(1 + owner.index())?, source.0 as u64 + 1);
     }
     job.barrier()
 }
@@ -67,7 +69,7 @@ pub fn b3_sizes_between_two_others(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(all)?, job.alloc::<u8>(all)?);
     let (arrived, me, from, to) = (job.signal()?, job.rank(), job.rank_after(1), job.rank_after(2));
     let (queue, idle) = (job.queue(8)?, Idle::new(job)?);
-    let seed = |rank: Rank, round: u64, at: usize| u64::from(rank.0) * 1_000 + round * 100 + at as u64;
+    let seed = |rank: Rank, round: u64, at: usize| rank.0 as u64 * 1_000 + round * 100 + at as u64;
     for round in 0..effort(job, 20, 3) as u64 {
         target.fill(GUARD)?;
         for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {

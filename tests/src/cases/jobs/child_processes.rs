@@ -9,7 +9,9 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Registered, Result, Signal};
+use tasuki::engine::Cause;
+use tasuki::onesided::{After, AtomicOp, Registered};
+use tasuki::{Array, GlobalPtr, Job, Result, Signal};
 
 /// A rank may start programs. They run, their output can be read, and they inherit no descriptor of
 /// the library.

@@ -6,7 +6,8 @@ use crate::expected_error::check_error;
 use crate::pattern;
 use crate::random::Random;
 use std::collections::BTreeSet;
-use tasuki::{After, AtomicOp, ErrorKind, GlobalPtr, Handle, Job, Rank, Result, Signal};
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{ErrorKind, GlobalPtr, Job, Rank, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;
@@ -24,7 +25,7 @@ pub fn g18_eight_threads_move_bytes(job: &Job) -> Result<()> {
     let counter = Areas::new(job, 8)?;
     let rounds = effort(job, 300, 5);
     on_threads(job, |thread| {
-        let mut random = Random::seed(thread as u64 * 100 + u64::from(job.rank().0));
+        let mut random = Random::seed(thread as u64 * 100 + job.rank().0 as u64);
         for round in 0..rounds as u64 {
             let kind = KINDS[random.below(2) as usize];
             let place = areas.on(kind, next(job)).at(thread * LEN);

@@ -8,7 +8,9 @@ use crate::pattern;
 use crate::random::Random;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
-use tasuki::{Array, AtomicOp, Cause, Command, ErrorKind, Job, Rank, RemoteQueue, Result, Slot};
+use tasuki::engine::{Cause, RemoteQueue};
+use tasuki::onesided::AtomicOp;
+use tasuki::{Array, Command, ErrorKind, Job, Rank, Result, Slot};
 
 /// Returns true if other ranks can access this rank's queues.
 fn is_in_reach(job: &Job) -> bool {
@@ -39,7 +41,7 @@ pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
     let queue = job.queue(16)?;
     let names: Vec<RemoteQueue> = exchange_all(job, queue.remote())?;
     let (owner, poster) = (Rank(0), Rank(1));
-    let mut random = Random::seed(u64::from(job.rank().0) + 1);
+    let mut random = Random::seed(job.rank().0 as u64 + 1);
     for round in 1..=effort(job, 50_000, 10) as u64 {
         if job.rank() == owner {
             job.store(turn.on(poster), round)?;

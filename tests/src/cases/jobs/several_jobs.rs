@@ -7,16 +7,16 @@ use tasuki::{Job, Rank, Result};
 fn little_job(ranks: usize, seed: u64) -> Result<Vec<u64>> {
     tasuki::local(ranks, |job| {
         let (inbox, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
-        let next = Rank((job.rank().0 + 1) % job.size() as u32);
+        let next = Rank((job.rank().0 + 1) % job.size());
         for round in 1..=50 {
-            let value = seed * 1000 + round * 10 + u64::from(job.rank().0);
+            let value = seed * 1000 + round * 10 + job.rank().0 as u64;
             job.put_signal(inbox.on(next), &[value], arrived.on(next), 1)?;
             arrived.wait_at_least(round)?;
             let previous = (job.rank().index() + job.size() - 1) % job.size();
             assert_eq!(inbox.get(0)?, seed * 1000 + round * 10 + previous as u64, "job {seed}");
             job.barrier()?;
         }
-        Ok(seed + u64::from(job.rank().0))
+        Ok(seed + job.rank().0 as u64)
     })
 }
 
@@ -24,7 +24,7 @@ fn little_job(ranks: usize, seed: u64) -> Result<Vec<u64>> {
 pub fn jobs_in_jobs(job: &Job) -> Result<()> {
     let counter = job.alloc::<u64>(1)?;
     thread::scope(|scope| -> Result<()> {
-        let seeds = (1..=3_u64).map(|number| u64::from(job.rank().0) * 10 + number);
+        let seeds = (1..=3_u64).map(|number| job.rank().0 as u64 * 10 + number);
         let threads: Vec<_> = seeds.map(|seed| (seed, scope.spawn(move || little_job(3, seed)))).collect();
         for _ in 0..1000 {
             job.fetch_add(counter.on(Rank(0)), 1)?;

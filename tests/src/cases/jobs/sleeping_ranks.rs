@@ -61,8 +61,8 @@ pub fn d20_random_sleeps_and_wakes(job: &Job) -> Result<()> {
     let (mut holder, mut woken) = (Rank(0), 0);
     job.barrier()?;
     for _ in 0..effort(job, 100_000, 500) {
-        let (wait, other) = (delay(&mut random), random.below(job.size() as u64 - 1) as u32 + 1);
-        let next = Rank((holder.0 + other) % job.size() as u32);
+        let (wait, other) = (delay(&mut random), random.below(job.size() as u64 - 1) as usize + 1);
+        let next = Rank((holder.0 + other) % job.size());
         if job.rank() == holder {
             job.compute(Duration::from_micros(wait));
             clocked.wake(next)?;
@@ -109,10 +109,10 @@ pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let line = job.payload_signal()?;
     let (next, previous) = (crate::exchange::next(job), crate::exchange::previous(job));
     let (mut writer, mut reader) = (line.writer(next)?, line.reader(Some(previous)));
-    let mut random = Random::seed(u64::from(job.rank().0));
+    let mut random = Random::seed(job.rank().0 as u64);
     for step in 0..effort(job, 300, 30) as u64 {
         let pause = |random: &mut Random| job.compute(Duration::from_micros(random.below(2500)));
-        if step % job.size() as u64 == u64::from(job.rank().0) {
+        if step % job.size() as u64 == job.rank().0 as u64 {
             pause(&mut random);
             writer.put(&step)?;
             assert_eq!(reader.receive::<u64>()?, step);

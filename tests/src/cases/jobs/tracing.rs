@@ -2,14 +2,15 @@
 //! transfers as arrows.
 
 use crate::exchange::{next, previous};
-use tasuki::{After, Job, Rank, Result};
+use tasuki::onesided::After;
+use tasuki::{Job, Rank, Result};
 
 /// D: puts, gets, and copies between two other ranks work when the program records marks and spans around them.
 pub fn transfers_between_marks(job: &Job) -> Result<()> {
     let (to, from, me) = (next(job), previous(job), job.rank());
     let board = job.alloc::<u64>(4)?;
     let arrived = job.signal()?;
-    let of = |rank: Rank, step: u64| 100 * u64::from(rank.0) + step;
+    let of = |rank: Rank, step: u64| 100 * rank.0 as u64 + step;
     job.mark("input is read");
     for step in 0..10 {
         let _step = job.span("step");
@@ -27,7 +28,7 @@ pub fn transfers_between_marks(job: &Job) -> Result<()> {
         job.complete(copied)?;
         job.barrier()?;
         // The next rank has copied the value of the rank after it to this rank.
-        assert_eq!(board.get(3)?, of(Rank((to.0 + 1) % job.size() as u32), step));
+        assert_eq!(board.get(3)?, of(Rank((to.0 + 1) % job.size()), step));
     }
     job.barrier()?;
     job.mark("end of the program");

@@ -23,11 +23,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     for others in exchange_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
-    misused(
-        job,
-        job.bootstrap_memory(Rank(job.size() as u32)),
-        &[&format!("there is no rank {}: ", job.size())],
-    );
+    misused(job, job.bootstrap_memory(Rank(job.size())), &[&format!("there is no rank {}: ", job.size())]);
     Ok(())
 }
 
@@ -59,7 +55,7 @@ pub fn a3_bootstrap_memory_ends(job: &Job) -> Result<()> {
     job.barrier()?;
     let mut last = [0];
     job.get(job.bootstrap_memory(job.rank())?.at(BOOTSTRAP_MEMORY_BYTES - 1), &mut last)?;
-    assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
+    assert_eq!(usize::from(last[0]), (job.rank().0 + job.size() - 1) % job.size() + 1);
     misused(
         job,
         job.put(start.at(BOOTSTRAP_MEMORY_BYTES), &[1]),
@@ -84,7 +80,8 @@ pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
                 job.put(place.at(offset), &vec![7; len])?;
                 job.get(place.at(offset), &mut vec![7; len])?;
             }
-            let before = GlobalPtr::<u8>::new(tasuki::GlobalAddress::from_bits(place.address().bits() - 1));
+            let before =
+                GlobalPtr::<u8>::new(tasuki::onesided::GlobalAddress::from_bits(place.address().bits() - 1));
             for (address, len) in [(before, 1), (before, 2), (place.at(LEN), 1), (place.at(LEN - 1), 2)] {
                 let outside = ["are not inside one registration", "hint:"];
                 misused(job, job.put(address, &vec![1; len]), &outside);
@@ -125,11 +122,11 @@ pub fn a7_null_is_refused(job: &Job) -> Result<()> {
     misused(job, job.fetch_add(null, 1), &texts);
     misused(job, job.store(null, 1), &texts);
     misused(job, job.put_signal(null, &[1], signal.on(next(job)), 1), &texts);
-    misused(job, ended(job, job.copy(null, good, 2, tasuki::After::Nothing)), &texts);
-    misused(job, ended(job, job.copy(good, null, 2, tasuki::After::Nothing)), &texts);
-    misused(job, ended(job, job.iput(null, vec![1], tasuki::After::Nothing)), &texts);
-    misused(job, ended(job, job.iget(null, vec![1], tasuki::After::Nothing)), &texts);
-    misused(job, ended(job, job.istore(null, 1, tasuki::After::Nothing)), &texts);
+    misused(job, ended(job, job.copy(null, good, 2, tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job, job.copy(good, null, 2, tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job, job.iput(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job, job.iget(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job, job.istore(null, 1, tasuki::onesided::After::Nothing)), &texts);
     job.barrier()?;
     assert_eq!(
         (kept, table.to_vec()?, signal.value()),

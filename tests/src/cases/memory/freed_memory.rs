@@ -5,7 +5,9 @@ use crate::expected_error::{ended, misused};
 use crate::wait_until::Idle;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Rank, Registered, Result, Signal};
+use tasuki::engine::Cause;
+use tasuki::onesided::{After, AtomicOp, Registered};
+use tasuki::{Array, GlobalPtr, Job, Rank, Result, Signal};
 
 /// The word that peers put, perhaps too late.
 const LATE: u64 = 0xeeee_eeee_eeee_eeee;
@@ -209,7 +211,7 @@ impl<'job> Hammered<'job> {
     }
 
     fn stop(&self, job: &Job) -> Result<()> {
-        self.publish_address(job, GlobalPtr::new(tasuki::GlobalAddress::from_bits(Hammered::STOP)))
+        self.publish_address(job, GlobalPtr::new(tasuki::onesided::GlobalAddress::from_bits(Hammered::STOP)))
     }
 
     fn hammer(&self, job: &Job) -> Result<()> {
@@ -219,23 +221,25 @@ impl<'job> Hammered<'job> {
             match job.load(self.address.pointer())? {
                 Hammered::STOP => break,
                 0 => job.compute(Duration::from_micros(1)),
-                bits => match job.put(GlobalPtr::new(tasuki::GlobalAddress::from_bits(bits)), &late) {
-                    Ok(()) => {
-                        arrived += 1;
-                        if arrived == 1 {
-                            job.raise(self.written.on(Hammered::OWNER), 1)?;
+                bits => {
+                    match job.put(GlobalPtr::new(tasuki::onesided::GlobalAddress::from_bits(bits)), &late) {
+                        Ok(()) => {
+                            arrived += 1;
+                            if arrived == 1 {
+                                job.raise(self.written.on(Hammered::OWNER), 1)?;
+                            }
+                        }
+                        Err(error) => {
+                            refused += 1;
+                            if refused == 1 {
+                                job.raise(self.refused.on(Hammered::OWNER), 1)?;
+                            }
+                            let expected =
+                                matches!(error.cause(), Cause::Stale { .. } | Cause::OutOfRange { .. });
+                            assert!(expected, "a late put should find freed memory: {error}");
                         }
                     }
-                    Err(error) => {
-                        refused += 1;
-                        if refused == 1 {
-                            job.raise(self.refused.on(Hammered::OWNER), 1)?;
-                        }
-                        let expected =
-                            matches!(error.cause(), Cause::Stale { .. } | Cause::OutOfRange { .. });
-                        assert!(expected, "a late put should find freed memory: {error}");
-                    }
-                },
+                }
             }
         }
         assert!(arrived > 0 && refused > 0, "{arrived} puts arrived, {refused} were refused: no race");

@@ -3,7 +3,8 @@
 use crate::cases::kinds_of_memory::{KINDS, Kind};
 use crate::exchange::exchange_all;
 use std::fs;
-use tasuki::{After, Array, GlobalPtr, Job, Rank, Registered, Result};
+use tasuki::onesided::{After, Registered};
+use tasuki::{Array, GlobalPtr, Job, Rank, Result};
 
 /// Lengths above 2 GiB, the limit of signed 32-bit numbers.
 pub fn a8_transfers_beyond_31_bits(job: &Job) -> Result<()> {

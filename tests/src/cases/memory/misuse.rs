@@ -4,14 +4,13 @@
 use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{disagreed, ended, misused, refused};
-use tasuki::{
-    After, Array, AtomicOp, ErrorKind, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result,
-};
+use tasuki::onesided::{After, AtomicOp, GlobalAddress, RemoteSignal};
+use tasuki::{Array, ErrorKind, GlobalPtr, Job, Pod, Rank, Result};
 
 /// Asserts that all ranks can still communicate after calls were refused.
 fn goes_on(job: &Job) -> Result<()> {
     job.barrier()?;
-    let (inbox, arrived) = (job.alloc::<u32>(1)?, job.signal()?);
+    let (inbox, arrived) = (job.alloc::<usize>(1)?, job.signal()?);
     job.put_signal(inbox.on(next(job)), &[job.rank().0 + 1], arrived.on(next(job)), 1)?;
     arrived.wait_at_least(1)?;
     assert_eq!(inbox.get(0)?, previous(job).0 + 1);
@@ -56,7 +55,7 @@ fn all_calls_refuse<T: Pod + PartialEq + std::fmt::Debug>(
 pub fn no_such_rank(job: &Job) -> Result<()> {
     let good = job.alloc::<u64>(1)?;
     let signal = job.signal()?;
-    let size = job.size() as u32;
+    let size = job.size();
     for rank in [size, size + 1, 1000, (1 << 24) - 1].map(Rank) {
         let texts = [
             "there is no rank",
@@ -66,7 +65,7 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
         misused(job, job.raise(signal.on(rank), 1), &texts);
         misused(job, job.bootstrap_memory(rank), &texts);
     }
-    for rank in [1 << 24, (1 << 24) + 1, u32::MAX].map(Rank) {
+    for rank in [1 << 24, (1 << 24) + 1, 1 << 32, (1 << 40) + 1, usize::MAX].map(Rank) {
         misused(job, job.put(good.on(rank), &[1]), &[]);
         misused(job, job.raise(signal.on(rank), 1), &[]);
     }

@@ -2,7 +2,8 @@
 
 use crate::exchange::{effort, exchange_all, next, previous};
 use crate::pattern;
-use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result, Slot};
+use tasuki::onesided::{After, Registered, TransferRequest};
+use tasuki::{GlobalPtr, Job, Rank, Result, Slot};
 
 /// Sizes around those of the buffers of requests.
 const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
@@ -13,14 +14,14 @@ pub fn puts_and_gets_of_every_size(job: &Job) -> Result<()> {
     for (round, &size) in SIZES.iter().enumerate() {
         let mine = job.register(vec![pattern::GUARD; size + 100])?;
         let theirs = exchange_all(job, mine.pointer())?[next(job).index()];
-        let round = round as u64 + u64::from(job.rank().0) * 100;
+        let round = round as u64 + job.rank().0 as u64 * 100;
         job.put(theirs.at(50), &pattern::bytes(round, size))?;
         let mut back = vec![0; size];
         job.get(theirs.at(50), &mut back)?;
         pattern::check(&back, round, &format!("{size} bytes read back"));
         job.barrier()?;
         let found = mine.unregister();
-        let from = u64::from(previous(job).0) * 100 + round % 100;
+        let from = previous(job).0 as u64 * 100 + round % 100;
         pattern::check(&found[50..50 + size], from, &format!("{size} bytes put"));
         assert!(found[..50].iter().chain(&found[50 + size..]).all(|&byte| byte == pattern::GUARD));
         job.barrier()?;
@@ -38,8 +39,8 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
         let target = exchange_all(job, mine.pointer())?[owner.index()];
         let place = |index: usize| target.at((job.rank().index() * EACH + index) * LEN);
         let seed = |rank: u64, index: usize| round * 3 + rank * 1000 + index as u64;
-        let me = u64::from(job.rank().0);
-        let puts: Result<Vec<Request<u8>>> = (0..EACH)
+        let me = job.rank().0 as u64;
+        let puts: Result<Vec<TransferRequest<u8>>> = (0..EACH)
             .map(|index| job.iput(place(index), pattern::bytes(seed(me, index), LEN), After::Nothing))
             .collect();
         for put in puts? {
@@ -87,12 +88,12 @@ pub fn addresses_travel(job: &Job) -> Result<()> {
         job.put_signal(mail.on(next(job)), &[second_hand], posted.on(next(job)), 1)?;
         posted.wait_at_least(2 * round)?;
         let origin = mail.get(0)?;
-        let two_before = (job.rank().0 + 2 * job.size() as u32 - 2) % job.size() as u32;
+        let two_before = (job.rank().0 + 2 * job.size() - 2) % job.size();
         assert_eq!(origin.rank(), Rank(two_before));
-        job.put(origin.at(1), &[job.get_value(origin)? + u64::from(job.rank().0)])?;
+        job.put(origin.at(1), &[job.get_value(origin)? + job.rank().0 as u64])?;
         job.barrier()?;
-        let two_after = (job.rank().0 + 2) % job.size() as u32;
-        assert_eq!(mine.unregister(), [round, round + u64::from(two_after)]);
+        let two_after = (job.rank().0 + 2) % job.size();
+        assert_eq!(mine.unregister(), [round, round + two_after as u64]);
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ pub fn messages_between_registered_memory(job: &Job) -> Result<()> {
     let len = *SIZES.iter().max().expect("there are sizes");
     let (from, into) = (job.register(vec![0_u8; len])?, job.register(vec![pattern::GUARD; len])?);
     for (round, &size) in (1..).zip(&SIZES) {
-        let seed = |rank: Rank| round * 100 + u64::from(rank.0);
+        let seed = |rank: Rank| round * 100 + rank.0 as u64;
         job.put(from.pointer(), &pattern::bytes(seed(job.rank()), size))?;
         for slot in [Slot(0), Slot(1)] {
             into_registered(job, &into, size, slot, |to| match slot {

@@ -7,7 +7,8 @@
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{effort, exchange_all, exchange_lists, next, previous};
 use crate::expected_error::{check_error, misused};
-use tasuki::{Error, ErrorKind, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
+use tasuki::onesided::{Handle, RawRegistration, Registered};
+use tasuki::{Error, ErrorKind, GlobalPtr, Job, Result};
 
 /// The number of regions that a rank registers.
 fn region_count(job: &Job) -> usize {
@@ -39,7 +40,7 @@ pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
     assert_ne!(own[0], own[1]);
     let peer = exchange_lists(job, &own)?[next(job).index()].clone();
     let views: Vec<GlobalPtr<u64>> = peer.into_iter().map(GlobalPtr::new).collect();
-    let me = u64::from(job.rank().0);
+    let me = job.rank().0 as u64;
     job.put(views[0].at(3), &[me + 10])?;
     job.put(views[1].at(60), &[me + 20])?;
     for view in &views {
@@ -53,7 +54,7 @@ pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
     job.put(views[1].at(4), &[me + 30])?;
     job.barrier()?;
     drop(second);
-    let from = u64::from(previous(job).0);
+    let from = previous(job).0 as u64;
     assert_eq!((buffer[3], buffer[4], buffer[60]), (from + 10, from + 30, from + 20));
     Ok(())
 }
@@ -89,7 +90,7 @@ pub fn a6_a7_senseless_ranges_are_refused(job: &Job) -> Result<()> {
 /// refused on every rank, also on ranks that have used them before. The other regions can still be accessed, and no
 /// address is given twice.
 pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
-    let base = u64::from(job.rank().0) << 32;
+    let base = (job.rank().0 as u64) << 32;
     let mut regions: Vec<Option<Registered<u64>>> = Vec::new();
     for index in 0..region_count(job) as u64 {
         regions.push(Some(job.register(vec![base + index])?));
@@ -97,7 +98,7 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     let own: Vec<_> = regions.iter().flatten().map(Registered::pointer).collect();
     let peer = next(job);
     let theirs = exchange_lists(job, &own)?[peer.index()].clone();
-    let value = |index: usize| (u64::from(peer.0) << 32) + index as u64;
+    let value = |index: usize| ((peer.0 as u64) << 32) + index as u64;
     for (index, &at) in theirs.iter().enumerate() {
         assert_eq!(job.get_value(at)?, value(index), "region {index} before");
     }

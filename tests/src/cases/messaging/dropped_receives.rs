@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tasuki::{Cause, Error, Job, Rank, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Error, Job, Rank, Result, Slot};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 5] = [40, 49, 5_000, 100_000, 600_000];
@@ -34,7 +35,7 @@ pub fn g17_a_message_survives_dropped_receives(job: &Job) -> Result<()> {
     for (round, len) in LENGTHS.into_iter().enumerate() {
         // Which of the receives are of any slot.
         for (part, any) in [0b000000_u32, 0b111111, 0b010101, 0b101010].into_iter().enumerate() {
-            let (slot, first) = (Slot(60 + 10 * part as u32), round * 100 + part * 10);
+            let (slot, first) = (Slot(60 + 10 * part), round * 100 + part * 10);
             if job.rank() == 0 {
                 for number in [first, first + 1] {
                     let mut sending = world.isend(message(number, len), Rank(1), slot)?;
@@ -143,7 +144,7 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
     let len = |number: usize| [[8, 48], [56, 40_000], [40, 320]][number % 3][number / 3 % 2];
     if job.rank() == 0 {
         for number in 0..messages {
-            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) as u32 * 40))?;
+            world.send(&message(number, len(number)), Rank(1), Slot((number % 3) * 40))?;
         }
         return job.barrier();
     }
@@ -156,13 +157,13 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
         let begin = |slot: Slot, room: usize| world.irecv(vec![0_u8; room], Rank(0), slot);
         let (any, mut named) = if turn % 2 == 0 {
             let any = begin(Slot::ANY, 40_000)?;
-            (any, begin(slot, [48, 40_000, 320][slot.0 as usize / 40])?)
+            (any, begin(slot, [48, 40_000, 320][slot.0 / 40])?)
         } else {
-            let named = begin(slot, [48, 40_000, 320][slot.0 as usize / 40])?;
+            let named = begin(slot, [48, 40_000, 320][slot.0 / 40])?;
             (begin(Slot::ANY, 40_000)?, named)
         };
         for _ in 0..turn % 7 {
-            job.compute(Duration::from_nanos(u64::from(turn * 53 % 700)));
+            job.compute(Duration::from_nanos((turn * 53 % 700) as u64));
             let _ = named.is_finished();
         }
         drop(any);
@@ -188,11 +189,11 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
         if job.rank() == 0 {
             for number in (0..messages).filter(|_| thread < 3) {
                 let values = message(number * 3 + thread, len(thread, number));
-                world.send(&values, Rank(1), Slot(thread as u32))?;
+                world.send(&values, Rank(1), Slot(thread))?;
             }
             return Ok(());
         }
-        let slot = if thread == 3 { Slot::ANY } else { Slot(thread as u32) };
+        let slot = if thread == 3 { Slot::ANY } else { Slot(thread) };
         for turn in 0.. {
             if left.load(Ordering::SeqCst) == 0 {
                 break;
@@ -205,7 +206,7 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
             if turn % 3 == 0 && receive.is_finished() {
                 let (got, received) = receive.wait()?;
                 let number = number_of(&got[..received.count]);
-                assert_eq!(received.slot, Slot(number as u32 % 3));
+                assert_eq!(received.slot, Slot(number % 3));
                 assert!(taken.lock().expect("no panic").insert(number), "message {number} came twice");
                 left.fetch_sub(1, Ordering::SeqCst);
             }

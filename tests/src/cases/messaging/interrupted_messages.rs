@@ -6,7 +6,8 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
 /// an error, and the slot remains usable.
@@ -58,7 +59,7 @@ fn exchange(job: &Job, world: &Communicator, value: u8) -> Result<()> {
 /// G16: a rank withdraws more receives than its peer has rings. The messages for them do not keep a
 /// ring from other messages.
 pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
-    const SLOTS: u32 = 9;
+    const SLOTS: usize = 9;
     let world = job.world();
     for round in 0..effort(job, 20, 3) as u64 {
         if job.rank() == 1 {
@@ -76,7 +77,7 @@ pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
             }
         } else {
             job.barrier()?;
-            let begin = |slot: u32| world.isend(vec![slot as u8; 64], Rank(1), Slot(slot));
+            let begin = |slot: usize| world.isend(vec![slot as u8; 64], Rank(1), Slot(slot));
             let sends = (0..SLOTS).map(begin).collect::<Result<Vec<_>>>()?;
             world.send(&[99_u8; 64], Rank(1), Slot(SLOTS))?;
             sends.into_iter().try_for_each(|mut send| send.wait().map(drop))?;
@@ -111,9 +112,7 @@ pub fn g6_messages_of_a_rank_that_left_are_received(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(10_000, Some(Duration::ZERO))?;
-        [3, 70, 4]
-            .into_iter()
-            .try_for_each(|slot| world.send(&[u64::from(slot); 20], Rank(1), Slot(slot)))?;
+        [3, 70, 4].into_iter().try_for_each(|slot| world.send(&[slot as u64; 20], Rank(1), Slot(slot)))?;
         drop(world.isend(vec![5_u64; 20], Rank(1), Slot(5))?);
         drop(world.isend(vec![4_u64; 21], Rank(1), Slot(4))?);
         return Ok(());
@@ -122,7 +121,7 @@ pub fn g6_messages_of_a_rank_that_left_are_received(job: &Job) -> Result<()> {
     let (mut into, mut came) = ([0_u64; 30], Vec::new());
     for slot in [Slot(70), Slot::ANY, Slot::ANY, Slot::ANY, Slot::ANY] {
         let got = world.recv(&mut into, Rank(0), slot)?;
-        assert!(into[..got.count].iter().all(|&value| value == u64::from(got.slot.0)));
+        assert!(into[..got.count].iter().all(|&value| value == got.slot.0 as u64));
         came.push((got.slot.0, got.count));
     }
     let place = |message| came.iter().position(|&other| other == message).expect("each message comes once");
@@ -140,7 +139,7 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
     let (world, table) = (job.world(), job.alloc_local::<u64>(3)?);
     if job.rank() == 0 {
         job.barrier()?;
-        [3, 70].into_iter().try_for_each(|slot| world.send(&[u64::from(slot); 3], Rank(1), Slot(slot)))?;
+        [3, 70].into_iter().try_for_each(|slot| world.send(&[slot as u64; 3], Rank(1), Slot(slot)))?;
         return job.barrier();
     }
     let begin = |slot| world.irecv(vec![0_u64; 3], Rank(0), Slot(slot));
@@ -151,9 +150,9 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
     job.compute(Duration::from_millis(5));
     let mut into = [0_u64; 3];
     let first = world.recv(&mut into, Rank(0), Slot::ANY)?;
-    assert_eq!(into, [u64::from(first.slot.0); 3]);
+    assert_eq!(into, [first.slot.0 as u64; 3]);
     let second = world.recv_into(table.pointer(), 3, Rank(0), Slot::ANY)?;
-    assert_eq!(table.to_vec()?, [u64::from(second.slot.0); 3]);
+    assert_eq!(table.to_vec()?, [second.slot.0 as u64; 3]);
     assert_eq!(first.slot.0 + second.slot.0, 73);
     let vain = world.recv(&mut into, Rank(0), Slot::ANY);
     refused(job, vain, ErrorKind::PeerFailed, &["any slot", "rank 0"]);
@@ -223,7 +222,7 @@ pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
     let world = job.world();
     job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
     for round in 0..effort(job, 20, 4) as u64 {
-        job.compute(Duration::from_micros(u64::from(job.rank().0) * 2000));
+        job.compute(Duration::from_micros(job.rank().0 as u64 * 2000));
         for value in [1_u64, 2, 3] {
             let mut got = [if job.rank() == 0 { round * 10 + value } else { 0 }];
             world.bcast(&mut got, Rank(0))?;
@@ -333,7 +332,7 @@ pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
 /// as well as by one of its own slot. A receive that is too small leaves it there.
 pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
     let world = job.world();
-    for round in 0..20_u32 {
+    for round in 0..20 {
         let (slot, other) = (Slot(70 + round % 3), Slot(round % 3));
         if job.rank() == 1 {
             let dropped = world.irecv(vec![0_u64; 2], Rank(0), slot)?;
@@ -356,20 +355,20 @@ pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
                     (into, got)
                 }
             };
-            assert_eq!((&first.0[..], first.1.slot), (&[u64::from(round), 1][..], slot));
+            assert_eq!((&first.0[..], first.1.slot), (&[round as u64, 1][..], slot));
             job.barrier()?;
             for (value, slot) in [(2, slot), (3, other)] {
                 let mut into = [0_u64; 2];
                 let got = world.recv(&mut into, Rank(0), if round % 3 == 0 { slot } else { Slot::ANY })?;
-                assert_eq!((into, got.slot), ([u64::from(round), value], slot));
+                assert_eq!((into, got.slot), ([round as u64, value], slot));
             }
         } else {
             job.barrier()?;
-            world.send(&[u64::from(round), 1], Rank(1), slot)?;
+            world.send(&[round as u64, 1], Rank(1), slot)?;
             job.barrier()?;
             job.barrier()?;
-            world.send(&[u64::from(round), 2], Rank(1), slot)?;
-            world.send(&[u64::from(round), 3], Rank(1), other)?;
+            world.send(&[round as u64, 2], Rank(1), slot)?;
+            world.send(&[round as u64, 3], Rank(1), other)?;
         }
     }
     job.barrier()
@@ -382,7 +381,7 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
     let len = |value: u64| [[1, 6], [7, 5000], [5, 40]][value as usize % 3][value as usize / 3 % 2];
     if job.rank() == 0 {
         for value in 0..rounds {
-            world.send(&vec![value; len(value)], Rank(1), Slot(value as u32 % 3))?;
+            world.send(&vec![value; len(value)], Rank(1), Slot(value as usize % 3))?;
         }
         return job.barrier();
     }
@@ -397,7 +396,7 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
         match world.recv_within(&mut into[..room], Rank(0), Slot(slot), limit) {
             Ok(got) => {
                 let value = into[0];
-                assert_eq!((got.count, got.slot), (len(value), Slot(value as u32 % 3)), "value {value}");
+                assert_eq!((got.count, got.slot), (len(value), Slot(value as usize % 3)), "value {value}");
                 assert!(into[..got.count].iter().all(|&other| other == value), "value {value} is mixed");
                 assert!(std::mem::take(&mut missing[value as usize]), "value {value} came twice");
                 came += 1;
@@ -444,8 +443,8 @@ pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
 /// G9: more long messages under way than one call of the progress function looks at; the receives
 /// are posted in reverse order.
 pub fn g9_six_hundred_long_receives(job: &Job) -> Result<()> {
-    let (world, peer, many) = (job.world(), job.rank_after(1), effort(job, 600, 300) as u32);
-    let mut into = vec![[0_u8; 64]; many as usize];
+    let (world, peer, many) = (job.world(), job.rank_after(1), effort(job, 600, 300));
+    let mut into = vec![[0_u8; 64]; many];
     let values: Vec<[u8; 64]> = (0..many).map(|slot| [slot as u8; 64]).collect();
     world.scope(|s| {
         for (slot, value) in (0..many).zip(&values) {

@@ -6,7 +6,9 @@ use crate::expected_error::refused;
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Cause, Communicator, ErrorKind, Job, Rank, RecvRequest, Result, SendRequest, Slot};
+use tasuki::engine::Cause;
+use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Result, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
@@ -50,23 +52,23 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
 /// and waited for, and though they do not fit into the rings.
 pub fn g9_thousands_in_flight(job: &Job) -> Result<()> {
     let (peer, many) = (job.rank_after(1), effort(job, 4000, 60));
-    let world = job.world().split_with_slots(Some(0), 0, many as u32)?.expect("all are members");
+    let world = job.world().split_with_slots(Some(0), 0, many)?.expect("all are members");
     // Thirty-seven divides neither number, so this is a permutation.
     let orders: [fn(usize, usize) -> usize; 3] =
         [|index, _| index, |index, many| many - 1 - index, |index, many| index * 37 % many];
     let seed = |round: usize, slot: usize| (round * many + slot) as u64;
     for (round, order) in orders.into_iter().enumerate() {
         let len = |slot: usize| if slot % 500 == 7 { 20_000 } else { 300 + slot % 200 };
-        let begin_receive = |slot| world.irecv(vec![0_u8; len(slot)], peer, Slot(slot as u32));
+        let begin_receive = |slot| world.irecv(vec![0_u8; len(slot)], peer, Slot(slot));
         let mut receives = (0..many).map(begin_receive).collect::<Result<Vec<_>>>()?;
         let mut sends: Vec<Option<SendRequest<u8>>> = (0..many).map(|_| None).collect();
         for slot in (0..many).map(|index| orders[(round + 1) % 3](index, many)) {
             let values = pattern::bytes(seed(round, slot), len(slot));
-            sends[slot] = Some(world.isend(values, peer, Slot(slot as u32))?);
+            sends[slot] = Some(world.isend(values, peer, Slot(slot))?);
         }
         for slot in (0..many).map(|index| order(index, many)) {
             let (values, received) = receives[slot].wait()?;
-            assert_eq!(received.slot, Slot(slot as u32));
+            assert_eq!(received.slot, Slot(slot));
             pattern::check(&values, seed(round, slot), &format!("slot {slot} in round {round}"));
             let sent = sends[slot].take().expect("each is waited for once").wait()?;
             assert_eq!(sent.len(), len(slot));
@@ -84,16 +86,16 @@ fn wait_by_slot(world: &Communicator, peer: Rank, many: usize) -> Result<()> {
     let mut into: Vec<Vec<u8>> = values.iter().map(|values| vec![0; values.len()]).collect();
     world.scope(|scope| {
         for (slot, into) in into.iter_mut().enumerate() {
-            scope.recv(into, peer, Slot(slot as u32))?;
+            scope.recv(into, peer, Slot(slot))?;
         }
         for (slot, values) in values.iter().enumerate() {
-            scope.send(values, peer, Slot(slot as u32))?;
+            scope.send(values, peer, Slot(slot))?;
         }
         for slot in (0..many).map(|index| index * 37 % many) {
-            let received = scope.wait_recv::<u8>(peer, Slot(slot as u32))?;
+            let received = scope.wait_recv::<u8>(peer, Slot(slot))?;
             assert_eq!(received.count, values[slot].len());
             if slot % 3 == 0 {
-                scope.wait_send(peer, Slot(slot as u32))?;
+                scope.wait_send(peer, Slot(slot))?;
             }
         }
         Ok(())
@@ -109,7 +111,7 @@ pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
     let world = job.world();
     for (round, (len, fate)) in LENGTHS.into_iter().flat_map(|len| fates.map(|fate| (len, fate))).enumerate()
     {
-        let slot = Slot(round as u32);
+        let slot = Slot(round);
         if job.rank() == 0 {
             fate(world.isend(pattern::bytes(round as u64, len), Rank(1), slot)?);
             reuse_freed_memory(len);
@@ -133,7 +135,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
     for (round, len) in LENGTHS.into_iter().enumerate() {
         for part in 0..2 {
             let (seed, dropped, forgotten) =
-                ((round * 10 + part) as u64, Slot(1), Slot(100 + (round * 2 + part) as u32));
+                ((round * 10 + part) as u64, Slot(1), Slot(100 + round * 2 + part));
             if job.rank() == 1 {
                 drop(world.irecv(vec![9_u8; len], Rank(0), dropped)?);
                 forget(world.irecv(vec![9_u8; len], Rank(0), forgotten)?);
@@ -161,7 +163,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
 pub fn g17_receives_race_with_their_messages(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 10));
     for (place, len) in LENGTHS.into_iter().enumerate() {
-        let slot = Slot(place as u32);
+        let slot = Slot(place);
         for round in 0..rounds {
             if job.rank() == 0 {
                 world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
@@ -182,25 +184,24 @@ pub fn g17_receives_race_with_their_messages(job: &Job) -> Result<()> {
 pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
-    let sent: Vec<Vec<u32>> =
-        (0..20).map(|slot| vec![slot * 1000 + job.rank().0; 1 + 7 * slot as usize]).collect();
-    let mut got: Vec<Vec<u32>> = (0..20).map(|slot| vec![0; 1 + 7 * slot]).collect();
+    let sent: Vec<Vec<usize>> = (0..20).map(|slot| vec![slot * 1000 + job.rank().0; 1 + 7 * slot]).collect();
+    let mut got: Vec<Vec<usize>> = (0..20).map(|slot| vec![0; 1 + 7 * slot]).collect();
     world.scope(|s| {
         for (slot, into) in got.iter_mut().enumerate() {
-            s.recv(into, previous, Slot(slot as u32))?;
+            s.recv(into, previous, Slot(slot))?;
         }
         for (slot, values) in sent.iter().enumerate().rev() {
-            s.send(values, next, Slot(slot as u32))?;
+            s.send(values, next, Slot(slot))?;
         }
         for slot in (0..20).map(|slot| slot * 7 % 20) {
-            assert_eq!(s.wait_recv::<u32>(previous, Slot(slot))?.count, 1 + 7 * slot as usize);
+            assert_eq!(s.wait_recv::<usize>(previous, Slot(slot))?.count, 1 + 7 * slot);
             s.wait_send(next, Slot(slot))?;
         }
         assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.kind() == ErrorKind::Misuse));
         Ok(())
     })?;
     for (slot, values) in got.iter().enumerate() {
-        assert!(values.iter().all(|&value| value == slot as u32 * 1000 + previous.0));
+        assert!(values.iter().all(|&value| value == slot * 1000 + previous.0));
     }
     job.barrier()
 }
@@ -214,7 +215,7 @@ pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
     let (first, second) = (Rank(0), Rank(1));
     for round in 0..effort(job, 120, 12) {
         let len = [65_535, 65_536, 65_537, 200_003, 1_048_576, MOST][round % 6];
-        let slot = Slot(round as u32 % 3);
+        let slot = Slot(round % 3);
         if job.rank() == first {
             table.write(0, &pattern::bytes(round as u64, len))?;
             job.barrier()?;
@@ -252,7 +253,7 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
     for len in [0, 8, 48, 49, 5000, 100_000] {
         let count = if len < 5000 { effort(job, 150, 70) } else { 3 };
         let table = job.alloc::<u8>((2 * count * len).max(1))?;
-        let seed = |rank: Rank, round: usize| u64::from(rank.0) * 1000 + round as u64;
+        let seed = |rank: Rank, round: usize| rank.0 as u64 * 1000 + round as u64;
         for round in 0..count {
             table.write(round * len, &pattern::bytes(seed(job.rank(), round), len))?;
         }
@@ -260,18 +261,18 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
         world.scope(|s| {
             let (first, into) = (table.pointer(), table.pointer().at(count * len));
             for (round, own) in own.iter_mut().enumerate() {
-                s.recv(own, previous, Slot(round as u32))?;
+                s.recv(own, previous, Slot(round))?;
             }
             for round in count / 2..count {
-                s.recv_into(into.at(round * len), len, previous, Slot(round as u32))?;
+                s.recv_into(into.at(round * len), len, previous, Slot(round))?;
             }
             for round in 0..count {
-                s.send_from(first.at(round * len), len, next, Slot(round as u32))?;
+                s.send_from(first.at(round * len), len, next, Slot(round))?;
             }
             for round in (0..count).step_by(3) {
-                s.wait_send(next, Slot(round as u32))?;
-                let got = s.wait_recv::<u8>(previous, Slot(round as u32))?;
-                assert_eq!((got.count, got.source, got.slot), (len, previous, Slot(round as u32)));
+                s.wait_send(next, Slot(round))?;
+                let got = s.wait_recv::<u8>(previous, Slot(round))?;
+                assert_eq!((got.count, got.source, got.slot), (len, Member(previous.0), Slot(round)));
             }
             Ok(())
         })?;
@@ -330,7 +331,7 @@ pub fn messages_are_awaited(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     for len in LENGTHS {
-        job.compute(Duration::from_micros(u64::from(job.rank().0) * 3000));
+        job.compute(Duration::from_micros(job.rank().0 as u64 * 3000));
         pollster::block_on(ring(world, next, previous, len, Slot(1)))?;
     }
     let tokio = tokio::runtime::Builder::new_current_thread().build().map_err(tasuki::Error::program)?;

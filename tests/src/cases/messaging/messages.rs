@@ -5,7 +5,8 @@ use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Cause, ErrorKind, Job, Rank, Received, Result, Slot};
+use tasuki::engine::Cause;
+use tasuki::{ErrorKind, Job, Member, Rank, Received, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =
@@ -16,18 +17,18 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
     let world = job.world();
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     for (round, len) in LENGTHS.into_iter().enumerate() {
-        let slot = Slot(round as u32 * 61 % 1024);
-        let bytes = pattern::bytes(u64::from(job.rank().0) * 1000 + round as u64, len);
+        let slot = Slot(round * 61 % 1024);
+        let bytes = pattern::bytes(job.rank().0 as u64 * 1000 + round as u64, len);
         let mut got = vec![0xee; len + 3];
         world.scope(|s| {
             s.recv(&mut got, previous, slot)?;
             s.send(&bytes, next, slot)?;
             s.wait_send(next, slot)?;
             let received = s.wait_recv::<u8>(previous, slot)?;
-            assert_eq!(received, Received { slot, source: previous, count: len });
+            assert_eq!(received, Received { slot, source: Member(previous.0), count: len });
             Ok(())
         })?;
-        pattern::check(&got[..len], u64::from(previous.0) * 1000 + round as u64, &format!("{len} bytes"));
+        pattern::check(&got[..len], previous.0 as u64 * 1000 + round as u64, &format!("{len} bytes"));
         assert!(got[len..].iter().all(|&byte| byte == 0xee), "bytes behind the message were written");
     }
     job.barrier()
@@ -111,18 +112,18 @@ pub fn g3_the_send_buffer_holds_unreceived_messages(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
         job.set_send_buffer(100_000, Some(Duration::ZERO))?;
-        for slot in 0..3_u64 {
-            let mut value = vec![slot; 20 + slot as usize * 1000];
-            world.send(&value, Rank(1), Slot(slot as u32))?;
+        for slot in 0..3 {
+            let mut value = vec![slot; 20 + slot * 1000];
+            world.send(&value, Rank(1), Slot(slot))?;
             value.fill(99);
         }
         assert_eq!(job.check_send_buffer()?, (0, 3));
     }
     job.barrier()?;
     if job.rank() == 1 {
-        for slot in [1, 0, 2_u64] {
-            let mut value = vec![77_u64; 20 + slot as usize * 1000];
-            world.recv(&mut value, Rank(0), Slot(slot as u32))?;
+        for slot in [1, 0, 2] {
+            let mut value = vec![77_usize; 20 + slot * 1000];
+            world.recv(&mut value, Rank(0), Slot(slot))?;
             assert!(value.iter().all(|&word| word == slot));
         }
     }
@@ -133,13 +134,13 @@ pub fn g3_the_send_buffer_holds_unreceived_messages(job: &Job) -> Result<()> {
 pub fn g7_any_slot(job: &Job) -> Result<()> {
     let world = job.world();
     for (round, len) in LENGTHS.into_iter().enumerate() {
-        let slot = Slot(1000 - round as u32 * 60);
+        let slot = Slot(1000 - round * 60);
         if job.rank() == 0 {
             world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
         } else if job.rank() == 1 {
             let mut got = vec![0; len.max(60)];
             let received = world.recv(&mut got, Rank(0), Slot::ANY)?;
-            assert_eq!(received, Received { slot, source: Rank(0), count: len });
+            assert_eq!(received, Received { slot, source: Member(0), count: len });
             pattern::check(&got[..len], round as u64, "any");
         }
     }
@@ -213,12 +214,12 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
         job.set_send_buffer(0, None)?; // waits until the send buffer is empty
     } else if job.rank() == 1 {
         ready.wait_at_least(1)?;
-        let mut posted = world.irecv(vec![9_u32; 100], Rank(0), Slot(1))?;
+        let mut posted = world.irecv(vec![9_usize; 100], Rank(0), Slot(1))?;
         job.raise(ready.on(Rank(0)), 1)?;
         assert_eq!(posted.wait()?.0, vec![1; 100]);
         ready.wait_at_least(2)?;
         for slot in [2, 0] {
-            let mut got = [9_u32; 100];
+            let mut got = [9_usize; 100];
             world.recv(&mut got, Rank(0), Slot(slot))?;
             assert_eq!(got, [slot; 100]);
         }
@@ -307,7 +308,7 @@ pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
 
 /// G8: slots and ranks that do not exist, and two receives of any slot.
 pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
-    let (world, size) = (job.world(), job.size() as u32);
+    let (world, size) = (job.world(), job.size());
     assert_eq!(world.slots(), 1024);
     let texts =
         ["there is no slot 1024: the communicator has 1024", "hint: create the communicator with more"];
@@ -318,6 +319,21 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
     misused(job, world.send(&[1_u8], Rank(size), Slot(0)), &texts);
     misused(job, world.irecv(vec![1_u8], Rank(size), Slot(0)), &texts);
     misused(job, world.bcast(&mut [1_u8], Rank(size)), &texts);
+    // Numbers of more than 32 bits stand for no existing slot or rank, also once the banks of the existing are open.
+    let mut own = world.irecv(vec![0_u8], job.rank(), Slot(0))?;
+    world.send(&[5_u8], job.rank(), Slot(0))?;
+    assert_eq!(own.wait()?.0, [5]);
+    for beyond in [1 << 32, 3 << 40, usize::MAX - 1] {
+        let texts = ["there is no slot 4294967294 or above: the communicator has 1024"];
+        misused(job, world.send(&[1_u8], job.rank(), Slot(beyond)), &texts);
+        misused(job, world.irecv(vec![1_u8], job.rank(), Slot(beyond)), &texts);
+        let rank = Rank(job.rank().0 | beyond);
+        let texts = [&format!("there is no rank {rank}")[..]];
+        misused(job, world.send(&[1_u8], rank, Slot(0)), &texts);
+        misused(job, world.irecv(vec![1_u8], rank, Slot(0)), &texts);
+        misused(job, world.bcast(&mut [1_u8], rank), &texts);
+        misused(job, world.scope(|s| s.send(&[1_u8], rank, Slot(0))), &texts);
+    }
     let any = world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY)?;
     misused(
         job,
@@ -332,10 +348,10 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
 
 /// G9: with 600 posted receives, one more message is received correctly, and so are their messages.
 pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
-    let (world, many) = (job.world(), effort(job, 600, 70) as u32);
+    let (world, many) = (job.world(), effort(job, 600, 70));
     let peer = Rank(1 - job.rank().0);
     let posted: Vec<_> =
-        (0..many).map(|slot| world.irecv(vec![0_u32; 1 + slot as usize % 20], peer, Slot(slot))).collect();
+        (0..many).map(|slot| world.irecv(vec![0_usize; 1 + slot % 20], peer, Slot(slot))).collect();
     job.barrier()?;
     if job.rank() == 0 {
         world.send(&[77_u64], peer, Slot(1000))?;
@@ -345,10 +361,10 @@ pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
         assert_eq!(got, [77]);
     }
     for slot in (0..many).rev() {
-        world.send(&vec![slot; 1 + slot as usize % 20], peer, Slot(slot))?;
+        world.send(&vec![slot; 1 + slot % 20], peer, Slot(slot))?;
     }
     for (slot, receive) in posted.into_iter().enumerate() {
-        assert_eq!(receive?.wait()?.0, vec![slot as u32; 1 + slot % 20]);
+        assert_eq!(receive?.wait()?.0, vec![slot; 1 + slot % 20]);
     }
     job.barrier()
 }
@@ -359,7 +375,7 @@ pub fn g14_head_to_head(job: &Job) -> Result<()> {
     let (world, many) = (job.world(), effort(job, 3000, 30) as u64);
     let peer = Rank(1 - job.rank().0);
     job.set_send_buffer(64 << 20, Some(Duration::ZERO))?;
-    let slot = |number: u64| Slot((number % 16) as u32);
+    let slot = |number: u64| Slot((number % 16) as usize);
     for number in 0..many {
         world.send(&vec![number; 1 + number as usize % 30], peer, slot(number))?;
     }
@@ -376,7 +392,7 @@ pub fn g18_eight_threads_exchange(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 300, 4));
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     let outcomes = job.threads(8, |thread| -> Result<()> {
-        let slot = Slot(thread as u32 * 9);
+        let slot = Slot(thread * 9);
         for round in 0..rounds {
             let len = [3, 48, 200, 70_000][(round + thread) % 4];
             let (sent, mut got) = (pattern::bytes((round * 8 + thread) as u64, len), vec![0; len]);
@@ -399,7 +415,7 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
     let (next, previous) = (job.rank_after(1), job.rank_after(-1));
     for (round, len) in LENGTHS.into_iter().enumerate() {
         let table = job.alloc::<u8>(2 * len.max(1))?;
-        let seed = |rank: Rank| u64::from(rank.0) * 100 + round as u64;
+        let seed = |rank: Rank| rank.0 as u64 * 100 + round as u64;
         table.write(0, &pattern::bytes(seed(job.rank()), len))?;
         let receive = |job: &Job| -> Result<Vec<u8>> {
             if round % 3 == 0 {
@@ -408,7 +424,7 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
                 return Ok(own);
             }
             let got = world.recv_into(table.pointer().at(len), len, previous, Slot(12))?;
-            assert_eq!((got.count, got.source), (len, previous));
+            assert_eq!((got.count, got.source), (len, Member(previous.0)));
             let mut image = vec![0; len];
             table.read(len, &mut image)?;
             let _ = job;

@@ -4,4 +4,5 @@ pub mod dropped_receives;
 pub mod interrupted_messages;
 pub mod message_requests;
 pub mod messages;
+pub mod peers;
 pub mod slot_bank_reuse;

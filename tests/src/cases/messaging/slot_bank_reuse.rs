@@ -4,7 +4,9 @@ use crate::exchange::effort;
 use crate::expected_error::misused;
 use crate::pattern;
 use std::time::{Duration, Instant};
-use tasuki::{Cause, Communicator, Job, Max, Rank, Result, Slot};
+use tasuki::collective::Max;
+use tasuki::engine::Cause;
+use tasuki::{Communicator, Job, Rank, Result, Slot};
 
 /// Slots of three banks, including the first and the last slot of a bank.
 const SLOTS: [Slot; 4] = [Slot(0), Slot(63), Slot(64), Slot(191)];
@@ -15,14 +17,14 @@ const LENGTHS: [usize; 3] = [8, 48, 70_000];
 fn exchange(world: &Communicator, peer: Rank, seed: u64, slots: &[Slot]) -> Result<()> {
     let me = world.rank();
     for (len, &slot) in LENGTHS.into_iter().flat_map(|len| slots.iter().map(move |slot| (len, slot))) {
-        let seed_of = |rank: Rank| seed * 1000 + u64::from(rank.0) * 300 + u64::from(slot.0);
-        let (sent, mut got) = (pattern::bytes(seed_of(me), len), vec![0; len]);
+        let seed_of = |place: usize| seed * 1000 + place as u64 * 300 + slot.0 as u64;
+        let (sent, mut got) = (pattern::bytes(seed_of(me.0), len), vec![0; len]);
         world.scope(|s| {
             s.recv(&mut got, peer, slot)?;
             s.send(&sent, peer, slot)?;
             s.wait_all()
         })?;
-        pattern::check(&got, seed_of(peer), &format!("round {seed}, {len} bytes on {slot:?} from {peer}"));
+        pattern::check(&got, seed_of(peer.0), &format!("round {seed}, {len} bytes on {slot:?} from {peer}"));
     }
     Ok(())
 }
@@ -47,14 +49,14 @@ pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
         // Bit 0 of the round: rank 0 closes. Bit 1: rank 1 closes. `order` says which rank goes
         // first, or that they do not wait.
         let (closes, order) = (round >> job.rank().0 & 1 == 1, round / 4 % 3);
-        if order == 1 + u64::from(job.rank().0) {
+        if order == 1 + job.rank().0 as u64 {
             meet(&mut times)?;
         }
         if closes {
             world.close(peer)?;
             world.close(peer)?; // closing again has no effect
         }
-        if order == 1 + u64::from(peer.0) {
+        if order == 1 + peer.0 as u64 {
             meet(&mut times)?;
         }
     }
@@ -97,7 +99,7 @@ pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
 pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
     let (world, mut got) = (job.world(), [0_u64]);
     for round in 0..effort(job, 100, 12) as u64 {
-        let (poster, other) = (Rank((round % 2) as u32), Rank(1 - (round % 2) as u32));
+        let (poster, other) = (Rank(round as usize % 2), Rank(1 - round as usize % 2));
         for (word, slot) in (0..3).flat_map(|word| SLOTS.map(|slot| (word, slot))) {
             if job.rank() == other {
                 world.send(&[round + word], poster, slot)?;
@@ -166,7 +168,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     let Some(peer) = partner(job) else { return job.barrier() };
     world.close(peer)?; // has no effect if nothing was open
     exchange(world, peer, 0, &SLOTS)?;
-    let refused = |what: &'static str, slot: Option<u32>| {
+    let refused = |what: &'static str, slot: Option<usize>| {
         let place = slot.map_or("slots are in use".to_string(), |slot| format!("slot {slot} is in use"));
         let call = format!("close(rank {peer})");
         let error = misused(job, world.close(peer), &[&place, what, &call, "hint: wait for it"]);
@@ -343,12 +345,12 @@ pub fn p20_any_finds_messages_in_a_closed_bank(job: &Job) -> Result<()> {
     let world = job.world();
     for slot in [3, 70, 700, 70] {
         if job.rank() == 1 {
-            let dropped = world.irecv(vec![0_u32; 2], Rank(0), Slot(slot))?;
+            let dropped = world.irecv(vec![0_usize; 2], Rank(0), Slot(slot))?;
             job.barrier()?;
             job.barrier()?;
             drop(dropped);
             world.close(Rank(0))?;
-            let mut got = [0_u32; 2];
+            let mut got = [0_usize; 2];
             assert_eq!(world.recv(&mut got, Rank(0), Slot::ANY)?.slot, Slot(slot));
             assert_eq!(got, [slot; 2]);
         } else {

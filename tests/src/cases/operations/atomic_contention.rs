@@ -4,7 +4,8 @@ use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::wait_until::Idle;
 use std::time::Duration;
-use tasuki::{After, AtomicOp, GlobalPtr, Handle, Job, Rank, Result};
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// C7: all ranks add 1 to one word. Together they fetch each number from 0 on exactly once, and the
 /// numbers that one rank fetches grow.
@@ -97,7 +98,7 @@ pub fn c9_lock_excludes_and_starves_nobody(job: &Job) -> Result<()> {
     for kind in KINDS {
         let home = areas.on(kind, last(job));
         let (lock, left, right): (GlobalPtr<u64>, _, _) = (home.cast(), home.at(8), home.at(16));
-        let me = u64::from(job.rank().0) + 1;
+        let me = job.rank().0 as u64 + 1;
         for _ in 0..turns {
             while job.compare_swap(lock, 0, me)? != 0 {
                 idle.serve(Duration::from_micros(2))?;

@@ -5,7 +5,8 @@ use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{bytes_at, last};
 use crate::expected_error::{ended, misused};
 use std::fmt::Debug;
-use tasuki::{After, AtomicOp, GlobalPtr, Job, Rank, Result, Word};
+use tasuki::onesided::{After, AtomicOp, Word};
+use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// A type of words on which the cases of this file run.
 trait Tested: Word + Debug + Copy {

@@ -7,7 +7,8 @@ use crate::expected_error::{ended, misused};
 use crate::pattern::{self, GUARD};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
-use tasuki::{After, GlobalPtr, Job, Rank, Result};
+use tasuki::onesided::After;
+use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// Sizes next to the sizes of words, lines, pages and pieces.
 const SIZES: [usize; 17] =

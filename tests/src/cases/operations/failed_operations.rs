@@ -3,7 +3,9 @@
 use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::next;
 use crate::expected_error::check_error;
-use tasuki::{After, Array, Cause, ErrorKind, GlobalPtr, Handle, Job, Result};
+use tasuki::engine::Cause;
+use tasuki::onesided::{After, Handle};
+use tasuki::{Array, ErrorKind, GlobalPtr, Job, Result};
 
 /// An address behind the end of a registration; only the start of an operation detects that.
 fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
@@ -117,7 +119,7 @@ pub fn b11_a_reported_failure_still_stops_successors(job: &Job) -> Result<()> {
         second.held(job, |gate| {
             let other = if busy { gate.close(job)? } else { Handle::NULL };
             let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad));
-            let outcome = late.and_then(tasuki::Request::wait);
+            let outcome = late.and_then(tasuki::onesided::TransferRequest::wait);
             let error = outcome.err().unwrap_or_else(|| panic!("a successor started (busy: {busy})"));
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
             gate.open(job)?;
@@ -146,7 +148,7 @@ pub fn b11_many_failures(job: &Job) -> Result<()> {
         idle_until(bad[MANY - 1]);
         for index in [0, 1, MANY / 2, MANY - 1] {
             let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad[index]));
-            let late = late.and_then(tasuki::Request::wait);
+            let late = late.and_then(tasuki::onesided::TransferRequest::wait);
             assert!(late.is_err(), "the successor of failure {index} of {MANY} started");
         }
         is_out_of_range(job, &job.complete(bad[0]).expect_err("the first of many failures was forgotten"));
@@ -166,7 +168,7 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         let closed = gate.close(job)?;
         memory.set(1, 77)?;
         let result = memory.pointer().at(1);
-        let add = tasuki::AtomicOp::Add(1);
+        let add = tasuki::onesided::AtomicOp::Add(1);
         let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");

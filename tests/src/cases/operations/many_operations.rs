@@ -5,7 +5,8 @@ use crate::cases::kinds_of_memory::{Areas, Kind};
 use crate::exchange::effort;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::{After, Array, GlobalPtr, Handle, Job, Result};
+use tasuki::onesided::{After, Handle};
+use tasuki::{Array, GlobalPtr, Job, Result};
 
 /// A number of operations larger than a rank may have unfinished. If the keeper counts that many, the limit does not
 /// work.

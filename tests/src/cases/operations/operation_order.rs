@@ -5,7 +5,8 @@ use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::pattern;
 use crate::wait_until::stay_away;
-use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Result};
+use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::{Array, GlobalPtr, Job, Result};
 
 /// Copies of the issuer go from word i to word [`TO`] + i. Word i has the value i + 1, and the
 /// words from [`TO`] on are zero.

@@ -2,7 +2,8 @@
 
 use crate::blocked_operation::Gate;
 use crate::wait_until::stay_away;
-use tasuki::{After, Array, Handle, Job, Result};
+use tasuki::onesided::{After, Handle};
+use tasuki::{Array, Job, Result};
 
 fn pair(job: &Job) -> Result<Array<u64>> {
     let pair = job.alloc_local::<u64>(2)?;

@@ -6,7 +6,8 @@ use crate::expected_error::refused;
 use crate::pattern;
 use crate::wait_until::Idle;
 use std::time::Duration;
-use tasuki::{After, ErrorKind, Job, Rank, Result};
+use tasuki::onesided::After;
+use tasuki::{ErrorKind, Job, Rank, Result};
 
 /// D1: when a rank sees a signal, all bytes that were put with it are there. The ranks form a ring and put into each
 /// kind of memory, with sizes up to those that are copied with non-temporal stores.
@@ -38,7 +39,7 @@ pub fn d1_one_signal_counts_many_writers(job: &Job) -> Result<()> {
     let reader = Rank(0);
     for round in 1..=effort(job, 300, 5) as u64 {
         let place = inbox.on(reader).at(job.rank().index() * LEN);
-        let seed = round + u64::from(job.rank().0) * 1000;
+        let seed = round + job.rank().0 as u64 * 1000;
         job.put_signal(place, &pattern::bytes(seed, LEN), arrived.on(reader), 1)?;
         if job.rank() == reader {
             arrived.wait_at_least(round * job.size() as u64)?;
@@ -160,14 +161,14 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
     let (mut out, mut answer) = (there.writer(to)?, back.writer(from)?);
     let (mut inward, mut confirmed) = (there.reader(Some(from)), back.reader(None));
     for round in 0..effort(job, 5_000, 30) as u64 {
-        let value = [round, !round, round << 7, u64::from(job.rank().0), 5, round * 3];
+        let value = [round, !round, round << 7, job.rank().0 as u64, 5, round * 3];
         out.put(&value)?;
         let got: [u64; 6] = inward.receive()?;
-        assert_eq!(got, [round, !round, round << 7, u64::from(from.0), 5, round * 3]);
+        assert_eq!(got, [round, !round, round << 7, from.0 as u64, 5, round * 3]);
         answer.put(&[round as u8; 3])?;
         assert_eq!(confirmed.receive::<[u8; 3]>()?, [round as u8; 3]);
     }
-    let none = there.writer(Rank(job.size() as u32)).map(drop);
+    let none = there.writer(Rank(job.size())).map(drop);
     crate::expected_error::misused(job, none, &[&format!("there is no rank {}: ", job.size())]);
     job.barrier()
 }
@@ -191,7 +192,7 @@ pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
 pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     let bits: u64 = bytemuck::cast(signal.on(next(job)));
-    let word = tasuki::GlobalPtr::<u64>::new(tasuki::GlobalAddress::from_bits(bits));
+    let word = tasuki::GlobalPtr::<u64>::new(tasuki::onesided::GlobalAddress::from_bits(bits));
     let areas = Areas::new(job, 8)?;
     let texts = ["is in signal memory", "hint: raise signals"];
     for kind in [Kind::Job, Kind::Program] {

@@ -6,12 +6,13 @@ use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::effort;
 use crate::leak::forget;
 use crate::pattern;
-use tasuki::{After, Job, Request, Result};
+use tasuki::onesided::{After, TransferRequest};
+use tasuki::{Job, Result};
 
 /// What a case does with a request.
-type Fate = fn(Request<u8>);
+type Fate = fn(TransferRequest<u8>);
 
-const FATES: [(&str, Fate); 2] = [("dropped", drop::<Request<u8>>), ("forgotten", forget)];
+const FATES: [(&str, Fate); 2] = [("dropped", drop::<TransferRequest<u8>>), ("forgotten", forget)];
 
 const LEN: usize = 5000;
 

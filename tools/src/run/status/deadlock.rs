@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn message(rank: u32) -> WaitSample {
-        waits(EndedBy::Message(Rank(rank)))
+        waits(EndedBy::Message(Rank::from_word(rank)))
     }
 
     fn circle(ranks: &[usize]) -> Deadlock {

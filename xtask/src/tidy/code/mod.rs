@@ -1,6 +1,7 @@
 //! Rules about Rust code.
 
 pub(crate) mod lints;
+pub(crate) mod root_types;
 pub(crate) mod silenced;
 pub(crate) mod sync_pairs;
 pub(crate) mod sync_table;

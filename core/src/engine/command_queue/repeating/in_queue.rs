@@ -186,7 +186,7 @@ impl Worker {
         if queue.in_flight().is_empty() && !self.next_step_can_run(&resolved, steps) {
             return false;
         }
-        if !queue.lease().acquire_or_mark(self.rank().0) {
+        if !queue.lease().acquire_or_mark(self.rank().to_word()) {
             return false;
         }
         let mut ready = ReadyList::default();

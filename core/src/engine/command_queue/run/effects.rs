@@ -28,7 +28,7 @@ impl Worker {
         let (owner, queue) = (signal.rank(), mark - 1);
         let is_held = ready.hold_next(owner, queue, || {
             let resolved = self.commands().find_queue(owner, queue);
-            resolved.is_some_and(|resolved| resolved.queue.lease().try_acquire(self.rank().0))
+            resolved.is_some_and(|resolved| resolved.queue.lease().try_acquire(self.rank().to_word()))
         });
         is_held.then_some(mark.into())
     }

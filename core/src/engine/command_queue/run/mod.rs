@@ -121,7 +121,7 @@ impl Worker {
         resolved: &ResolvedQueue<'_>,
         ready: &mut ReadyList,
     ) -> bool {
-        if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
+        if !resolved.queue.lease().acquire_or_mark(self.rank().to_word()) {
             return false;
         }
         let (taken_command, progressed) = self.run_under_lease(resolved, ready);
@@ -157,7 +157,7 @@ impl Worker {
                 Some(command_number) => self.run_taken_command(resolved, command_number),
                 None => return self.notify_other_runners(resolved),
             }
-            if !resolved.queue.lease().acquire_or_mark(self.rank().0) {
+            if !resolved.queue.lease().acquire_or_mark(self.rank().to_word()) {
                 return;
             }
             self.run_under_lease_with(resolved, ready, &mut taken_command);
@@ -477,7 +477,7 @@ impl Worker {
                 in_flight.end(number, None);
                 progressed = true;
             } else if taken_command.is_none() {
-                in_flight.take(number, self.rank().0);
+                in_flight.take(number, self.rank().to_word());
                 *taken_command = Some(number);
             } else {
                 for_owner += 1; // any rank may run it; the owner does at the latest

@@ -37,7 +37,7 @@ pub(in crate::engine::command_queue) struct ReadyQueue {
 
 impl ReadyQueue {
     fn new((owner, queue): Name, held: bool) -> ReadyQueue {
-        ReadyQueue { owner: Rank(owner), queue, held }
+        ReadyQueue { owner: Rank::from_word(owner), queue, held }
     }
 }
 
@@ -45,7 +45,7 @@ impl ReadyList {
     /// Adds a queue.
     #[inline]
     pub(in crate::engine::command_queue) fn add(&mut self, owner: Rank, queue: u32) {
-        let one = (owner.0, queue);
+        let one = (owner.to_word(), queue);
         if self.inline[..self.count].contains(&one) || self.overflow.contains(&one) {
             return;
         }
@@ -64,7 +64,7 @@ impl ReadyList {
         queue: u32,
         take: impl FnOnce() -> bool,
     ) -> bool {
-        let one = (owner.0, queue);
+        let one = (owner.to_word(), queue);
         if self.next.is_some() || self.hops == HOPS_MAX {
             return self.next == Some(one);
         }
@@ -83,7 +83,7 @@ impl ReadyList {
     /// Records that the lease of a queue was released. If the queue is the next to run, its lease has to be taken
     /// again.
     pub(in crate::engine::command_queue) fn lease_released(&mut self, owner: Rank, queue: u32) {
-        let one = Some((owner.0, queue));
+        let one = Some((owner.to_word(), queue));
         if self.next == one {
             self.next = None;
             self.add(owner, queue);
@@ -124,7 +124,7 @@ mod tests {
         let mut ready = ReadyList::default();
         for round in 0..2 {
             for number in 0..40 {
-                ready.add(Rank(number % 3), number);
+                ready.add(Rank::from_word(number % 3), number);
             }
             let mut order: Vec<u32> = std::iter::from_fn(|| ready.take()).map(|entry| entry.queue).collect();
             order.sort_unstable();

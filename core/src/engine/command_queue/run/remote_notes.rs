@@ -30,7 +30,7 @@ impl Worker {
             if let Some((rank, directory)) =
                 runner.and_then(|rank| Some((rank, self.commands().directory_of(rank)?)))
             {
-                directory.notes.leave(resolved.owner.0, resolved.number); // a full fence
+                directory.notes.leave(resolved.owner.to_word(), resolved.number); // a full fence
                 if !directory.poll_state.has_own_thread() {
                     self.node_state().rank_state(rank).wake();
                 }
@@ -43,7 +43,7 @@ impl Worker {
     pub(in crate::engine) fn run_remote_notes(&self) -> bool {
         let Some(note) = self.commands().directory().notes.take() else { return false };
         match note {
-            Note::Queue(owner, number) => self.run_other_queue(Rank(owner), number),
+            Note::Queue(owner, number) => self.run_other_queue(Rank::from_word(owner), number),
             Note::Several => {
                 for rank in Rank::all(self.size()) {
                     let numbers = self

@@ -34,14 +34,14 @@ struct SharedCopyRequest {
 impl SharedCopyRequest {
     fn words(self) -> [u64; 6] {
         let CommandId { queue: QueueId { owner, number, generation }, number: command_number } = self.place;
-        let owner = u64::from(owner.0) << 32 | u64::from(number);
+        let owner = u64::from(owner.to_word()) << 32 | u64::from(number);
         [self.from.bits(), self.to.bits(), self.len, owner, u64::from(generation), command_number]
     }
 
     fn of(words: [u64; 6]) -> SharedCopyRequest {
         let [from, to, len, owner, generation, command_number] = words;
         let (from, to) = (GlobalAddress::from_bits(from), GlobalAddress::from_bits(to));
-        let (owner, number) = (Rank((owner >> 32) as u32), owner as u32);
+        let (owner, number) = (Rank::from_word((owner >> 32) as u32), owner as u32);
         let queue = QueueId { owner, number, generation: generation as u32 };
         SharedCopyRequest { from, to, len, place: CommandId { queue, number: command_number } }
     }

@@ -1,0 +1,15 @@
+//! What a program rarely names: the causes of errors, handles of queues and calls, figures of a job.
+
+pub use crate::command::{Combine, Reducible};
+pub use crate::handler::call::Reply;
+pub use crate::handler::handler_number::{Handler, HandlerName};
+pub use crate::job_info::MemoryUsage;
+pub use crate::queue::{Posted, QueueStats, RemoteQueue};
+pub use crate::start::Simulated;
+pub use crate::tracing::Span;
+#[doc(inline)]
+pub use tasuki_core::base::log::Level as LogLevel;
+#[doc(inline)]
+pub use tasuki_core::base::{Cause, ProgramError};
+#[doc(inline)]
+pub use tasuki_core::fabric::Capabilities;

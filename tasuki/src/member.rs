@@ -1,0 +1,135 @@
+//! A member of a communicator, and who a call of a communicator means.
+
+use crate::engine::Cause;
+use crate::{Error, Pod, Rank, Result, Zeroable};
+use std::fmt;
+use tasuki_message::Context;
+
+/// A member of a communicator, by its number there: `0 .. communicator.size()`.
+///
+/// In [`Job::world`](crate::Job::world) each member has the number of its [`Rank`]. In other communicators it may have
+/// another one ([`Communicator::split`]). [`Communicator::members`] translates.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Pod, Zeroable)]
+#[bytemuck(crate = "bytemuck")]
+#[repr(transparent)]
+pub struct Member(pub usize);
+
+impl Member {
+    /// Nobody: the source that a receive from `None` reports. No communicator has this member.
+    pub const NONE: Member = Member(usize::MAX);
+
+    /// Returns the number as an index into a table.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0
+    }
+
+    /// The member as messages and collective calls name it.
+    #[inline(always)]
+    pub(crate) fn place(self) -> Rank {
+        Rank(self.0)
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Allows `communicator.rank() == 0`.
+impl PartialEq<usize> for Member {
+    fn eq(&self, number: &usize) -> bool {
+        self.0 == *number
+    }
+}
+
+impl From<usize> for Member {
+    fn from(number: usize) -> Member {
+        Member(number)
+    }
+}
+
+/// Who a call of a communicator means: a [`Member`] of it, or a [`Rank`] of the job, which the call translates. A rank
+/// that is no member is an error ([`Cause::NotAMember`]).
+///
+/// An `Option` of either may be `None`, which is nobody (MPI_PROC_NULL). A send to nobody and a receive from nobody
+/// return at once; the receive leaves its buffer alone and reports no values from [`Member::NONE`]. A collective call
+/// needs a root: there, `None` is an error.
+///
+/// ```
+/// use tasuki::{Member, Rank, Slot};
+/// tasuki::local(3, |job| {
+///     let (world, me) = (job.world(), job.rank().0);
+///     let (before, after) = (me.checked_sub(1).map(Rank), (me < 2).then_some(Rank(me + 1))); // a line with two ends
+///     let (own, mut from_before) = ([me], [7]);
+///     world.scope(|s| {
+///         s.send(&own, after, Slot(0))?;
+///         s.recv(&mut from_before, before, Slot(0))
+///     })?;
+///     assert_eq!(from_before, [[7], [0], [1]][me]);
+///
+///     let reversed = world.split(Some(0), -(me as i64))?.expect("a member");
+///     let mut first = [me];
+///     reversed.bcast(&mut first, Member(0))?;             // the first member, which is rank 2
+///     assert_eq!(first, [2]);
+///     reversed.bcast(&mut first, Rank(2))                 // the same
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait Peer: Copy + sealed::SealedPeer {
+    /// Returns the member that this is in a communicator with these messages.
+    #[doc(hidden)]
+    fn member(self, of: &Context) -> Result<Option<Member>, Cause>;
+}
+
+impl Peer for Member {
+    #[inline(always)]
+    fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
+        Ok(Some(self))
+    }
+}
+
+impl Peer for Rank {
+    #[inline(always)]
+    fn member(self, of: &Context) -> Result<Option<Member>, Cause> {
+        of.peer(self).map(|member| Some(Member(member.0)))
+    }
+}
+
+impl Peer for Option<Member> {
+    #[inline(always)]
+    fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
+        Ok(self)
+    }
+}
+
+impl Peer for Option<Rank> {
+    #[inline(always)]
+    fn member(self, of: &Context) -> Result<Option<Member>, Cause> {
+        self.map_or(Ok(None), |rank| rank.member(of))
+    }
+}
+
+mod sealed {
+    pub trait SealedPeer {}
+    impl SealedPeer for super::Member {}
+    impl SealedPeer for super::Rank {}
+    impl SealedPeer for Option<super::Member> {}
+    impl SealedPeer for Option<super::Rank> {}
+}
+
+/// Returns the place of the peer of a message in `context`; `None` for nobody. `call` names the call.
+#[inline(always)]
+pub(crate) fn place_of(context: &Context, peer: impl Peer, call: &'static str) -> Result<Option<Rank>> {
+    match peer.member(context) {
+        Ok(member) => Ok(member.map(Member::place)),
+        Err(cause) => Err(refused(context, cause, call)),
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(crate) fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
+    context.worker().fault(cause, || call.into())
+}

@@ -1,0 +1,63 @@
+//! The members of a communicator, and their ranks in the job.
+
+use crate::{Communicator, Member, Rank};
+
+impl Communicator {
+    /// The members of this communicator, in order.
+    pub fn members(&self) -> Members<'_> {
+        Members(self)
+    }
+}
+
+/// The members of a communicator. Made by [`Communicator::members`].
+///
+/// ```
+/// use tasuki::{Member, Rank};
+/// tasuki::local(5, |job| {
+///     let colour = (job.rank().0 % 2) as u64;
+///     let part = job.world().split(Some(colour), 0)?.expect("every rank has a colour");
+///     if colour == 1 {
+///         let members = part.members();
+///         let ranks: Vec<_> = members.iter().filter_map(|member| members.rank_of(member)).collect();
+///         assert_eq!(ranks, [Rank(1), Rank(3)]);
+///         assert_eq!((members.member_of(Rank(3)), members.member_of(Rank(2))), (Some(Member(1)), None));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Members<'c>(&'c Communicator);
+
+impl Members<'_> {
+    /// All members, in order.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Member> + DoubleEndedIterator + Clone + use<> {
+        (0..self.0.size()).map(Member)
+    }
+
+    /// The rank of a member in the job; `None` if there is no such member.
+    pub fn rank_of(self, member: Member) -> Option<Rank> {
+        self.0.messages().rank_of(member.place())
+    }
+
+    /// The member that a rank of the job is; `None` if it is no member. Cost: that of a search in a sorted list, which
+    /// the first call makes, unless this is the communicator of all ranks.
+    pub fn member_of(self, rank: Rank) -> Option<Member> {
+        self.0.messages().member_of(rank).map(|member| Member(member.0))
+    }
+
+    /// The member `steps` after this one, counted around the end. Negative steps go back.
+    pub fn after(self, steps: isize) -> Member {
+        let size = self.0.size();
+        Member((self.0.rank().0 + steps.rem_euclid(size as isize) as usize) % size)
+    }
+}
+
+impl IntoIterator for Members<'_> {
+    type Item = Member;
+    type IntoIter = std::iter::Map<std::ops::Range<usize>, fn(usize) -> Member>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        (0..self.0.size()).map(Member)
+    }
+}

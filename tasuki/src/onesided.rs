@@ -1,0 +1,17 @@
+//! Access to the memory of other ranks: global addresses, registered buffers, operations under way and their order,
+//! atomic operations, and signals of other ranks, with and without a payload.
+//!
+//! The calls are methods of [`Job`](crate::Job); [`Array`](crate::Array) and [`GlobalPtr`](crate::GlobalPtr) name the
+//! memory.
+
+pub use crate::command::{Effect, Trigger};
+pub use crate::memory::atomic_op::AtomicOp;
+pub use crate::memory::registered::{RawRegistration, Registered};
+pub use crate::memory::transfer_request::TransferRequest;
+pub use crate::memory::word::Word;
+pub use crate::payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
+pub use crate::remote_signal::RemoteSignal;
+#[doc(inline)]
+pub use tasuki_core::engine::{After, Handle};
+#[doc(inline)]
+pub use tasuki_core::segment::GlobalAddress;

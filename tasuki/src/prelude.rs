@@ -1,0 +1,12 @@
+//! The items that most programs use: the types of the crate root but [`Result`](crate::Result), so that `Result<T, E>`
+//! keeps its usual meaning, and a few more.
+
+#[doc(no_inline)]
+pub use crate::collective::{Max, Min, Product};
+#[doc(no_inline)]
+pub use crate::onesided::{After, AtomicOp, Trigger};
+#[doc(no_inline)]
+pub use crate::{
+    Array, Command, Communicator, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Member, Plan, Pod,
+    Queue, Rank, Received, Scope, Signal, Sim, Slot, Sum,
+};

@@ -533,7 +533,6 @@ impl Communicator {
 
     /// Names the collective call in an error of one of its steps, unless the error names it already.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
-        let call = call();
-        if error.call() == call { error } else { error.note(format!("in {call}")) }
+        error.in_outer_call(call())
     }
 }

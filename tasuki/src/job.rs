@@ -134,7 +134,7 @@ impl Job {
     /// of this rank is in a barrier or allocation. Barriers, allocations and blocking calls of the world are made by one
     /// thread at a time. Cost: ceil(log2 P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
-        self.agree(JobCall::Barrier, 0, "barrier(world)").map(drop)
+        self.agree(JobCall::Barrier, 0, "job.barrier()").map(drop)
     }
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.

@@ -6,6 +6,7 @@ use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::collective_names::COLLECTIVES;
+use tasuki_schedule::shape::CollectiveKind;
 
 /// The operation of a call, its root, element type, reduction and bytes, and whether it is nonblocking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +90,9 @@ impl fmt::Display for CallSignature {
         let Some((name, collective)) = collective else {
             return f.write_str("a call that prepares something");
         };
+        if *collective == CollectiveKind::Barrier {
+            return write!(f, "{i}{name}()");
+        }
         let amount = self.0 & AMOUNT_MASK;
         let bytes =
             if amount & MANY_BYTES != 0 { "4 MiB or more".into() } else { crate::current_call::size(amount) };
@@ -130,7 +134,6 @@ mod tests {
     use super::*;
     use tasuki_core::base::Rank;
     use tasuki_core::queue::reduction::{Combine, ElementType};
-    use tasuki_schedule::shape::CollectiveKind;
 
     fn of<T: 'static>(collective: CollectiveKind, root: usize, values: usize) -> CallSignature {
         CallSignature::of(&CallKind::of::<T>(collective, Rank(root), values))

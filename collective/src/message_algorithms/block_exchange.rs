@@ -5,7 +5,7 @@
 //! cache line. So two members that disagree about a length both get an error. This costs one message latency more than
 //! the blocks alone.
 
-use super::{Peers, disagree, part_with};
+use super::{Peers, disagree};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -195,7 +195,7 @@ impl BlockExchange {
                 Some((ours, theirs)) if ours.bytes == theirs.bytes => {
                     let text = format!("member {} divides the same bytes into other blocks", own.partner);
                     let cause = Cause::mismatch(Some(own.partner), text);
-                    return Err(peers.worker().fault(cause, || part_with(own.partner)));
+                    return Err(peers.worker().fault(cause, String::new));
                 }
                 Some((ours, theirs)) => {
                     return Err(disagree(peers.worker(), ours.bytes, theirs.bytes, own.partner));

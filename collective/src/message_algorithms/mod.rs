@@ -104,20 +104,17 @@ pub(crate) fn run_now<R>(algorithm: impl Future<Output = Result<R>>) -> Result<R
     }
 }
 
-/// Returns the error that `member` is in another call, from the headers of its message and of this member's.
+/// Returns the error that `member` is in another call, from the headers of its message and of this member's. The
+/// caller adds the name of its call.
 #[cold]
 pub(crate) fn different_calls(worker: &Worker, theirs: u64, ours: u64, member: usize) -> Error {
     let [theirs, ours] = [theirs, ours].map(CallSignature::in_word);
-    worker.fault(mismatch(member, theirs, ours), || part_with(member))
+    worker.fault(mismatch(member, theirs, ours), String::new)
 }
 
 /// Returns the error for a message whose length differs between this member and `member`.
 #[cold]
 pub(crate) fn disagree(worker: &Worker, one: u64, other: u64, member: usize) -> Error {
     let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-    worker.fault(cause, || part_with(member))
-}
-
-fn part_with(member: usize) -> String {
-    format!("a part with member {member}")
+    worker.fault(cause, String::new).note(format!("between this member and member {member}"))
 }

@@ -125,7 +125,7 @@ impl TaskMaker {
                 Ok(result) => channel.flush().await.map(|()| result),
                 Err(error) => Err(error),
             };
-            let outcome = outcome.map_err(|error| error.note(format!("in {name}")));
+            let outcome = outcome.map_err(|error| error.in_outer_call(name.to_string()));
             failing.end(&outcome);
             if outcome.is_err() {
                 of_call.discard_unmatched_sends(); // no member will receive them

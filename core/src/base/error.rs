@@ -490,6 +490,16 @@ impl Error {
         self
     }
 
+    /// Adds the call around the one that has failed: as the call of the error if that names none, otherwise, unless it
+    /// is the same one, as a line of context.
+    pub fn in_outer_call(self, call: String) -> Error {
+        match self.call() {
+            "" => self.in_call(|| call),
+            inner if inner == call => self,
+            _ => self.note(format!("in {call}")),
+        }
+    }
+
     /// Adds the rank that made the call, unless the error names one already.
     pub fn on_rank(mut self, rank: Rank) -> Error {
         self.0.rank.get_or_insert(rank);

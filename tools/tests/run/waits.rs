@@ -46,7 +46,7 @@ fn folder() -> TempDir {
 
 /// The waits of the program `ranks_that_block calls`, in order, as at least one of the ranks shows them.
 const CALLS: [&str; 20] = [
-    "barrier(world)",
+    "job.barrier()",
     "barrier(world)",
     "allreduce(8 bytes, world)",
     "allreduce(8 bytes, world)",

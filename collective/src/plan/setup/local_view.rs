@@ -183,8 +183,8 @@ impl Communicator {
                 && agreed.is_ok()
             {
                 let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-                let error = self.worker().fault(cause, || format!("a part with member {}", partner.member));
-                agreed = Err(self.step_failed(error, call));
+                let between = format!("between this member and member {}", partner.member);
+                agreed = Err(self.worker().fault(cause, call).note(between));
             }
         };
         for partner in partners.iter().filter(|partner| partner.member == me) {

@@ -150,7 +150,7 @@ pub use message::slot::{Received, Slot};
 pub use queue::Queue;
 pub use reduction::reduce_op::Sum;
 pub use signal::Signal;
-pub use start::{any_error, local, local_with, main, main_with, sim, sim_with};
+pub use start::{any_error, local, local_with, main, main_with, processes, sim, sim_with};
 #[doc(inline)]
 pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
 #[doc(inline)]

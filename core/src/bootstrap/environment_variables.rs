@@ -48,6 +48,8 @@ pub const FABRIC: &str = "TASUKI_FABRIC";
 pub const TERMINAL: &str = "TASUKI_TERMINAL";
 /// The seed of a simulated run.
 pub const SEED: &str = "TASUKI_SEED";
+/// The only seed to run of a range of seeds.
+pub const SIM_SEED: &str = "TASUKI_SIM_SEED";
 
 /// Who sets a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +107,7 @@ pub const VARIABLES: &[Variable] = &[
         "1 to 16777216",
         "the number of trace events that each rank keeps: the last ones, 136 bytes each",
     ),
+    user(SIM_SEED, "", "a number", "the only seed that `sim` runs of the seeds that a test names"),
     user(WAKE, "auto", "auto, fence, membarrier", "test switch: how writers detect sleeping ranks"),
     user(
         OWN_MEMORY,

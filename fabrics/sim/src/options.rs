@@ -1,5 +1,6 @@
 //! The description of a run: number of ranks, capabilities of the fabric, durations, faults.
 
+use std::ops::Range;
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::Level;
 use tasuki_core::fabric::{Capabilities, Limits};
@@ -11,7 +12,7 @@ use tasuki_core::fabric::{Capabilities, Limits};
 /// up to 1 us of jitter; 10 GB/s; operations may overtake each other; no faults.
 #[derive(Clone, Debug)]
 pub struct Sim {
-    pub(crate) seed: u64,
+    pub(crate) seeds: Range<u64>,
     pub(crate) ranks: usize,
     pub(crate) can: Capabilities,
     pub(crate) limits: Limits,
@@ -89,7 +90,7 @@ impl Sim {
         let faults =
             Faults { again: 0.0, never_ready: Vec::new(), deaths: Vec::new(), detection_ns: 1_000_000 };
         Sim {
-            seed,
+            seeds: seed..seed.saturating_add(1),
             ranks: 2,
             can,
             limits: Limits { transfer_bytes_max: 1 << 30, outstanding_max: 1024 },
@@ -102,6 +103,22 @@ impl Sim {
             keeps_trace: false,
             log: Level::Warn,
         }
+    }
+
+    /// Runs, one for each seed, which end with the first that fails. Its error says how to repeat it alone.
+    pub fn seeds(seeds: Range<u64>) -> Sim {
+        Sim { seeds, ..Sim::seed(0) }
+    }
+
+    /// The seeds of the runs.
+    pub fn seed_range(&self) -> Range<u64> {
+        self.seeds.clone()
+    }
+
+    /// The same run with one seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Sim {
+        Sim { seeds: Sim::seed(seed).seeds, ..self.clone() }
     }
 
     /// Sets the number of ranks.

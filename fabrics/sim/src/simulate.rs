@@ -152,7 +152,7 @@ pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result
         Level::Info,
         format_args!(
             "seed {}: {end_ns} ns, {steps} calls, {events} events, {switches} switches, trace {trace_hash:016x}",
-            sim.seed
+            sim.seeds.start
         ),
     );
     Ok(report)

@@ -113,7 +113,7 @@ impl SimState {
             now: 0,
             events: EventQueue::default(),
             turns: EventQueue::default(),
-            random: Random::new(sim.seed),
+            random: Random::new(sim.seeds.start),
             trace: RunHash::new(sim.keeps_trace),
             actors: Vec::new(),
             alive: 0,

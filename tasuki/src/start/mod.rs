@@ -3,6 +3,7 @@
 mod helper_thread;
 mod local;
 mod process;
+mod processes;
 mod rank;
 mod rank_options;
 mod simulated;
@@ -10,5 +11,6 @@ mod simulated;
 pub(crate) use helper_thread::Helper;
 pub use local::{local, local_with};
 pub use process::{any_error, main, main_with};
+pub use processes::{Processes, processes};
 pub(crate) use rank_options::RankOptions;
 pub use simulated::{Simulated, sim, sim_with};

@@ -3,10 +3,12 @@
 use super::RankOptions;
 use super::rank::{self, Reporter};
 use crate::{Error, Handlers, Job, Result};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
 use tasuki_core::base::log::{Level, Log};
+use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::settings::ServerAddress;
 use tasuki_core::bootstrap::{Settings, rendezvous_client};
 use tasuki_core::engine::trace::TraceTo;
@@ -30,6 +32,9 @@ const LAST_LINES: usize = 20;
 
 /// Runs `app` on simulated ranks. Returns their values, or the first error.
 ///
+/// With [`Sim::seeds`] there is a run for each seed, one after the other. The first that fails is the outcome: its error
+/// names the seed, and `TASUKI_SIM_SEED` repeats that run alone. If none fails, the outcome is that of the last run.
+///
 /// Another rank may run at every call of a rank. The seed of [`Sim`](crate::Sim) determines delays, order and faults,
 /// and so every event of the outcome. The ranks' memories are separate. Time is virtual: [`Job::clock`] reads it,
 /// [`Job::compute`] lets it pass. Errors: those of [`local`](crate::local()); no event can happen any more (the error
@@ -41,6 +46,7 @@ const LAST_LINES: usize = 20;
 /// let run = || sim(Sim::seed(7).ranks(16), |job| job.barrier());
 /// let (once, again) = (run()?, run()?);
 /// assert_eq!(once.trace_hash, again.trace_hash);
+/// sim(Sim::seeds(0..20).ranks(4), |job| job.barrier())?; // names the first seed that fails
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
@@ -53,7 +59,34 @@ pub fn sim_with<T: Send>(
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&sim, &SimulatedSettings::default(), None, handlers, app)
+    let seeds = chosen_seeds(&sim, std::env::var(names::SIM_SEED).ok())?;
+    let mut last = None;
+    for seed in seeds.clone() {
+        let outcome = run(&sim.with_seed(seed), &SimulatedSettings::default(), None, handlers, &app);
+        let is_one_of_many = seeds.end - seeds.start > 1;
+        last = Some(outcome.map_err(|error| match is_one_of_many {
+            true => error.note(format!(
+                "seed {seed} failed after {} that passed; {}={seed} repeats it alone",
+                seed - seeds.start,
+                names::SIM_SEED
+            )),
+            false => error,
+        })?);
+    }
+    last.ok_or_else(|| Error::argument("there is no seed in the range"))
+}
+
+/// Returns the seeds to run: those that the program names, or the one of them that the environment names.
+fn chosen_seeds(sim: &Sim, only: Option<String>) -> Result<Range<u64>> {
+    let named = sim.seed_range();
+    let Some(only) = only.filter(|_| named.end - named.start.min(named.end) > 1) else { return Ok(named) };
+    match only.parse::<u64>() {
+        Ok(seed) if named.contains(&seed) => Ok(seed..seed + 1),
+        _ => {
+            let (variable, Range { start, end }) = (names::SIM_SEED, named);
+            Err(Error::argument(format!("{variable}={only}: the test runs the seeds {start} to {}", end - 1)))
+        }
+    }
 }
 
 /// Runs `app` like [`sim_with`], in a process that the launcher has started.
@@ -156,6 +189,7 @@ fn run<T: Send>(
 mod tests {
     use super::*;
     use crate::{Rank, sim};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use tasuki_core::base::Cause;
 
     #[test]
@@ -164,6 +198,40 @@ mod tests {
         let (without, with) = (run(false).unwrap(), run(true).unwrap());
         assert!(without.trace.is_empty() && !with.trace.is_empty());
         assert_eq!(without.trace_hash, with.trace_hash);
+    }
+
+    #[test]
+    fn the_first_seed_that_fails_is_named() {
+        let fails_in_run = |number: usize, seeds| {
+            let run = AtomicUsize::new(0);
+            let ended = sim(Sim::seeds(seeds), |job| match job.rank() {
+                Rank(0) if run.fetch_add(1, Ordering::Relaxed) == number => {
+                    Err(Error::new(Cause::Program("gives up".into())))
+                }
+                _ => job.barrier(),
+            });
+            ended.map_or_else(|error| format!("{error:#}"), |_| "passed".into())
+        };
+        let late = fails_in_run(3, 10..19);
+        assert!(late.contains("seed 13 failed after 3 that passed; TASUKI_SIM_SEED=13"), "{late}");
+        let alone = fails_in_run(0, 13..14);
+        assert!(alone.contains("gives up") && !alone.contains("passed"), "{alone}");
+        assert_eq!(fails_in_run(9, 10..19), "passed");
+        assert!(fails_in_run(0, 5..5).contains("no seed"));
+    }
+
+    #[test]
+    fn the_environment_chooses_one_of_the_seeds() {
+        let chosen = |only: &str| chosen_seeds(&Sim::seeds(10..20), Some(only.into()));
+        assert_eq!(chosen("17").unwrap(), 17..18);
+        assert!(chosen("20").unwrap_err().to_string().contains("10 to 19"));
+        assert!(chosen("x").is_err());
+        assert_eq!(
+            chosen_seeds(&Sim::seed(4), Some("17".into())).unwrap(),
+            4..5,
+            "the test names one seed only"
+        );
+        assert_eq!(chosen_seeds(&Sim::seeds(10..20), None).unwrap(), 10..20);
     }
 
     #[test]

@@ -7,7 +7,10 @@ pub mod child_status;
 
 use crate::base::{Error, Result};
 use crate::os::disabled_features::DisabledFeatures;
+use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Opens a descriptor that becomes readable when process `pid` has ended; `None` if the kernel cannot.
 pub fn pidfd(pid: u32, disabled: DisabledFeatures) -> Option<OwnedFd> {
@@ -19,6 +22,22 @@ pub fn pidfd(pid: u32, disabled: DisabledFeatures) -> Option<OwnedFd> {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
     }
+}
+
+/// Makes the kernel kill the process that `command` starts when the calling thread has ended, whatever ended it.
+pub fn end_with_this_thread(command: &mut Command) {
+    let parent = std::process::id();
+    let begin = move || {
+        // SAFETY: both calls take numbers, allocate nothing and take no lock, as is required between fork and exec.
+        let (set, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+        match set {
+            0 if now as u32 == parent => Ok(()),
+            0 => Err(io::ErrorKind::Interrupted.into()), // the parent has ended before the call
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes only the system calls above, on a number.
+    unsafe { command.pre_exec(begin) };
 }
 
 /// Returns the effective user id of this process.

@@ -1,5 +1,6 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
+use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::{place_of, refused};
 use crate::message::Peer;
@@ -70,9 +71,9 @@ impl Communicator {
     /// receiver gets an error, too); the send buffer is full; the peer died, or left without having posted the
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<T: Pod>(&self, values: &[T], to: impl Peer, slot: Slot) -> Result<()> {
+    pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
         match place_of(self.messages(), to, "send")? {
-            Some(to) => self.messages().send(bytemuck::cast_slice(values), to, slot.word()),
+            Some(to) => self.messages().send(bytemuck::cast_slice(values.values()), to, slot.word()),
             None => Ok(()),
         }
     }
@@ -84,11 +85,12 @@ impl Communicator {
     /// has more values than `into` has room for (nothing is written, and the sender gets an error, too); the peer
     /// died, or left without having sent the message.
     #[inline(always)]
-    pub fn recv<T: Pod>(&self, into: &mut [T], from: impl Peer, slot: Slot) -> Result<Received> {
+    pub fn recv<D: Data + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
         match place_of(self.messages(), from, "recv")? {
             Some(from) => {
-                let got = self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.word())?;
-                received::<T>(self.messages(), got)
+                let into = bytemuck::cast_slice_mut(into.values_mut());
+                let got = self.messages().recv(into, from, slot.word())?;
+                received::<D::Value>(self.messages(), got)
             }
             None => Ok(Received::nothing(slot)),
         }

@@ -99,6 +99,8 @@ mod job;
 
 mod communicator;
 
+mod data;
+
 mod member;
 mod members;
 

@@ -1,5 +1,6 @@
 //! Signals: counters that only grow. Any rank raises them, their owner waits for them.
 
+use crate::collective::Data;
 use crate::command::Trigger;
 use crate::job::Job;
 use crate::onesided::GlobalAddress;
@@ -124,14 +125,14 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     #[inline]
-    pub fn put_signal<T: Pod>(
+    pub fn put_signal<T: Pod, D: Data<Value = T> + ?Sized>(
         &self,
         to: GlobalPtr<T>,
-        values: &[T],
+        values: &D,
         signal: RemoteSignal,
         amount: u64,
     ) -> Result<()> {
-        self.worker.put_signal(to.address(), bytemuck::cast_slice(values), signal.0, amount)
+        self.worker.put_signal(to.address(), bytemuck::cast_slice(values.values()), signal.0, amount)
     }
 
     /// Raises a signal by `amount`. Errors: the signal's address is invalid; a rank died. Cost: one atomic addition.

@@ -211,6 +211,10 @@ macro_rules! each_case {
             Everywhere "G12" 1..=8 collectives::g12_built_in_operations_give_right_values;
             Everywhere "G12" 1..=8 collectives::g12_operations_apply_in_the_order_of_ranks;
             Everywhere "G12" 1..=9 collectives::g12_values_that_look_like_announcements;
+            Everywhere "G12" 1..=8 call_forms::g12_reductions_of_every_form;
+            Everywhere "G12" 1..=4 call_forms::g12_room_of_another_length_is_refused;
+            Everywhere "G1" 2..=3 call_forms::g1_messages_of_every_form;
+            Everywhere "B1" 1..=4 call_forms::b1_transfers_of_every_form;
             Everywhere "G12" 2..=9 extremes::g12_nan_and_zeros_in_every_call;
             Everywhere "G12" 2..=9 extremes::g12_nan_and_ties_in_every_call;
             Everywhere "D" 1..=8 extremes::d_commands_combine_nan_as_calls_do;

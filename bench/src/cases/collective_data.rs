@@ -117,7 +117,7 @@ impl Round {
 /// Returns the largest of the values that the ranks pass.
 pub(crate) fn slowest(world: &Communicator, mine: f64) -> tasuki::Result<f64> {
     let mut slowest = [mine];
-    world.allreduce_in_place(&mut slowest, Max)?;
+    world.allreduce(&mut slowest, Max)?;
     Ok(slowest[0])
 }
 

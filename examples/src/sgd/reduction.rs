@@ -39,7 +39,7 @@ impl<'c> Reduction<'c> {
     /// Begins the reduction. A blocking reduction is complete when it returns.
     pub(super) fn start(&mut self, sum: &mut Sum) -> tasuki::Result<()> {
         match self {
-            Reduction::Blocking(world) => world.allreduce_in_place(sum.words(), tasuki::Sum),
+            Reduction::Blocking(world) => world.allreduce(sum.words(), tasuki::Sum),
             Reduction::Persistent(plan) => {
                 plan.write(0, sum.words())?;
                 plan.start()

@@ -7,7 +7,9 @@
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
-use crate::collective::FuzzyBarrier;
+use crate::collective::{Data, FuzzyBarrier, ReduceBuffers};
+use crate::engine::Cause;
+use crate::member::refused;
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::{Communicator, Pod, Result};
@@ -81,56 +83,53 @@ impl Communicator {
     /// [`Communicator::barrier`]: members disagree about the number of bytes; there is no such root, which is an error
     /// on this member only. Cost: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven
     /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
-    pub fn bcast<T: Pod>(&self, values: &mut [T], root: impl Peer) -> Result<()> {
+    pub fn bcast<D: Data + ?Sized>(&self, values: &mut D, root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
-        self.inner().bcast(values, root.place())
+        self.inner().bcast(values.values_mut(), root.place())
     }
 
-    /// Combines all members' values in the combining order ([`ReduceOp`]). Returns the result on the root and `None` on
-    /// the other members.
+    /// Combines all members' values in the combining order ([`ReduceOp`]). The root gets the result in the form of its
+    /// argument ([`ReduceBuffers`]); the other members get `None`, and none of their values changes.
     ///
-    /// Collective. Each member passes the same number of values, which do not change. The operation need not commute;
-    /// this thread calls it. The bits of the result do not depend on the root, nor on whether the call uses messages.
+    /// ```
+    /// use tasuki::{Rank, Sum};
+    /// tasuki::local(4, |job| {
+    ///     let (world, me, root) = (job.world(), job.rank().0, Rank(2));
+    ///     assert_eq!(world.reduce(&me, Sum, root)?, (me == 2).then_some(6));
+    ///     let mut values = vec![me, 1];
+    ///     let got = world.reduce(&mut values, Sum, root)?;              // in place
+    ///     assert_eq!((got, values), if me == 2 { (Some(()), vec![6, 4]) } else { (None, vec![me, 1]) });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Collective. Each member passes the same number of values. The operation need not commute; this thread calls it. The bits of the result do not depend on the root, nor on whether the call uses messages.
     /// Errors: those of [`Communicator::bcast`]; a panic of the operation makes the communicator fail, too. Cost: up to
     /// 32 members send one message each to the root; more members form a tree of such groups, whose result takes one
     /// more message unless the root is the first member. From P KiB of values on, P being more than 2, each member
-    /// combines a share of the values: one message from each member to each other one, and one to the root. Up to three
-    /// copies of `values` on the heap.
-    pub fn reduce<T: Pod>(
+    /// combines a share of the values: one message from each member to each other one, and one to the root. Up to two
+    /// copies of the values on the heap, besides a result that is a vector.
+    #[inline]
+    pub fn reduce<B: ReduceBuffers>(
         &self,
-        values: &[T],
-        operation: impl ReduceOp<T>,
+        buffers: B,
+        operation: impl ReduceOp<B::Value>,
         root: impl Peer,
-    ) -> Result<Option<Vec<T>>> {
+    ) -> Result<Option<B::Output>> {
         let root = self.root(root, "reduce")?;
+        let operation = OnBytes::<B::Value, _>::new(operation);
         if self.rank() != root {
-            return self
-                .inner()
-                .reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root.place())
-                .map(|()| None);
+            self.inner().reduce_to(buffers.input(), operation.borrowed(), root.place())?;
+            return Ok(None);
         }
-        let mut result = values.to_vec();
-        self.reduce_in_place(&mut result, operation, root)?;
-        Ok(Some(result))
-    }
-
-    /// Reduces like [`Communicator::reduce`], in place: on the root, `values` become the result; on
-    /// other members they do not change.
-    pub fn reduce_in_place<T: Pod>(
-        &self,
-        values: &mut [T],
-        operation: impl ReduceOp<T>,
-        root: impl Peer,
-    ) -> Result<()> {
-        let root = self.root(root, "reduce_in_place")?;
-        match self.rank() == root {
-            true => self.inner().reduce_here(values, OnBytes::<T, _>::new(operation).borrowed()),
-            false => self.inner().reduce_to(values, OnBytes::<T, _>::new(operation).borrowed(), root.place()),
-        }
+        self.fits(buffers.check(), "reduce")?;
+        buffers.reduce(|values| self.inner().reduce_here(values, operation.borrowed())).map(Some)
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). All members get the same result, equal in
-    /// every bit, also to that of [`Communicator::reduce`].
+    /// every bit, also to that of [`Communicator::reduce`], in the form of their argument ([`ReduceBuffers`]): a number
+    /// for `&number`, an array for `&array`, a vector for `&slice`; `&mut values` are replaced by it.
     ///
     /// Collective. The rules of [`Communicator::reduce`] apply. Cost of the first three calls of a kind: up to 40
     /// bytes among up to 8 members take one round, in which each member sends to all others. From P KiB of values on, P being more than 2, each member
@@ -144,22 +143,21 @@ impl Communicator {
     /// tasuki::local(4, |job| {
     ///     let own = job.rank().0 as i64 - 3;                          // -3, -2, -1, 0
     ///     assert_eq!(job.world().allreduce(&[own, 1], Sum)?, [-6, 4]);
-    ///     assert_eq!(job.world().allreduce(&[own], MaxAbs)?, [-3]);
-    ///     assert_eq!(job.world().allreduce(&[own], |a: i64, b| a.min(b))?, [-3]);
+    ///     assert_eq!(job.world().allreduce(&own, MaxAbs)?, -3);
+    ///     assert_eq!(job.world().allreduce(&own, |a: i64, b| a.min(b))?, -3);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn allreduce<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
-        let mut result = values.to_vec();
-        self.allreduce_in_place(&mut result, operation)?;
-        Ok(result)
-    }
-
-    /// Reduces like [`Communicator::allreduce`], in place: on all members, `values` become the
-    /// result.
-    pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl ReduceOp<T>) -> Result<()> {
-        self.inner().allreduce(values, OnBytes::<T, _>::new(operation).borrowed())
+    #[inline]
+    pub fn allreduce<B: ReduceBuffers>(
+        &self,
+        buffers: B,
+        operation: impl ReduceOp<B::Value>,
+    ) -> Result<B::Output> {
+        self.fits(buffers.check(), "allreduce")?;
+        let operation = OnBytes::<B::Value, _>::new(operation);
+        buffers.reduce(|values| self.inner().allreduce(values, operation.borrowed()))
     }
 
     /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
@@ -293,8 +291,8 @@ impl Communicator {
     /// use tasuki::Sum;
     /// tasuki::local(4, |job| {
     ///     let count = job.rank().0 as u64 + 1;                       // the members have 1, 2, 3, 4
-    ///     let through = job.world().scan(&[count], Sum)?[0];
-    ///     let before = job.world().exscan(&[count], Sum)?.map_or(0, |sum| sum[0]);
+    ///     let through = job.world().scan(&count, Sum)?;
+    ///     let before = job.world().exscan(&count, Sum)?.unwrap_or(0);
     ///     assert_eq!((before, through), (count * (count - 1) / 2, count * (count + 1) / 2));
     ///     Ok(())
     /// })?;
@@ -304,17 +302,45 @@ impl Communicator {
     /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 32 members each exchange a message in each
     /// direction with the first one, which does so with one member after the other. More members form a tree of such
     /// groups, up which values go and down again, with one more message to each member for each further level.
-    pub fn scan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
-        let mut result = values.to_vec();
-        self.inner().scan(&mut result, OnBytes::<T, _>::new(operation).borrowed())?;
-        Ok(result)
+    #[inline]
+    pub fn scan<B: ReduceBuffers>(
+        &self,
+        buffers: B,
+        operation: impl ReduceOp<B::Value>,
+    ) -> Result<B::Output> {
+        self.fits(buffers.check(), "scan")?;
+        let operation = OnBytes::<B::Value, _>::new(operation);
+        buffers.reduce(|values| self.inner().scan(values, operation.borrowed()))
     }
 
-    /// Scans like [`Communicator::scan`], over the members before this one. Returns `None` on the
-    /// first member. Cost: that of a scan.
-    pub fn exscan<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Option<Vec<T>>> {
-        let mut result = values.to_vec();
-        self.inner().exscan(&mut result, OnBytes::<T, _>::new(operation).borrowed())?;
+    /// Scans like [`Communicator::scan`], over the members before this one. Returns `None` on the first member, whose
+    /// own values are then in the place of the result. Cost: that of a scan.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// tasuki::local(3, |job| {
+    ///     let own = job.rank().index() + 1;                                    // the number of values of this rank
+    ///     let first = job.world().exscan(&own, Sum)?.unwrap_or(0);             // the number of its first value
+    ///     assert_eq!(first, [0, 1, 3][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn exscan<B: ReduceBuffers>(
+        &self,
+        buffers: B,
+        operation: impl ReduceOp<B::Value>,
+    ) -> Result<Option<B::Output>> {
+        self.fits(buffers.check(), "exscan")?;
+        let operation = OnBytes::<B::Value, _>::new(operation);
+        let result = buffers.reduce(|values| self.inner().exscan(values, operation.borrowed()))?;
         Ok((self.rank() != 0).then_some(result))
+    }
+
+    /// Names the call in the error that its arguments do not fit.
+    #[inline(always)]
+    pub(crate) fn fits<R>(&self, checked: Result<R, Cause>, call: &'static str) -> Result<R> {
+        checked.map_err(|cause| refused(self.messages(), cause, call))
     }
 }

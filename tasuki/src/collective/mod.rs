@@ -5,6 +5,7 @@
 
 // The documentation lists the methods in the order of the modules.
 pub(crate) mod blocking;
+pub(crate) mod reduce_buffers;
 
 pub(crate) mod nonblocking;
 
@@ -15,6 +16,7 @@ pub(crate) mod vector;
 
 pub(crate) mod neighbourhood;
 
+pub use crate::data::Data;
 pub use crate::members::Members;
 pub use crate::reduction::any_order::AnyOrder;
 pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
@@ -24,5 +26,6 @@ pub use chunked_plan::ChunkedPlan;
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
 pub use plan::PlanReduceOp;
+pub use reduce_buffers::ReduceBuffers;
 #[doc(inline)]
 pub use tasuki_collective::FuzzyBarrier;

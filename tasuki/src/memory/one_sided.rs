@@ -1,9 +1,11 @@
 //! One-sided operations: put, get, copy and atomics, with order handles.
 
+use crate::collective::Data;
 use crate::job::Job;
 use crate::memory::word::Word;
 use crate::onesided::{After, AtomicOp, Handle};
 use crate::{GlobalPtr, Pod, Result};
+use tasuki_collective::allocate;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
 impl Job {
@@ -26,15 +28,37 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     #[inline]
-    pub fn put<T: Pod>(&self, to: GlobalPtr<T>, values: &[T]) -> Result<()> {
-        self.worker.put(to.address(), bytemuck::cast_slice(values))
+    pub fn put<T: Pod, D: Data<Value = T> + ?Sized>(&self, to: GlobalPtr<T>, values: &D) -> Result<()> {
+        self.worker.put(to.address(), bytemuck::cast_slice(values.values()))
     }
 
     /// Copies values from the memory of some rank. Errors and cost: those of [`Job::put`]. If a
     /// value is written meanwhile, the copy may mix its old and new bytes.
     #[inline]
-    pub fn get<T: Pod>(&self, from: GlobalPtr<T>, values: &mut [T]) -> Result<()> {
-        self.worker.get(from.address(), bytemuck::cast_slice_mut(values))
+    pub fn get<T: Pod, D: Data<Value = T> + ?Sized>(&self, from: GlobalPtr<T>, values: &mut D) -> Result<()> {
+        self.worker.get(from.address(), bytemuck::cast_slice_mut(values.values_mut()))
+    }
+
+    /// Gets `count` values from the memory of some rank, as a vector. Errors and cost: those of [`Job::put`]; there is
+    /// no memory for so many values.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(4)?;
+    ///     table.fill(job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     let next = job.rank_after(1);
+    ///     assert_eq!(job.get_vec(table.on(next).at(1), 3)?, [next.index() as u64; 3]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn get_vec<T: Pod>(&self, from: GlobalPtr<T>, count: usize) -> Result<Vec<T>> {
+        let room = allocate(count);
+        let mut values =
+            room.map_err(|cause| self.worker.fault(cause, || format!("get_vec({count} values)")))?;
+        self.get(from, &mut values)?;
+        Ok(values)
     }
 
     /// Gets one value from the memory of some rank. Errors and cost: those of [`Job::put`].

@@ -4,6 +4,7 @@
 //! any more when the scope ends, in every way out, and the scope ends before the borrow does, as with
 //! `std::thread::scope`.
 
+use crate::collective::Data;
 use crate::collective::chunked_plan::ChunkedPlan;
 use crate::member::place_of;
 use crate::message::Peer;
@@ -79,9 +80,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a send of borrowed values, which are read until the send has ended.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<T: Pod>(&'scope self, values: &'env [T], to: impl Peer, slot: Slot) -> Result<()> {
+    pub fn send<D: Data + ?Sized>(&'scope self, values: &'env D, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(to) = place_of(self.context, to, "send")? else { return Ok(()) };
-        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let bytes: &[u8] = bytemuck::cast_slice(values.values());
         match self.context.try_send_short(bytes, to, slot.word()) {
             Some(sent) => {
                 self.list.sent(sent);
@@ -123,9 +124,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
     #[inline(always)]
-    pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: impl Peer, slot: Slot) -> Result<()> {
+    pub fn recv<D: Data + ?Sized>(
+        &'scope self,
+        into: &'env mut D,
+        from: impl Peer,
+        slot: Slot,
+    ) -> Result<()> {
         let Some(from) = place_of(self.context, from, "recv")? else { return Ok(()) };
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.begin_recv(bytes, from, slot);
         }

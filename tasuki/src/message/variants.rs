@@ -1,6 +1,7 @@
 //! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
 //! release of slots.
 
+use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::place_of;
 use crate::message::Peer;
@@ -15,9 +16,9 @@ impl Communicator {
     /// Receives like [`Communicator::recv`], for at most `limit`. If the time runs out, nothing was
     /// received, nothing will be written into `into` later, and the next receive on the slot gets
     /// the message. If the message is already on its way, the call waits for it.
-    pub fn recv_within<T: Pod>(
+    pub fn recv_within<D: Data + ?Sized>(
         &self,
-        into: &mut [T],
+        into: &mut D,
         from: impl Peer,
         slot: Slot,
         limit: Duration,
@@ -25,10 +26,8 @@ impl Communicator {
         let Some(from) = place_of(self.messages(), from, "recv_within")? else {
             return Ok(Received::nothing(slot));
         };
-        received::<T>(
-            self.messages(),
-            self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.word(), limit)?,
-        )
+        let into = bytemuck::cast_slice_mut(into.values_mut());
+        received::<D::Value>(self.messages(), self.messages().recv_within(into, from, slot.word(), limit)?)
     }
 
     /// Sends `count` values of this rank's own job memory, like [`Communicator::send`]. If the

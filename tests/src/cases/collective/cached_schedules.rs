@@ -43,7 +43,7 @@ fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     let reduced = world.reduce(&mine, Sum, at)?;
     assert_eq!(reduced, (me == root).then(|| everybody.clone()), "reduce of {count} to {root}");
     let mut data = mine.clone();
-    world.reduce_in_place(&mut data, Sum, at)?;
+    world.reduce(&mut data, Sum, at)?;
     assert_eq!(data, if me == root { everybody.clone() } else { mine.clone() });
 
     assert_eq!(world.allreduce(&mine, Sum)?, everybody, "allreduce of {count}");

@@ -74,7 +74,7 @@ pub fn g12_built_in_operations_give_right_values(job: &Job) -> Result<()> {
     assert_eq!(world.allreduce(&mine, Or)?, folded(|a, b| a | b));
     assert_eq!(world.allreduce(&mine, Xor)?, folded(|a, b| a ^ b));
     let truths = [Bool::from(rank == 0), Bool::from(true)];
-    let all = |how: Vec<Bool>| [how[0].get(), how[1].get()];
+    let all = |how: [Bool; 2]| how.map(Bool::get);
     assert_eq!(all(world.allreduce(&truths, And)?), [!both, true]);
     assert_eq!(all(world.allreduce(&truths, Or)?), [true, true]);
     assert_eq!(all(world.allreduce(&truths, Xor)?), [true, last % 2 == 0]);
@@ -83,7 +83,7 @@ pub fn g12_built_in_operations_give_right_values(job: &Job) -> Result<()> {
     plan.write(0, &truths)?;
     plan.start()?;
     plan.wait()?;
-    assert_eq!(all(plan.to_vec()?), [!both, true]);
+    assert_eq!(plan.to_vec()?, [Bool::from(!both), Bool::from(true)]);
     job.barrier()
 }
 

@@ -1,6 +1,7 @@
 //! Cases of collective calls and plans.
 
 pub mod cached_schedules;
+pub mod call_forms;
 pub mod chunked_plans;
 pub mod collectives;
 pub mod combining_order;

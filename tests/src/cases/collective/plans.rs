@@ -492,7 +492,7 @@ pub fn j13_calls_between_start_and_wait(job: &Job) -> Result<()> {
         for plan in &mut plans {
             plan.write(0, &values(me, start, 3))?;
             plan.start()?;
-            assert_eq!(world.allreduce(&[value(me, start, 0)], Sum)?, sums(ranks, start, 1));
+            assert_eq!(world.allreduce(&[value(me, start, 0)][..], Sum)?, sums(ranks, start, 1));
         }
         let mut root = [start as i64 * i64::from(me == 0)];
         world.bcast(&mut root, Rank(0))?;

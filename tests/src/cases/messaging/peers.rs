@@ -89,7 +89,7 @@ pub fn g13_ranks_and_members_translate(job: &Job) -> Result<()> {
             assert_eq!(values, [[root.0; 2]; 2]);
             let is_root = part.rank() == root;
             let sum = part.reduce(&[1_usize], Sum, Some(ranks[root.index()]))?;
-            assert_eq!(sum, is_root.then(|| vec![ranks.len()]));
+            assert_eq!(sum, is_root.then_some([ranks.len()]));
             let mine = part.scatter(if is_root { &ours } else { &[] }, 1, ranks[root.index()])?;
             assert_eq!(mine, [part.rank().0]);
             let gathered = part.igather(vec![part.rank().0], ranks[root.index()])?.wait()?;

@@ -1,0 +1,145 @@
+//! The values that calls read and fill: numbers, arrays, slices and vectors.
+
+use crate::collective::{Bool, Complex, ValueLoc};
+use crate::engine::RemoteQueue;
+use crate::onesided::{GlobalAddress, RemoteSignal};
+use crate::{GlobalPtr, Member, Pod, Rank};
+
+/// Values that a call reads or fills: a number, an array, a slice or a vector of plain values.
+///
+/// Calls take them by reference: `&x`, `&[1.0; 8]`, `&v` and `&v[3..]` all compile. A single value of a type of the
+/// program is passed as an array of one. The type of a literal must be known: `job.put(at, &1)` puts an `i32`, but
+/// `job.put(at, &[1])` a value of the type that is at the address.
+///
+/// ```
+/// use tasuki::{Rank, Slot, Sum};
+/// tasuki::local(2, |job| {
+///     let world = job.world();
+///     let (mut number, mut array, mut vector) = (0_u64, [0_u64; 2], vec![0_u64; 3]);
+///     if job.rank() == 0 {
+///         world.send(&7_u64, Rank(1), Slot(0))?;
+///         world.send(&[7_u64; 2], Rank(1), Slot(0))?;
+///         world.send(&vec![7_u64; 2], Rank(1), Slot(0))?;
+///     } else {
+///         world.recv(&mut number, Rank(0), Slot(0))?;
+///         world.recv(&mut array, Rank(0), Slot(0))?;
+///         world.recv(&mut vector[1..], Rank(0), Slot(0))?;
+///         assert_eq!((number, array, &vector[..]), (7, [7; 2], &[0, 7, 7][..]));
+///     }
+///     let sum: f64 = world.allreduce(&0.5, Sum)?;                  // a number for a number
+///     let sums: [f64; 2] = world.allreduce(&[0.5, 1.0], Sum)?;     // an array for an array
+///     assert_eq!((sum, sums), (1.0, [1.0, 2.0]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait Data: sealed::SealedData {
+    /// The type of one value.
+    type Value: Pod;
+    /// What a call that allocates its result returns: a number for a number, an array for an array, a vector for a
+    /// slice or a vector.
+    type Owned;
+
+    /// The values.
+    #[doc(hidden)]
+    fn values(&self) -> &[Self::Value];
+
+    /// The values, to fill.
+    #[doc(hidden)]
+    fn values_mut(&mut self) -> &mut [Self::Value];
+
+    /// A copy of the values. A number and an array are copied without an allocation.
+    #[doc(hidden)]
+    fn to_owned_data(&self) -> Self::Owned;
+
+    /// The values of a copy.
+    #[doc(hidden)]
+    fn owned_values(owned: &mut Self::Owned) -> &mut [Self::Value];
+}
+
+/// Implements `Data` but for `to_owned_data`, by a function that returns the values as a slice.
+macro_rules! slice_data {
+    ($owned:ty, $to_owned:expr) => {
+        type Value = T;
+        type Owned = $owned;
+
+        #[inline(always)]
+        fn values(&self) -> &[T] {
+            self
+        }
+
+        #[inline(always)]
+        fn values_mut(&mut self) -> &mut [T] {
+            self
+        }
+
+        #[inline(always)]
+        fn to_owned_data(&self) -> $owned {
+            $to_owned(self)
+        }
+
+        #[inline(always)]
+        fn owned_values(owned: &mut $owned) -> &mut [T] {
+            owned
+        }
+    };
+}
+
+impl<T: Pod> Data for [T] {
+    slice_data! { Vec<T>, <[T]>::to_vec }
+}
+
+impl<T: Pod> Data for Vec<T> {
+    slice_data! { Vec<T>, Vec::clone }
+}
+
+impl<T: Pod, const N: usize> Data for [T; N] {
+    slice_data! { [T; N], <[T; N]>::clone }
+}
+
+/// A type of which one value is data.
+macro_rules! single {
+    ($([$($generic:tt)*] $type:ty $(where $bound:ty)?;)*) => {$(
+        impl<$($generic)*> Data for $type $(where $bound: Pod)? {
+            type Value = $type;
+            type Owned = $type;
+
+            #[inline(always)]
+            fn values(&self) -> &[$type] {
+                std::slice::from_ref(self)
+            }
+
+            #[inline(always)]
+            fn values_mut(&mut self) -> &mut [$type] {
+                std::slice::from_mut(self)
+            }
+
+            #[inline(always)]
+            fn to_owned_data(&self) -> $type {
+                *self
+            }
+
+            #[inline(always)]
+            fn owned_values(owned: &mut $type) -> &mut [$type] {
+                std::slice::from_mut(owned)
+            }
+        }
+
+        impl<$($generic)*> sealed::SealedData for $type {}
+    )*};
+}
+
+single! {
+    [] i8; [] i16; [] i32; [] i64; [] i128; [] isize;
+    [] u8; [] u16; [] u32; [] u64; [] u128; [] usize;
+    [] f32; [] f64;
+    [] Bool; [F: Pod] Complex<F>; [V, I] ValueLoc<V, I> where ValueLoc<V, I>;
+    [] Rank; [] Member; [] GlobalAddress; [T: 'static] GlobalPtr<T>; [] RemoteSignal; [] RemoteQueue;
+}
+
+mod sealed {
+    pub trait SealedData {}
+    impl<T> SealedData for [T] {}
+    impl<T> SealedData for Vec<T> {}
+    impl<T, const N: usize> SealedData for [T; N] {}
+}

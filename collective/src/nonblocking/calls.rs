@@ -126,11 +126,12 @@ impl TaskMaker {
                 Err(error) => Err(error),
             };
             let outcome = outcome.map_err(|error| error.in_outer_call(name.to_string()));
-            failing.end(&outcome);
-            if outcome.is_err() {
+            let failure = outcome.as_ref().err().map(|error| error.cause().clone());
+            if failure.is_some() {
                 of_call.discard_unmatched_sends(); // no member will receive them
             }
             done(outcome);
+            failing.end(failure); // last: it ends all calls, and this one has its own error by now
         };
         let task = Task::new(&self.context, &self.active_calls, (&self.plans, word), awaited, steps);
         let as_dyn: Arc<dyn EndsWithCommunicator> = task.clone();

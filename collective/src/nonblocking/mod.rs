@@ -205,7 +205,7 @@ impl Communicator {
             match outcome {
                 Ok(Some(PreparedPlan { execution: Some(execution), .. })) => scheduled.compiled(execution),
                 Ok(_) => scheduled.refused(),
-                Err(_) => scheduled.end(),
+                Err(error) => scheduled.compile_failed(error),
             }
         };
         self.task_maker().make(at, words, name, steps, done)

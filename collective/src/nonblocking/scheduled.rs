@@ -238,6 +238,13 @@ impl ScheduledCalls {
         self.run(u64::MAX, Effort::Begin).ok();
     }
 
+    /// Ends all calls: the members cannot agree about the steps. The first call gets the error.
+    pub(super) fn compile_failed(&self, error: Error) {
+        let state = self.lock();
+        let first = state.queue.front().map(|front| (front.word, error));
+        self.fail(state, first);
+    }
+
     /// Ends all calls, because the communicator has failed.
     pub(super) fn end(&self) {
         self.fail(self.lock(), None);
@@ -281,6 +288,7 @@ impl ScheduledCalls {
         loop {
             let State { steps, queue, is_look_owed, .. } = &mut *state;
             let Some(front) = queue.front_mut().filter(|front| front.number <= number) else {
+                self.begin_next(state);
                 return Ok(Ran::Over);
             };
             match steps {
@@ -304,7 +312,8 @@ impl ScheduledCalls {
             };
             let variant = (!std::mem::replace(&mut front.has_begun, true)).then_some(front.variant);
             let word = front.word;
-            let mut running = RunningCall { calls: self, word, execution: Some(execution), data: Some(data) };
+            let (execution, data) = (Some(execution), Some(data));
+            let mut running = RunningCall { calls: self, number: front.number, word, execution, data };
             drop(state);
             let outcome = running.run(variant, effort);
             state = self.lock();
@@ -315,7 +324,10 @@ impl ScheduledCalls {
                     self.fail(state, Some((word, error)));
                     return Ok(Ran::Over);
                 }
-                Ok(_) if matches!(state.steps, Steps::Failed) => return Ok(Ran::Over),
+                Ok(_) if matches!(state.steps, Steps::Failed) => {
+                    drop(state); // before the data of the call, which `running` may still have
+                    return Ok(Ran::Over);
+                }
                 Ok(_) if !is_complete => {
                     // Not looked at otherwise: the line of the awaited signal would come from the member that is
                     // about to raise it, once more.
@@ -329,14 +341,25 @@ impl ScheduledCalls {
             if matches!(effort, Effort::Wait(_))
                 && let Some(data) = self.complete_awaited(&mut state, number)
             {
+                self.begin_next(state);
                 return Ok(Ran::Complete(data));
             }
-            let waker = self.complete(&mut state);
-            if waker.is_some() {
+            let (waker, unwanted) = self.complete(&mut state);
+            if waker.is_some() || unwanted.is_some() {
                 drop(state);
                 waker.into_iter().for_each(Waker::wake);
+                drop(unwanted);
                 state = self.lock();
             }
+        }
+    }
+
+    /// Begins the first call, if no step of it has run. A thread that stops at the call that it waits for does so,
+    /// because the other members may need this member's first steps, and because until then nobody can tell from the
+    /// signals whether the call can go on: it may run another variant of the steps.
+    fn begin_next(&self, state: MutexGuard<'_, State>) {
+        if state.queue.front().is_some_and(|front| !front.has_begun) {
+            self.run_in(state, u64::MAX, Effort::Begin).ok(); // an error is the result of that call
         }
     }
 
@@ -349,16 +372,17 @@ impl ScheduledCalls {
         call.data
     }
 
-    /// Marks the first call as complete. Returns the waker of the task that awaits it.
-    fn complete(&self, state: &mut State) -> Option<Waker> {
-        let call = state.queue.pop_front()?;
+    /// Marks the first call as complete. Returns the waker of the task that awaits it, and the data if nobody will take
+    /// them. To drop them runs code of the program, so the caller does it without the lock.
+    fn complete(&self, state: &mut State) -> (Option<Waker>, Option<Box<dyn AnyCallData>>) {
+        let Some(mut call) = state.queue.pop_front() else { return (None, None) };
         state.release();
-        if let Some(data) = call.data.filter(|_| !call.is_dropped) {
+        if let Some(data) = call.data.take_if(|_| !call.is_dropped) {
             state.results.push((call.number, Ok(data)));
         }
         self.over.store(call.number + 1, Ordering::Release); // SYNC call-over
         state.awaited -= usize::from(call.waker.is_some());
-        call.waker
+        (call.waker, call.data)
     }
 
     /// Takes the outcome of a call that a task has run by messages.
@@ -393,7 +417,10 @@ impl ScheduledCalls {
         if let Some((word, cause)) = failed {
             self.plans.monitor.report(self.worker(), word, &cause);
         }
-        queue.into_iter().filter_map(|call| call.waker).for_each(Waker::wake);
+        for call in queue {
+            call.task.iter().for_each(Task::abandon);
+            call.waker.into_iter().for_each(Waker::wake);
+        }
         self.worker().wake_own_threads();
     }
 
@@ -469,23 +496,24 @@ impl ScheduledCalls {
 
     /// Takes the result of a call that is over. None: it was taken, or the communicator has failed.
     pub(super) fn take(&self, number: u64) -> Option<Result<Box<dyn AnyCallData>>> {
-        let mut state = self.lock();
-        let at = state.results.iter().position(|(of, _)| *of == number)?;
-        Some(state.results.swap_remove(at).1)
+        self.lock().take_result(number)
     }
 
     /// Forgets the waker of a call whose result nobody will take, and the result. The call goes on for the other members.
     pub(super) fn drop_call(self: &Arc<Self>, number: u64) {
-        let result = self.take(number);
-        drop(result); // without the lock, as below: it runs code of the program
         let mut state = self.lock();
+        let result = state.take_result(number);
+        let mut waker = None;
         if let Some(call) = state.queue.iter_mut().find(|call| call.number == number) {
             call.is_dropped = true;
-            state.kept = Some(self.clone());
+            waker = call.waker.take();
+            state.awaited -= usize::from(waker.is_some());
+            if !matches!(state.steps, Steps::Failed) {
+                state.kept = Some(self.clone());
+            }
         }
         drop(state);
-        let waker = self.set_waker(number, None);
-        drop(waker);
+        drop((result, waker)); // without the lock: it runs code of the program
     }
 }
 
@@ -503,6 +531,11 @@ impl State {
         if self.queue.is_empty() {
             self.kept = None;
         }
+    }
+
+    fn take_result(&mut self, number: u64) -> Option<Result<Box<dyn AnyCallData>>> {
+        let at = self.results.iter().position(|(of, _)| *of == number)?;
+        Some(self.results.swap_remove(at).1)
     }
 }
 
@@ -523,7 +556,8 @@ impl Continuation for ScheduledSteps {
         match &state.steps {
             Steps::Compiled(_) if state.queue.is_empty() => false,
             Steps::Compiled(execution) => {
-                execution.can_continue()
+                state.queue.front().is_some_and(|front| !front.has_begun)
+                    || execution.can_continue()
                     || state.awaited > 0 && calls.worker().ends_execution(execution).is_some()
             }
             Steps::Running => {
@@ -566,6 +600,7 @@ impl Drop for ScheduledCalls {
 /// operation has panicked.
 struct RunningCall<'c> {
     calls: &'c ScheduledCalls,
+    number: u64,
     word: CallWord,
     execution: Option<Box<Execution>>,
     data: Option<Box<dyn AnyCallData>>,
@@ -597,12 +632,12 @@ impl RunningCall<'_> {
 
     /// Gives execution and data back. Returns true if the call is complete.
     fn end(&mut self, state: &mut State, outcome: &Result<bool>) -> bool {
-        let (execution, data) = (self.execution.take(), self.data.take());
-        if let (Steps::Running, Some(execution)) = (&state.steps, execution) {
+        if let (Steps::Running, Some(execution)) = (&state.steps, self.execution.take()) {
             state.steps = Steps::Compiled(execution);
         }
-        if let Some(front) = state.queue.front_mut() {
-            front.data = data;
+        // After a failure the call is no longer in the queue, and another one may be.
+        if let Some(front) = state.queue.front_mut().filter(|front| front.number == self.number) {
+            front.data = self.data.take();
         }
         matches!(outcome, Ok(true))
     }

@@ -7,11 +7,12 @@ use crate::failure::monitor::EndsWithCommunicator;
 use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll, Wake, Waker};
-use tasuki_core::base::{Error, Rank, Result};
+use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_message::{Context, Continuation, FinalizeHook, MessageOp};
@@ -174,7 +175,9 @@ impl Task {
         if self.is_over() {
             return Poll::Ready(Ok(()));
         }
-        if !self.is_followed.swap(true, Ordering::AcqRel) {
+        // Among more than two members, some member waits for a message that shows the difference.
+        let may_miss = self.plans.group.size() == 2 && self.plans.monitor.log().is_some();
+        if may_miss && !self.is_followed.swap(true, Ordering::AcqRel) {
             self.context.progress().add_continuation(self.clone());
             if self.is_over() {
                 self.context.progress().remove_continuation(&**self); // it ended just before
@@ -274,9 +277,17 @@ impl ActiveCalls {
             if self.is_running.swap(true, Ordering::SeqCst) {
                 return; // that thread checks the list again after it has cleared the flag
             }
-            let _running = TaskRunGuard(&self.is_running);
+            let running = TaskRunGuard(&self.is_running);
+            let mut panic = None;
             while let Some(task) = { lock(&self.ready).pop_front() } {
-                task.step();
+                // The operation of one call panics: the others still have to go on, since they are not woken again.
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.step())) {
+                    panic.get_or_insert(payload);
+                }
+            }
+            drop(running);
+            if let Some(payload) = panic {
+                resume_unwind(payload);
             }
         }
     }
@@ -317,9 +328,9 @@ impl FailingCall {
         FailingCall { plans, call }
     }
 
-    pub(super) fn end<R>(&self, outcome: &Result<R>) {
-        if let Err(error) = outcome {
-            self.plans.monitor.report(self.plans.group.worker(), self.call, error.cause());
+    pub(super) fn end(&self, failure: Option<Cause>) {
+        if let Some(cause) = failure {
+            self.plans.monitor.report(self.plans.group.worker(), self.call, &cause);
         }
     }
 }
@@ -353,7 +364,7 @@ impl WaitEvent for TaskDone {
 pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
     let text =
         "its result was already taken, the operation that combines values panicked, or the rank has left";
-    let cause = tasuki_core::base::Cause::Argument(text.into());
+    let cause = Cause::Argument(text.into());
     context.worker().fault(cause, call)
 }
 

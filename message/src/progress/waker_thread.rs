@@ -36,12 +36,15 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
     }
 }
 
-/// After this time without an event, the thread looks whether awaited continuations can still be complete.
+/// After this time without an event, the thread looks whether awaited continuations can still be complete. Each look
+/// without an event doubles the time to the next one: a thread that has slept stays awake for a while.
 const LOOK_AFTER_NS: u64 = 10_000_000;
+const LOOK_AFTER_NS_MAX: u64 = 1_000_000_000;
 
 /// The body of the thread.
 fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let Some(progress) = progress.upgrade() else { return };
+    let mut look_after = LOOK_AFTER_NS;
     loop {
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
         let call = || awaited(&watched);
@@ -63,12 +66,15 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let now_ns = worker.platform().now_ns();
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
         let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
-        let look_at = if is_followed { Some(now_ns + LOOK_AFTER_NS) } else { None };
+        let look_at = if is_followed { Some(now_ns + look_after) } else { None };
         let next = first.into_iter().chain(look_at).min();
         let limit = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
         let waited = worker.wait(&Condition::Event(Arc::new(event)), limit, &call);
         if is_followed && waited.is_err() {
             progress.continuations.end_impossible();
+            look_after = LOOK_AFTER_NS_MAX.min(2 * look_after);
+        } else {
+            look_after = LOOK_AFTER_NS;
         }
         let over = waited.is_err_and(|error| !error.is_timeout());
         let now_ns = worker.platform().now_ns();

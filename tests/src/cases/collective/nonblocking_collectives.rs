@@ -326,6 +326,29 @@ pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result
     Ok(())
 }
 
+/// Two calls of a kind with different roots. A member that has waited for the first one only must have begun the second:
+/// the other member waits for it, and this one meanwhile waits for a message from there.
+pub fn j_a_call_behind_another_begins_when_that_one_ends(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let roots = [Rank(0), Rank(1)];
+    for call in 0..2 * COMPILED_AFTER {
+        if me == 0 {
+            job.compute(Duration::from_millis(1)); // the other member begins before the values are there
+        }
+        let begin = |root: Rank| world.ibcast(vec![if me == root { root.0 + call } else { 99 }], root);
+        let (first, second) = (begin(roots[0])?, begin(roots[1])?);
+        assert_eq!(first.wait()?, [call]);
+        if me == 1 {
+            world.recv(&mut [0_u8], Rank(0), Slot(0))?;
+        }
+        assert_eq!(second.wait()?, [1 + call]);
+        if me == 0 {
+            world.send(&[0_u8], Rank(1), Slot(0))?;
+        }
+    }
+    Ok(())
+}
+
 /// A request and its communicator are dropped while the call is incomplete. The other members get their results.
 pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());

@@ -2,7 +2,7 @@
 //! its place in the group.
 
 use super::agreement::Agreed;
-use super::current_call::{CallWord, CurrentCall, call_on};
+use super::current_call::{CallWord, CurrentCall, WORLD, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::entry::ScheduleCache;
 use crate::call_kind::CallKind;
@@ -175,7 +175,7 @@ impl Communicator {
         let cell = worker.fabric().own_signal(alarm).map_err(Error::new)?;
         worker.alarm().set(worker.fabric(), cell, monitors.clone());
         let messages = Arc::new(Context::first(worker, slots));
-        let current_call = CurrentCall::new("world".into());
+        let current_call = CurrentCall::new(WORLD.into());
         let channel = CollectiveChannel::new(
             Arc::new(messages.for_collectives(1, SLOTS, None, Arc::downgrade(&current_call) as _)),
             rank,

@@ -86,11 +86,11 @@ impl CallWord {
     /// [`PREPARES`](Self::PREPARES).
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
-        let code = self.code();
+        let (code, root_is) = (self.code(), number_of(communicator));
         if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {
             let rooted = match what {
-                VectorCall::GatherV => format!(" to rank {root}"),
-                VectorCall::ScatterV => format!(" from rank {root}"),
+                VectorCall::GatherV => format!(" to {root_is} {root}"),
+                VectorCall::ScatterV => format!(" from {root_is} {root}"),
                 _ => String::new(),
             };
             let s = if amount == 1 { "" } else { "s" };
@@ -98,19 +98,29 @@ impl CallWord {
         }
         let (name, collective) =
             *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
-        let what = described(collective, root as usize, amount);
+        let what = described(collective, root as usize, amount, communicator);
         Some(call_on(&format!("{name}({what})"), communicator))
     }
 }
 
-/// Returns what an operation moves: `8 KiB from rank 0`. The largest amounts are given as `16 GiB or more`.
-pub(crate) fn described(collective: CollectiveKind, root: usize, bytes: u64) -> String {
+/// The name of the communicator of all ranks.
+pub(crate) const WORLD: &str = "world";
+
+/// Returns what the numbers of a communicator's members are: in the world, ranks.
+fn number_of(communicator: &str) -> &'static str {
+    if communicator == WORLD { "rank" } else { "member" }
+}
+
+/// Returns what an operation moves on a communicator: `8 KiB from rank 0`. The largest amounts are given as `16 GiB or
+/// more`.
+pub(crate) fn described(collective: CollectiveKind, root: usize, bytes: u64, communicator: &str) -> String {
+    let root_is = number_of(communicator);
     let size = if bytes >= AMOUNT_MAX { "16 GiB or more".into() } else { size(bytes) };
     match collective {
         CollectiveKind::Barrier => String::new(),
-        CollectiveKind::Bcast => format!("{size} from rank {root}"),
-        CollectiveKind::Reduce | CollectiveKind::Gather => format!("{size} to rank {root}"),
-        CollectiveKind::Scatter => format!("{size} for each from rank {root}"),
+        CollectiveKind::Bcast => format!("{size} from {root_is} {root}"),
+        CollectiveKind::Reduce | CollectiveKind::Gather => format!("{size} to {root_is} {root}"),
+        CollectiveKind::Scatter => format!("{size} for each from {root_is} {root}"),
         CollectiveKind::Alltoall | CollectiveKind::ReduceScatter | CollectiveKind::Neighbours => {
             format!("{size} for each")
         }
@@ -195,6 +205,8 @@ mod tests {
             named(CollectiveKind::Reduce, Rank::MAX.0, 3 << 20),
             format!("reduce(3 MiB to rank {}, world)", Rank::MAX)
         );
+        let in_part = CallWord::new(CollectiveKind::Bcast as u64 + 1, 2, 8).text("part 1 of world");
+        assert_eq!(in_part.as_deref(), Some("bcast(8 bytes from member 2, part 1 of world)"));
         assert_eq!(
             named(CollectiveKind::Scatter, 0, 5 << 40),
             "scatter(16 GiB or more for each from rank 0, world)"
@@ -209,7 +221,7 @@ mod tests {
         let current_call = CurrentCall::new("split(colour 1) of world".into());
         assert_eq!(current_call.call_on(0), None);
         let word = CallWord::of_vector_call(VectorCall::GatherV, 12, Rank(3));
-        assert_eq!(current_call.call(word), "gather_v(12 values to rank 3, split(colour 1) of world)");
+        assert_eq!(current_call.call(word), "gather_v(12 values to member 3, split(colour 1) of world)");
         current_call.note_preparing("plan(ring)".into());
         assert_eq!(current_call.call(CallWord::PREPARES), "plan(ring)");
     }

@@ -118,13 +118,13 @@ impl Communicator {
             Some(pieces) => self.plan_in_calls(shape, &pieces, operation),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
-                self.plan_as(&name_of(shape), &schedule, operation, prepare)
+                self.plan_as(&name_of(shape, self.name()), &schedule, operation, prepare)
             }
         }
     }
 
     fn plan_in_calls(&self, shape: &Shape, pieces: &Pieces, operation: SharedOperation) -> Result<Plan> {
-        let (schedules, name) = (CallSchedules::of_plan(pieces), name_of(shape));
+        let (schedules, name) = (CallSchedules::of_plan(pieces), name_of(shape, self.name()));
         let schedule = schedules.all[0].clone();
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();
@@ -160,11 +160,13 @@ impl Communicator {
     }
 }
 
-/// Returns the name of the plan of a shape: `bcast 8 KiB from rank 0`.
-fn name_of(shape: &Shape) -> String {
+/// Returns the name of the plan of a shape on a communicator: `bcast 8 KiB from rank 0`.
+fn name_of(shape: &Shape, communicator: &str) -> String {
     let Shape { collective, root, .. } = *shape;
     let text = match shape.counts {
-        Counts::Equal(bytes) => format!("{} {}", collective.name(), described(collective, root, bytes)),
+        Counts::Equal(bytes) => {
+            format!("{} {}", collective.name(), described(collective, root, bytes, communicator))
+        }
         Counts::Each(_) => format!("{}_v {} in all", collective.name(), size(shape.bytes_of_all())),
         Counts::Matrix(_) | Counts::Graph(_) => collective.name().to_string(),
     };

@@ -3,6 +3,7 @@
 use super::RankOptions;
 use super::rank::{self, Reporter};
 use crate::{Error, Handlers, Job, Result};
+use std::borrow::Borrow;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -44,16 +45,29 @@ const LAST_LINES: usize = 20;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
-    sim_with(sim, &Handlers::new(), app)
+    sim_with(sim, Handlers::new(), app)
 }
 
 /// Runs `app` like [`sim`](sim()), with handlers on each rank.
+///
+/// ```
+/// use tasuki::{Handler, Handlers, Sim};
+///
+/// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+/// let doubled = tasuki::sim_with(Sim::seed(7).ranks(3), Handlers::new().add(DOUBLE), |job| {
+///     let doubled = DOUBLE.call(job, job.rank_after(1), &21)?.wait()?;
+///     job.barrier()?;
+///     Ok(doubled)
+/// })?;
+/// assert_eq!(doubled.values, [Some(42), Some(42), Some(42)]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn sim_with<T: Send>(
     sim: Sim,
-    handlers: &Handlers,
+    handlers: impl Borrow<Handlers>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&sim, &SimulatedSettings::default(), None, handlers, app)
+    run(&sim, &SimulatedSettings::default(), None, handlers.borrow(), app)
 }
 
 /// Runs `app` like [`sim_with`], in a process that the launcher has started.

@@ -1,12 +1,11 @@
 //! Commands: descriptors of operations, with the triggers that start them and the effects that follow.
 
-use crate::handler::handler_number::Handler;
-use crate::handler::inline_args::inline;
 use crate::memory::word::Word;
 use crate::onesided::AtomicOp;
 use crate::{GlobalPtr, Pod, Rank};
 use std::fmt;
 use tasuki_core::base::Cause;
+use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Atomic, AtomicKind};
 use tasuki_core::queue::command::{
     Action, Class, Command as Core, Effect as CoreEffect, Trigger as CoreTrigger,
@@ -49,9 +48,18 @@ use tasuki_core::queue::reduction::{ElementType, Reduction};
 pub struct Command {
     /// The encoded command: a post only checks and copies it.
     encoded: EncodedCommand,
+    /// The handler that it calls. Its number is set when the command is posted, because jobs number their handlers.
+    handler: Option<CalledHandler>,
     /// The job of its trigger, by the serial number of the job's worker.
     job: Option<u64>,
     invalid: Option<Box<Invalid>>,
+}
+
+/// The handler that a command calls.
+#[derive(Clone, Copy, PartialEq)]
+struct CalledHandler {
+    name: &'static str,
+    key: u64,
 }
 
 /// The reason why an invalid command is refused.
@@ -100,7 +108,8 @@ reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64
 impl Command {
     #[inline]
     fn new(action: Action) -> Command {
-        let command = Command { encoded: EncodedCommand::of(&action), job: None, invalid: None };
+        let command =
+            Command { encoded: EncodedCommand::of(&action), handler: None, job: None, invalid: None };
         match action.check() {
             Ok(()) => command,
             Err(cause) => Command::invalid(cause, &Core::new(action)),
@@ -111,12 +120,13 @@ impl Command {
     #[cold]
     fn invalid(cause: Cause, description: &dyn fmt::Display) -> Command {
         let invalid = Invalid { cause, description: description.to_string() };
-        Command { encoded: EncodedCommand::of(&Action::Nothing), job: None, invalid: Some(invalid.into()) }
+        let encoded = EncodedCommand::of(&Action::Nothing);
+        Command { encoded, handler: None, job: None, invalid: Some(invalid.into()) }
     }
 
     /// Marks the command as invalid if `outcome` is the first error found in it.
     #[inline]
-    fn checked(self, outcome: Result<(), Cause>) -> Command {
+    pub(crate) fn checked(self, outcome: Result<(), Cause>) -> Command {
         match outcome {
             Err(cause) if self.invalid.is_none() => {
                 let invalid = Invalid { cause, description: self.to_string() };
@@ -203,38 +213,10 @@ impl Command {
         }
     }
 
-    /// Calls a handler of a rank with a value of at most 48 bytes, which is read when the command is made.
-    ///
-    /// The command's effects happen when the handler has run, on the handler's rank, and are not ordered with the
-    /// effects of this queue's other commands. They are poisoned if the handler failed. Calls that fire in one queue
-    /// are delivered in the order in which they fire, whatever ranks they go to: a call that finds no room at its
-    /// rank delays the calls behind it.
-    ///
-    /// [`Job::handler`](crate::Job::handler) finds a handler.
-    pub fn call<A: Pod>(to: Rank, handler: Handler, args: &A) -> Command {
-        match inline(args) {
-            Ok(args) => Command::from_call(to, handler, args),
-            Err(cause) => {
-                let (number, len) = (handler.number, size_of::<A>());
-                Command::invalid(cause, &format_args!("call(handler {number} of rank {to}, {len} bytes)"))
-            }
-        }
-    }
-
-    /// Calls a handler like [`Command::call`], with `count` values at `from`, at most 64 KiB, which
-    /// are read when the handler runs.
-    pub fn call_with<A: Pod>(to: Rank, handler: Handler, from: GlobalPtr<A>, count: usize) -> Command {
-        let len = (count as u64).saturating_mul(size_of::<A>() as u64);
-        Command::from_call(to, handler, Args::at(from.address(), len))
-    }
-
-    fn from_call(to: Rank, handler: Handler, args: Args) -> Command {
-        Command::new(Action::Call(Call {
-            peer: to,
-            handler: handler.number,
-            args,
-            reply: ReplyAddress::NONE,
-        }))
+    /// A command that calls the handler with that name and key.
+    pub(crate) fn of_call(to: Rank, (name, key): (&'static str, u64), args: Args) -> Command {
+        let call = Call { peer: to, handler: 0, args, reply: ReplyAddress::NONE };
+        Command { handler: Some(CalledHandler { name, key }), ..Command::new(Action::Call(call)) }
     }
 
     /// Does nothing itself. It connects signals: its trigger starts its effects.
@@ -300,18 +282,45 @@ impl Command {
         self.invalid.is_some()
     }
 
+    /// The encoded command, unless it calls a handler.
     #[inline]
     pub(crate) fn encoded(&self) -> &EncodedCommand {
         &self.encoded
+    }
+
+    /// Returns true if it calls a handler.
+    #[inline]
+    pub(crate) fn is_call(&self) -> bool {
+        self.handler.is_some()
+    }
+
+    /// The encoded command with the number that its handler has in the job of that worker.
+    pub(crate) fn encoded_for(&self, worker: &Worker) -> Result<EncodedCommand, Cause> {
+        let mut encoded = self.encoded;
+        if let Some(CalledHandler { name, key }) = self.handler {
+            let table = worker.handler_table();
+            encoded.set_handler(table.find(key).ok_or_else(|| table.not_found(name))?);
+        }
+        Ok(encoded)
     }
 }
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.invalid, Core::decode(&self.encoded)) {
-            (Some(invalid), _) => f.write_str(&invalid.description),
-            (None, Some(command)) => command.fmt(f),
-            (None, None) => f.write_str("an invalid command"),
+        let Some(command) = Core::decode(&self.encoded) else { return f.write_str("an invalid command") };
+        match (&self.invalid, self.handler, command.action) {
+            (Some(invalid), ..) => f.write_str(&invalid.description),
+            (None, Some(handler), Action::Call(call)) => {
+                write!(
+                    f,
+                    "call(handler {:?} of rank {}, {} bytes)",
+                    handler.name,
+                    call.peer,
+                    call.args.len()
+                )?;
+                command.trigger.map_or(Ok(()), |trigger| trigger.fmt(f))
+            }
+            _ => command.fmt(f),
         }
     }
 }

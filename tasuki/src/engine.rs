@@ -1,8 +1,8 @@
 //! What a program rarely names: the causes of errors, handles of queues and calls, figures of a job.
 
 pub use crate::command::{Combine, Reducible};
-pub use crate::handler::call::Reply;
-pub use crate::handler::handler_number::{Handler, HandlerName};
+pub use crate::handler::argument::{Argument, Outcome};
+pub use crate::handler::reply::Reply;
 pub use crate::job_info::MemoryUsage;
 pub use crate::queue::{Posted, QueueStats, RemoteQueue};
 pub use crate::start::{Processes, Simulated};

@@ -31,9 +31,7 @@ impl Job {
         let job_barrier = JobBarrier::new(&worker)?;
         worker.open_inbox()?;
         let locals = Arc::new(handlers.make_locals());
-        if !handlers.are_none() {
-            register_handlers(&worker, &job_barrier, handlers, &locals)?;
-        }
+        register_handlers(&worker, &job_barrier, handlers, &locals)?;
         let worker = Arc::new(worker);
         let helper = Helper::new(&worker, rank_options.helper);
         let world = Communicator::world(&worker, &helper, rank_options.selection)?;
@@ -277,8 +275,11 @@ fn register_handlers(
     locals: &Arc<Locals>,
 ) -> Result<()> {
     let call = || "registering handlers".to_string();
-    let table = handlers.table(locals).map_err(|cause| worker.fault(cause, call))?;
-    let ours = worker.register_handlers(table)?;
+    let ours = if handlers.are_none() {
+        0
+    } else {
+        worker.register_handlers(handlers.table(locals).map_err(|cause| worker.fault(cause, call))?)?
+    };
     let agree = |value| job_barrier.agree(worker, value, "registering handlers");
     let MinMax { least, most, .. } = agree(ours)?;
     if least == most {

@@ -31,6 +31,8 @@ pub struct MemoryUsage {
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
     /// ([`Communicator::quiesce`](crate::Communicator::quiesce)). The buffers are part of `local`.
     pub plans: u64,
+    /// Memory for long arguments and results of handlers. Part of `local`.
+    pub calls: u64,
     /// Bytes of the rank's memory file that physical memory backs: job memory, and the pages of tables and signals
     /// that were touched.
     pub file: u64,
@@ -50,6 +52,7 @@ impl Job {
             slot_banks: self.world().messages().slot_bytes(),
             bank_tables: self.world().messages().private_bytes(),
             plans: self.world().inner().plan_bytes(),
+            calls: self.worker.lent_bytes(),
             file: self.worker.registry().range().file().backed(),
         }
     }

@@ -65,7 +65,7 @@
 //! | change a word of another rank atomically | [`Job::fetch_add`], [`Job::compare_swap`], [`Job::atomic`] |
 //! | tell another rank that its data have arrived | [`Job::put_signal`] and [`Signal`], or [`PayloadSignal`] for at most 48 bytes |
 //! | start operations when a signal is raised, without a rank | [`Command`] and [`Queue`] |
-//! | run a function on the rank that has the data | [`Handlers`], [`Job::call_with_reply`] |
+//! | run a function on the rank that has the data | [`Handler`], [`Handlers`] |
 //! | use several threads in a rank | [`Job::threads`] |
 //! | write my own collective algorithm | [`schedule`], [`Communicator::plan`] |
 //! | test a program under delays, reordering and failures | [`sim`](sim()), [`Sim`] |
@@ -142,6 +142,7 @@ pub use bytemuck::{Pod, Zeroable};
 pub use collective::plan::Plan;
 pub use command::Command;
 pub use communicator::Communicator;
+pub use handler::declaration::Handler;
 pub use handler::registry::{HandlerCx, Handlers};
 pub use job::Job;
 pub use member::Member;
@@ -166,8 +167,8 @@ pub use collective::{
 };
 #[doc(hidden)]
 pub use engine::{
-    Capabilities, Cause, Combine, Handler, HandlerName, LogLevel, MemoryUsage, Posted, ProgramError,
-    QueueStats, Reducible, RemoteQueue, Reply, Simulated, Span,
+    Capabilities, Cause, Combine, LogLevel, MemoryUsage, Posted, ProgramError, QueueStats, Reducible,
+    RemoteQueue, Reply, Simulated, Span,
 };
 #[doc(hidden)]
 pub use message::{RecvRequest, SendRequest};

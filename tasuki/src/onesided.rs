@@ -6,6 +6,7 @@
 
 pub use crate::command::{Effect, Trigger};
 pub use crate::memory::atomic_op::AtomicOp;
+pub use crate::memory::pointer::GlobalSlice;
 pub use crate::memory::registered::{RawRegistration, Registered};
 pub use crate::memory::transfer_request::TransferRequest;
 pub use crate::memory::word::Word;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tasuki_core::base::Cause;
 pub use tasuki_core::engine::QueueStats;
 use tasuki_core::engine::{LocalQueue, QueueName, Worker};
+use tasuki_core::queue::encoding::EncodedCommand;
 
 /// A command queue of this rank. Made by [`Job::queue`] or [`Job::session_queue`].
 ///
@@ -86,11 +87,7 @@ impl Job {
 
     /// Posts several commands to a queue of any rank. See [`Queue::post_many`].
     pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
-        let posted = match check(&self.worker, commands) {
-            Ok(()) => self.worker.post_commands(queue.0, commands.iter().map(Command::encoded)),
-            Err(cause) => Err(cause),
-        };
-        match posted {
+        match post_all(&self.worker, PostTo::Queue(queue.0), commands) {
             Ok(position) => Ok(Posted { queue: queue.0, position }),
             Err(cause) => Err(refusal(&self.worker, cause, commands, queue.rank())),
         }
@@ -112,11 +109,7 @@ impl Queue {
     /// Posts all of these commands, one behind the other, or none of them. Cheaper than separate posts. Returns the
     /// name of the first command; the others cannot be cancelled.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
-        let posted = match check(&self.worker, commands) {
-            Ok(()) => self.worker.post_own(&self.own, commands.iter().map(Command::encoded)),
-            Err(cause) => Err(cause),
-        };
-        match posted {
+        match post_all(&self.worker, PostTo::Own(&self.own), commands) {
             Ok(position) => Ok(Posted { queue: self.own.name(), position }),
             Err(cause) => Err(refusal(&self.worker, cause, commands, self.worker.rank())),
         }
@@ -183,11 +176,40 @@ impl Drop for Queue {
     }
 }
 
-/// Checks that the worker accepts these commands.
+/// The queue to which commands are posted.
+#[derive(Clone, Copy)]
+enum PostTo<'q> {
+    Own(&'q LocalQueue),
+    Queue(QueueName),
+}
+
+impl PostTo<'_> {
+    #[inline]
+    fn post<'c>(
+        self,
+        worker: &Worker,
+        commands: impl Iterator<Item = &'c EncodedCommand> + Clone,
+    ) -> Result<u64, Cause> {
+        match self {
+            PostTo::Own(queue) => worker.post_own(queue, commands),
+            PostTo::Queue(name) => worker.post_commands(name, commands),
+        }
+    }
+}
+
+/// Posts these commands, or none of them if the worker does not accept one.
 #[inline]
-fn check(worker: &Arc<Worker>, commands: &[Command]) -> Result<(), Cause> {
+fn post_all(worker: &Worker, to: PostTo<'_>, commands: &[Command]) -> Result<u64, Cause> {
     let serial = worker.serial();
-    commands.iter().try_for_each(|command| command.check(serial))
+    commands.iter().try_for_each(|command| command.check(serial))?;
+    match commands {
+        [call] if call.is_call() => to.post(worker, std::iter::once(&call.encoded_for(worker)?)),
+        _ if commands.iter().any(Command::is_call) => {
+            let encoded = commands.iter().map(|command| command.encoded_for(worker));
+            to.post(worker, encoded.collect::<Result<Vec<_>, _>>()?.iter())
+        }
+        _ => to.post(worker, commands.iter().map(Command::encoded)),
+    }
 }
 
 #[cold]

@@ -2,6 +2,7 @@
 //! names the cause.
 
 use crate::blocked_operation::{Gate, KEEPER};
+use crate::cases::handlers::{COMES_APART, NOTHING};
 use crate::exchange::exchange_all;
 use crate::leak::forget;
 use crate::wait_until::{Idle, stay_away};
@@ -9,7 +10,7 @@ use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::onesided::{After, AtomicOp, Handle};
-use tasuki::{Error, GlobalPtr, Handlers, Job, Rank, Result, Signal, Slot};
+use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Result, Signal, Slot};
 
 /// A job that must fail, and how.
 #[derive(Clone, Debug)]
@@ -31,7 +32,8 @@ impl Failing {
     pub fn handlers(&self) -> Handlers {
         let handlers = crate::cases::handlers::handlers;
         if self.name.starts_with("calling_without_the_same") {
-            handlers().add(&format!("of process {}", std::process::id()), |_, (): ()| ())
+            let name = format!("of process {}", std::process::id());
+            handlers().add(Handler::<(), ()>::new(name.leak(), |_, ()| ()))
         } else if self.name.starts_with("calling") {
             handlers()
         } else {
@@ -277,7 +279,7 @@ fn calling_a_rank_that_left(job: &Job) -> Result<()> {
     }
     while job.barrier().is_ok() {}
     loop {
-        job.call(KEEPER, "nothing", &())?;
+        NOTHING.post(job, KEEPER, &())?;
     }
 }
 
@@ -291,7 +293,7 @@ fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
         (0..1000).for_each(|_| stay_away(job));
         return never.wait_at_least(1);
     }
-    let outcome = job.call_with_reply::<_, ()>(KEEPER, "comes apart", &())?.wait();
+    let outcome = COMES_APART.call(job, KEEPER, &())?.wait();
     drop(queue);
     ended_by(job, KEEPER, outcome)
 }

@@ -5,7 +5,7 @@ use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
 use tasuki::onesided::AtomicOp;
-use tasuki::{Command, HandlerCx, Handlers, Rank};
+use tasuki::{Command, Handler, Handlers, Rank};
 
 /// Number of commands that are posted in a row, and number of places of a queue.
 const POSTS: u64 = 1_000;
@@ -104,17 +104,17 @@ pub(crate) fn chain<'j>(s: &Setup<'j>) -> Figures<'j> {
     [("by_source", true), ("free", false)].into_iter().map(of).collect()
 }
 
-const HANDLER: &str = "invert";
+const INVERT: Handler<u64, u64> = Handler::new("invert", |_, word| !word);
 
 /// Returns the handlers of a job that runs `handler`.
 pub(crate) fn handlers() -> Handlers {
-    Handlers::new().add(HANDLER, |_: &HandlerCx<'_>, word: u64| !word)
+    Handlers::new().add(INVERT)
 }
 
 /// Passes a word to a handler of the other rank, which is waiting, and receives the reply.
 pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, peer, is_lead, rounds) = (s.job, s.peer(), s.is_lead(), s.effort.times(20_000));
-    let (handler, end) = (job.handler(HANDLER)?, job.signal()?);
+    let end = job.signal()?;
     let mut past = 0;
     Ok(vec![figure("", move || {
         past += 1;
@@ -123,8 +123,7 @@ pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
         }
         let watch = Stopwatch::start();
         for word in 0..rounds {
-            let reply: u64 = job.call_with_reply(peer, handler, &word)?.wait()?;
-            expect(reply, !word, "handler")?;
+            expect(INVERT.call(job, peer, &word)?.wait()?, !word, "handler")?;
         }
         let took = watch.ns(0);
         job.raise(end.on(peer), 1).map(|()| took as f64 / rounds as f64)

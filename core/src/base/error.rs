@@ -241,12 +241,14 @@ pub enum Cause {
         /// The failure.
         cause: Box<Cause>,
     },
-    /// A handler failed. The output of its rank says why.
+    /// A handler panicked or returned an error.
     HandlerFailed {
         /// The handler's number.
         handler: u8,
         /// The handler's name; empty if it is not known.
         name: String,
+        /// What the handler said; empty if only the output of its rank says why.
+        text: String,
     },
     /// A reduction operation of the program panicked. The output of its rank says why.
     OperationPanicked {
@@ -406,8 +408,14 @@ impl fmt::Display for Cause {
             }
             Poisoned { origin, cause } => write!(f, "an earlier command failed on rank {origin}: {cause}"),
             Failed { rank, cause } => write!(f, "failed on rank {rank}: {cause}"),
-            HandlerFailed { handler, name } if name.is_empty() => write!(f, "handler {handler} failed"),
-            HandlerFailed { name, .. } => write!(f, "handler {name:?} failed"),
+            HandlerFailed { handler, name, text } => {
+                if name.is_empty() {
+                    write!(f, "handler {handler} failed")
+                } else {
+                    write!(f, "handler {name:?} failed")
+                }?;
+                if text.is_empty() { Ok(()) } else { write!(f, ": {text}") }
+            }
             OperationPanicked { rank } => {
                 write!(f, "a reduction operation of the program panicked on rank {rank}")
             }

@@ -86,8 +86,8 @@ impl Cause {
                  or create the queue with more entries"
             }
             Full { what: QUEUE_OF_CALLS, .. } => {
-                "that rank frees entries as it runs handlers: make a call that waits, so that this rank runs the \
-                 handlers of its peers, and call again"
+                "that rank frees entries as it runs handlers: run the handlers of this rank by job.serve(), and call \
+                 again; or use call() and post(), which wait for room"
             }
             QueueRepeats => "post all commands before Queue::repeat, and others to another queue",
             OperationPanicked { .. } => {
@@ -117,7 +117,7 @@ impl Cause {
             Full { what: FAILURES, .. } => "job.complete(handle) returns a failure and frees its entry",
             Full { .. } => "wait until entries become free, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them first",
-            HandlerFailed { .. } => {
+            HandlerFailed { text, .. } if text.is_empty() => {
                 "see the output of that rank: it shows panics always, and errors with TASUKI_LOG=info"
             }
             Poisoned { cause, .. } | Failed { cause, .. } => return cause.hint(),

@@ -13,7 +13,10 @@ mod wait;
 mod worker;
 
 pub use crate::node::{node_state, park};
-pub use active_message::{ArgumentSize, CallContext, Handler, HandlerEntry, HandlerTable, PendingCall};
+pub use active_message::{
+    CallContext, Handler, HandlerEntry, HandlerTable, LongReply, PendingCall, ReplyValue, ValueShape,
+    WhenFull,
+};
 #[cfg(loom)]
 pub use active_message::{TestReplyLine, TestReplyLines};
 pub use command_queue::{LocalQueue, QueueName, QueueStats, RepeatingQueue, SignalTarget};

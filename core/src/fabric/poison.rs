@@ -81,7 +81,9 @@ impl Poison {
                 let how = "in the middle of a command".into();
                 Cause::PeerDied { peer: Rank(first as usize), how, ago: Duration::ZERO }
             }
-            PANICKED => Cause::HandlerFailed { handler: first as u8, name: String::new() },
+            PANICKED => {
+                Cause::HandlerFailed { handler: first as u8, name: String::new(), text: String::new() }
+            }
             DROPPED => Cause::QueueDropped,
             OPERATION => Cause::OperationPanicked { rank: Rank(first as usize) },
             UNWOUND => Cause::QueueUnwound { rank: Rank(first as usize) },

@@ -1,6 +1,6 @@
 //! A command: its trigger, its action and its effects. `encoding` writes it into ring lines.
 
-use super::handler_call::{Args, BUFFER_MAX, Call};
+use super::handler_call::{Args, Call};
 use super::inline_data::Inline;
 use super::reduction::Reduction;
 use crate::base::{Cause, Rank};
@@ -93,12 +93,12 @@ impl Action {
     /// Checks what does not depend on the rank that runs the action.
     pub fn check(&self) -> Result<(), Cause> {
         match *self {
-            Action::Copy { len, .. } | Action::Reduce { len, .. } if len >= RANGE_BYTES => {
+            Action::Copy { len, .. }
+            | Action::Reduce { len, .. }
+            | Action::Call(Call { args: Args::At { len, .. }, .. })
+                if len >= RANGE_BYTES =>
+            {
                 Err(Cause::Argument(format!("a command moves less than 2^40 bytes, not {len}")))
-            }
-            Action::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
-                let text = format!("a call takes a buffer of at most {BUFFER_MAX} bytes, not {len}");
-                Err(Cause::Argument(text))
             }
             Action::Reduce { len, .. } if len > REDUCE_BYTES_MAX => Err(Cause::Argument(format!(
                 "a reduction combines at most {REDUCE_BYTES_MAX} bytes, not {len}"
@@ -172,9 +172,13 @@ impl fmt::Display for Command {
                 write!(f, "call(handler {handler} of rank {peer}, {} bytes)", args.len())?;
             }
         }
-        match self.trigger {
-            Some(Trigger { signal, threshold }) => write!(f, " when signal {signal} >= {threshold}"),
-            None => Ok(()),
-        }
+        self.trigger.map_or(Ok(()), |trigger| trigger.fmt(f))
+    }
+}
+
+/// The end of a command's description: when it fires.
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " when signal {} >= {}", self.signal, self.threshold)
     }
 }

@@ -21,7 +21,7 @@
 
 use super::atomic_encoding::{atomic_number, atomic_of};
 use super::command::{Action, Class, Command, Effect, SECOND_AMOUNT_MAX, Trigger};
-use super::handler_call::{Args, BUFFER_MAX, Call, ReceivedCall, ReplyAddress};
+use super::handler_call::{Args, Call, LentBytes, ReceivedCall, ReplyAddress};
 use super::inline_data::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
@@ -64,12 +64,16 @@ const SECOND_SIGNAL: usize = LINE_WORDS - 1;
 /// Bytes that a command with two triggers can carry.
 const INLINE_BYTES_TWO_TRIGGERS: usize = SECOND_THRESHOLD * 8;
 
-/// The lowest bit of the length field that holds the peer's rank in a call, because the length of a call needs fewer
-/// bits. A buffer length of 0 stands for the largest buffer, because an empty buffer is encoded as inline bytes.
+/// The lowest bit of the length field that holds the peer's rank in a call. The bits below hold the number of inline
+/// bytes.
 const PEER: u32 = 16;
 const CALL_BYTES: u64 = (1 << PEER) - 1;
 const RANKS: u64 = (1 << (LENGTH_BITS - PEER)) - 1;
-const _: () = assert!(BUFFER_MAX == CALL_BYTES + 1 && (Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
+const _: () = assert!((Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
+/// Words of the second line of a call whose bytes are not inline: their number, and the first line of the block that
+/// holds them, or 0.
+const BUFFER_LENGTH: usize = 0;
+const LENDER: usize = 1;
 
 impl EncodedCommand {
     /// Encodes an action without trigger and effects that any rank may run.
@@ -103,8 +107,14 @@ impl EncodedCommand {
                 (REDUCE, number, from.bits(), to.bits(), len, how.operator().is_none())
             }
             Action::Call(Call { peer, handler, args: Args::At { from, len }, reply }) => {
-                let length = (len & CALL_BYTES) | u64::from(peer.to_word()) << PEER;
-                (CALL_AT, handler, from.bits(), reply.bits(), length, one)
+                second[BUFFER_LENGTH] = len;
+                let peer = u64::from(peer.to_word()) << PEER;
+                (CALL_AT, handler, from.bits(), reply.bits(), peer, !one)
+            }
+            Action::Call(Call { peer, handler, args: Args::Lent(lent), reply }) => {
+                (second[BUFFER_LENGTH], second[LENDER]) = (lent.len, lent.header.bits());
+                let peer = u64::from(peer.to_word()) << PEER;
+                (CALL_AT, handler, lent.address().bits(), reply.bits(), peer, !one)
             }
             Action::Call(Call { peer, handler, args: Args::Inline(bytes), reply }) => {
                 let (word, short) = inline_bytes(&bytes);
@@ -291,15 +301,24 @@ impl EncodedCommand {
     /// The call that the command encodes; `None` if its action is no call.
     #[inline(always)]
     pub fn call(&self) -> Option<ReceivedCall> {
-        let [head, _, source, destination, length, ..] = self.words[0];
-        let (buffer, len) = match (head as u8, length & CALL_BYTES) {
-            (CALL, len) => (None, len),
-            (CALL_AT, 0) => (Some(GlobalAddress::from_bits(source)), BUFFER_MAX),
-            (CALL_AT, len) => (Some(GlobalAddress::from_bits(source)), len),
+        let [[head, _, source, destination, length, ..], second] = &self.words;
+        let (buffer, len, lender) = match *head as u8 {
+            CALL => (None, length & CALL_BYTES, ReplyAddress::NONE),
+            CALL_AT => {
+                let lender = ReplyAddress::from_bits(second[LENDER]);
+                (Some(GlobalAddress::from_bits(*source)), second[BUFFER_LENGTH], lender)
+            }
             _ => return None,
         };
         let (peer, handler) = (Rank((length >> PEER & RANKS) as usize), (head >> DETAIL) as u8);
-        Some(ReceivedCall { peer, handler, len, buffer, reply: ReplyAddress::from_bits(destination) })
+        let reply = ReplyAddress::from_bits(*destination);
+        Some(ReceivedCall { peer, handler, len, buffer, lender, reply })
+    }
+
+    /// Sets the number of the handler of a command that is a call.
+    pub fn set_handler(&mut self, handler: u8) {
+        debug_assert!(self.is_call());
+        self.words[0][0] = self.words[0][0] & !(0xff << DETAIL) | u64::from(handler) << DETAIL;
     }
 
     /// The inline bytes of the command.
@@ -360,8 +379,9 @@ impl Command {
             }
             REDUCE => Action::Reduce { from, to, len, how: Reduction::decode(detail, second[0])? },
             CALL | CALL_AT => {
-                let ReceivedCall { peer, handler, len, buffer, reply } = encoded.call()?;
+                let ReceivedCall { peer, handler, len, buffer, lender, reply } = encoded.call()?;
                 let args = match buffer {
+                    Some(_) if !lender.is_none() => Args::Lent(LentBytes { header: lender, len }),
                     Some(from) => Args::At { from, len },
                     None => Args::Inline(inline(source, second, len, amount > LOW)),
                 };
@@ -435,7 +455,8 @@ mod tests {
         actions.extend(
             [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
         );
-        actions.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
+        actions.push(call(Args::At { from: at(3, 64), len: RANGE_BYTES - 1 }));
+        actions.push(call(Args::Lent(LentBytes { header: ReplyAddress::new(at(3, 1 << 20), 9), len: 49 })));
         let own = [Reduction::user_defined(7, 24).with_incoming_first(true)];
         actions.extend(Reduction::all().chain(own).map(|how| Action::Reduce {
             from: at(1, 8),

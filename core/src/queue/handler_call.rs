@@ -10,10 +10,11 @@ use crate::base::Rank;
 use crate::fabric::Poison;
 use crate::segment::GlobalAddress;
 
-/// Most bytes of the buffer of a call.
-pub const BUFFER_MAX: u64 = 64 * 1024;
 /// Most handlers of a job.
-pub const HANDLERS_MAX: usize = 256;
+pub const HANDLERS_MAX: usize = 255;
+/// The number of a call that runs no handler: it asks for the first failure of an earlier call of the same rank.
+pub const FLUSH: u8 = 255;
+const _: () = assert!(HANDLERS_MAX <= FLUSH as usize);
 /// The number of sequence numbers of a reply line, which must fit into the low bits of the line's address.
 pub const SEQUENCES: u64 = size_of::<RingLine>() as u64;
 
@@ -39,9 +40,31 @@ pub enum Args {
     At {
         /// The address of the bytes.
         from: GlobalAddress,
-        /// Number of bytes: 1 to [`BUFFER_MAX`].
+        /// Number of bytes: at least 1, and less than 2^40.
         len: u64,
     },
+    /// Bytes that are fetched, and then given back, before the handler runs.
+    Lent(LentBytes),
+}
+
+/// Bytes in a block of the memory of the rank that wrote them. Another rank reads them and then gives the block back:
+/// it writes the block's first line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LentBytes {
+    /// The first line of the block, and the sequence number of the block's use.
+    pub header: ReplyAddress,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+impl LentBytes {
+    /// Bytes of a block before those that are lent.
+    pub const HEADER: u64 = size_of::<RingLine>() as u64;
+
+    /// The address of the bytes.
+    pub fn address(&self) -> GlobalAddress {
+        self.header.line().add(LentBytes::HEADER)
+    }
 }
 
 impl Args {
@@ -54,7 +77,7 @@ impl Args {
     pub fn len(&self) -> u64 {
         match self {
             Args::Inline(bytes) => bytes.len() as u64,
-            Args::At { len, .. } => *len,
+            Args::At { len, .. } | Args::Lent(LentBytes { len, .. }) => *len,
         }
     }
 
@@ -118,6 +141,8 @@ pub struct ReceivedCall {
     pub len: u64,
     /// Address of the bytes, if they are not inline.
     pub buffer: Option<GlobalAddress>,
+    /// The first line of the block that holds these bytes, if it was lent.
+    pub lender: ReplyAddress,
     /// Where the reply is written.
     pub reply: ReplyAddress,
 }
@@ -127,22 +152,49 @@ pub struct ReceivedCall {
 pub enum Reply {
     /// The handler succeeded and returned this value.
     Value(Inline),
+    /// The handler succeeded and returned a value that is too long for the line.
+    LongValue(LentBytes),
     /// The call failed with a cause of the library; the handler may not have run.
     Failed(Poison),
-    /// The handler panicked or returned an error. The beginning of its message.
-    ErrorMessage(Inline),
+    /// The handler panicked or returned an error.
+    ErrorMessage {
+        /// The number of the handler.
+        handler: u8,
+        /// The message, or its beginning.
+        text: Inline,
+    },
+    /// The handler panicked or returned an error with a message that is too long for the line.
+    LongErrorMessage {
+        /// The number of the handler.
+        handler: u8,
+        /// The message.
+        text: LentBytes,
+    },
 }
 
 const VALUE: u64 = 1;
 const FAILED: u64 = 2;
 const ERROR_MESSAGE: u64 = 3;
+const LONG_VALUE: u64 = 4;
+const LONG_ERROR_MESSAGE: u64 = 5;
+
+/// Bit offsets in the first word.
+const LENGTH: u32 = 8;
+const HANDLER: u32 = 16;
 
 impl Reply {
-    /// Encodes the reply as the words of a line: kind and length, then the bytes.
+    /// Encodes the reply as the words of a line: kind, length and handler; then the bytes, or the address and number
+    /// of lent bytes.
     pub fn words(&self) -> [u64; LINE_WORDS] {
         match self {
             Reply::Value(value) => Reply::value_words(value),
-            Reply::ErrorMessage(text) => tagged_words(ERROR_MESSAGE, text),
+            Reply::LongValue(lent) => lent_words(LONG_VALUE, lent),
+            Reply::ErrorMessage { handler, text } => {
+                tagged_words(ERROR_MESSAGE | u64::from(*handler) << HANDLER, text)
+            }
+            Reply::LongErrorMessage { handler, text } => {
+                lent_words(LONG_ERROR_MESSAGE | u64::from(*handler) << HANDLER, text)
+            }
             Reply::Failed(poison) => {
                 let [first, second, third] = poison.words();
                 [FAILED, first, second, third, 0, 0, 0]
@@ -159,10 +211,14 @@ impl Reply {
     /// Decodes such words; `None` if they encode no reply.
     #[inline(always)]
     pub fn from_words(words: &[u64; LINE_WORDS]) -> Option<Reply> {
-        let inline = || Inline::from_words(&words[1..], (words[0] >> 8) as usize);
+        let inline = || Inline::from_words(&words[1..], usize::from((words[0] >> LENGTH) as u8));
+        let lent = || LentBytes { header: ReplyAddress::from_bits(words[1]), len: words[2] };
+        let handler = (words[0] >> HANDLER) as u8;
         match words[0] & 0xff {
             VALUE => Some(Reply::Value(inline())),
-            ERROR_MESSAGE => Some(Reply::ErrorMessage(inline())),
+            LONG_VALUE => Some(Reply::LongValue(lent())),
+            ERROR_MESSAGE => Some(Reply::ErrorMessage { handler, text: inline() }),
+            LONG_ERROR_MESSAGE => Some(Reply::LongErrorMessage { handler, text: lent() }),
             FAILED => Poison::from_words([words[1], words[2], words[3]]).map(Reply::Failed),
             _ => None,
         }
@@ -172,7 +228,11 @@ impl Reply {
 #[inline(always)]
 fn tagged_words(kind: u64, bytes: &Inline) -> [u64; LINE_WORDS] {
     let [a, b, c, d, e, f] = *bytes.words();
-    [kind | (bytes.len() as u64) << 8, a, b, c, d, e, f]
+    [kind | (bytes.len() as u64) << LENGTH, a, b, c, d, e, f]
+}
+
+fn lent_words(kind: u64, bytes: &LentBytes) -> [u64; LINE_WORDS] {
+    [kind, bytes.header.bits(), bytes.len, 0, 0, 0, 0]
 }
 
 #[cfg(test)]
@@ -185,10 +245,14 @@ mod tests {
     fn replies_decode_to_what_was_encoded() {
         let inline = |bytes: &[u8]| Inline::of(bytes).unwrap();
         let poison = Poison::of(&Cause::Stale { address: 77 }, Rank(3));
+        let header = ReplyAddress::new(GlobalAddress::new(Rank(9), 1 << 20), 5);
+        let lent = LentBytes { header, len: (1 << 40) - 1 };
         let replies = [
             Reply::Value(inline(&[])),
             Reply::Value(inline(&[7; INLINE_BYTES])),
-            Reply::ErrorMessage(inline(b"no such word")),
+            Reply::LongValue(lent),
+            Reply::ErrorMessage { handler: 254, text: inline(b"no such word") },
+            Reply::LongErrorMessage { handler: 254, text: lent },
             Reply::Failed(poison),
         ];
         for reply in replies {

@@ -32,7 +32,7 @@ impl<'j> Search<'j> {
     pub fn new(job: &'j Job, part: Part) -> tasuki::Result<Search<'j>> {
         let none = || Error::new(Cause::Program("the job was started without handlers".into()));
         let parents = job.local::<Parents>().ok_or_else(none)?;
-        let (by_handlers, by_messages) = (HandlerVisits::new(job)?, MessageVisits::new(job));
+        let (by_handlers, by_messages) = (HandlerVisits::new(job), MessageVisits::new(job));
         Ok(Search { job, part, parents, by_handlers, by_messages })
     }
 

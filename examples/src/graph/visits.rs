@@ -2,103 +2,55 @@
 
 use super::parents::{Parents, Visit};
 use bytemuck::Zeroable;
-use tasuki::engine::{Cause, Handler};
 use tasuki::prelude::*;
 
 /// The number of visits in one call of a handler. While the owner runs the handler, its own search is interrupted.
 const VISITS_PER_CALL: usize = 1024;
-/// Blocks of visits for each owner: one is filled while the other is in flight.
-const BLOCKS: usize = 2;
-const HANDLER: &str = "visit";
+
+/// Marks vertices of the called rank as reached.
+fn visit(cx: &HandlerCx<'_>, visits: &[Visit]) {
+    cx.local::<Parents>().lock().visit(visits);
+}
+
+const VISIT: Handler<[Visit], ()> = Handler::new("visit", visit);
 
 /// The handlers that a job needs for [`SearchMethod::Handlers`](super::SearchMethod::Handlers).
 pub fn handlers() -> Handlers {
-    let visit = |cx: &HandlerCx<'_>, visits: &[Visit]| cx.local::<Parents>().lock().visit(visits);
-    Handlers::new().local(Parents::default).add_many(HANDLER, visit)
+    Handlers::new().local(Parents::default).add(VISIT)
 }
 
 /// Sends visits by calls of handlers.
 #[derive(Debug)]
 pub(super) struct HandlerVisits<'j> {
     job: &'j Job,
-    handler: Handler,
-    owners: Vec<OwnerVisits<'j>>,
-}
-
-/// The visits for one owner.
-#[derive(Debug)]
-struct OwnerVisits<'j> {
-    rank: Rank,
-    filling: Vec<Visit>,
-    blocks: Array<Visit>,
-    /// The number of calls for blocks so far.
-    called: u64,
-    /// Counts the calls whose handlers have run.
-    taken: Signal<'j>,
+    to: Vec<Vec<Visit>>,
 }
 
 impl<'j> HandlerVisits<'j> {
-    /// Collective.
-    pub(super) fn new(job: &'j Job) -> tasuki::Result<HandlerVisits<'j>> {
-        let owner = |rank| {
-            let (blocks, taken) = (job.alloc_local(BLOCKS * VISITS_PER_CALL)?, job.signal()?);
-            Ok(OwnerVisits { rank, filling: Vec::with_capacity(VISITS_PER_CALL), blocks, called: 0, taken })
-        };
-        let owners = job.ranks().map(owner).collect::<tasuki::Result<_>>()?;
-        Ok(HandlerVisits { job, handler: job.handler(HANDLER)?, owners })
+    pub(super) fn new(job: &'j Job) -> HandlerVisits<'j> {
+        HandlerVisits { job, to: vec![Vec::new(); job.size()] }
     }
 
-    /// Adds a visit of a vertex of that owner.
+    /// Adds a visit of a vertex of that owner. It is sent as soon as there are enough for one call.
     #[inline]
     pub(super) fn add(&mut self, owner: Rank, visit: Visit) -> tasuki::Result<()> {
-        let owner = &mut self.owners[owner.index()];
-        owner.filling.push(visit);
-        if owner.filling.len() < VISITS_PER_CALL {
+        let visits = &mut self.to[owner.index()];
+        visits.push(visit);
+        if visits.len() < VISITS_PER_CALL {
             return Ok(());
         }
-        owner.send(self.job, self.handler)
+        VISIT.post(self.job, owner, visits)?; // the values are copied
+        visits.clear();
+        Ok(())
     }
 
     /// Returns when the handlers have run for all visits.
     pub(super) fn finish(&mut self) -> tasuki::Result<()> {
-        for owner in &mut self.owners {
-            owner.send(self.job, self.handler)?;
+        for (owner, visits) in self.job.ranks().zip(&mut self.to).filter(|(_, visits)| !visits.is_empty()) {
+            VISIT.post(self.job, owner, visits)?;
+            visits.clear();
         }
-        self.owners.iter().try_for_each(|owner| owner.taken.wait_at_least(owner.called))
-    }
-}
-
-impl OwnerVisits<'_> {
-    fn send(&mut self, job: &Job, handler: Handler) -> tasuki::Result<()> {
-        let count = self.filling.len();
-        if count == 0 {
-            return Ok(());
-        }
-        if self.rank == job.rank() {
-            if let Some(parents) = job.local::<Parents>() {
-                parents.lock().visit(&self.filling);
-            }
-            self.filling.clear();
-            return Ok(());
-        }
-        // The block was used two calls ago.
-        self.taken.wait_at_least((self.called + 1).saturating_sub(BLOCKS as u64))?;
-        let block = self.called as usize % BLOCKS * VISITS_PER_CALL;
-        self.blocks.write(block, &self.filling)?;
-        let from = self.blocks.pointer().at(block);
-        let taken = self.taken.on(job.rank()).add(1);
-        loop {
-            match job.call_with(self.rank, handler, from, count, taken) {
-                // Other ranks call this owner, too. The earlier calls must run first.
-                Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
-                    self.taken.wait_at_least(self.called)?;
-                }
-                other => break other?,
-            }
-        }
-        self.called += 1;
-        self.filling.clear();
-        Ok(())
+        self.job.flush_calls()
     }
 }
 

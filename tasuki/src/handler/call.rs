@@ -1,164 +1,328 @@
-//! Calls of handlers, and their replies.
+//! Calls of handlers.
 
-use crate::command::Effect;
-use crate::handler::handler_number::{Handler, HandlerName};
-use crate::handler::inline_args::inline;
+use super::argument::{Argument, Outcome};
+use super::declaration::Handler;
+use super::registry::HandlerCx;
+use super::reply::Reply;
+use crate::command::{Command, Effect};
 use crate::job::Job;
-use crate::{Error, GlobalPtr, Pod, Rank, Result};
-use std::marker::PhantomData;
+use crate::onesided::GlobalSlice;
+use crate::{Error, Rank, Result};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::PendingCall;
+use tasuki_core::engine::WhenFull;
 use tasuki_core::queue::handler_call::Args;
+use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 
-/// The reply to a call, which is still to come. If it is dropped, the reply is lost, but the handler runs all the
-/// same.
-#[derive(Debug)]
-#[must_use = "wait() returns the handler's reply, or its failure"]
-pub struct Reply<'job, R> {
-    job: &'job Job,
-    pending: PendingCall<'job>,
-    value: PhantomData<fn() -> R>,
+impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
+    /// Calls the handler on rank `to`, which may be this rank. [`Reply::wait`] returns its result.
+    ///
+    /// `args` are read now. If there is no room for the call, it waits, and runs handlers of this rank meanwhile.
+    /// Errors: the job has no such handler; 256 replies of this rank have not been read; the rank has left. Cost: one
+    /// cache line in each direction; two for an argument of 9 to 48 bytes. A longer argument is copied into job memory
+    /// of this rank, and from there by the called rank.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    ///
+    /// const LENGTH: Handler<[u8], usize> = Handler::new("length", |_, text| text.len());
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(LENGTH), |job| {
+    ///     let long = vec![b'x'; 1_000_000];
+    ///     assert_eq!(LENGTH.call(job, job.rank_after(1), &long)?.wait()?, 1_000_000);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn call<'job>(&self, job: &'job Job, to: Rank, args: &A) -> Result<Reply<'job, R>> {
+        self.call_in(job, to, args, WhenFull::Wait)
+    }
+
+    /// Calls the handler like [`Handler::call`], but never waits for room.
+    ///
+    /// Errors: those of [`Handler::call`]; there is no room ([`ErrorKind::Full`](crate::ErrorKind::Full)). That is an
+    /// ordinary result: run handlers ([`Job::serve`]), so that a peer that waits for this rank can go on, and try again.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    ///
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+    ///     for value in 0..1000 {
+    ///         let reply = loop {
+    ///             match DOUBLE.try_call(job, job.rank_after(1), &value) {
+    ///                 Err(error) if error.is_full() => job.serve()?,
+    ///                 reply => break reply?,
+    ///             };
+    ///         };
+    ///         assert_eq!(reply.wait()?, 2 * value);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn try_call<'job>(&self, job: &'job Job, to: Rank, args: &A) -> Result<Reply<'job, R>> {
+        self.call_in(job, to, args, WhenFull::Fail)
+    }
+
+    #[inline(always)]
+    fn call_in<'job>(
+        &self,
+        job: &'job Job,
+        to: Rank,
+        args: &A,
+        when_full: WhenFull,
+    ) -> Result<Reply<'job, R>> {
+        let number = self.number(&job.worker);
+        match number.and_then(|number| job.worker.call_with_reply(to, number, args.bytes(), when_full)) {
+            Ok(pending) => Ok(Reply::new(job, pending)),
+            Err(cause) => Err(self.refused(job, cause, "call", to)),
+        }
+    }
+
+    /// Calls the handler without a reply; its result is lost. [`Job::flush_calls`] waits for it and reports a failure.
+    ///
+    /// Waits for room, and runs handlers of this rank meanwhile. Errors: those of [`Handler::call`]. Cost: one written
+    /// cache line; two for an argument of 9 to 48 bytes.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use tasuki::{Handler, HandlerCx, Handlers, Rank};
+    ///
+    /// fn add(cx: &HandlerCx<'_>, value: &u64) {
+    ///     cx.local::<AtomicU64>().fetch_add(*value, Ordering::Relaxed);
+    /// }
+    /// const ADD: Handler<u64, ()> = Handler::new("add", add);
+    ///
+    /// tasuki::local_with(3, Handlers::new().local(AtomicU64::default).add(ADD), |job| {
+    ///     for value in 1..=10_000 {
+    ///         ADD.post(job, Rank(0), &value)?;
+    ///     }
+    ///     job.flush_calls()?;
+    ///     job.barrier()?; // all ranks have flushed
+    ///     if job.rank() == 0 {
+    ///         let sum = job.local::<AtomicU64>().expect("all ranks have one").load(Ordering::Relaxed);
+    ///         assert_eq!(sum, 3 * 50_005_000);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn post(&self, job: &Job, to: Rank, args: &A) -> Result<()> {
+        self.post_in(job, to, args, None)
+    }
+
+    /// Calls the handler like [`Handler::post`], and raises a signal of any rank when it has run. If it fails, the
+    /// signal is poisoned instead.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    ///
+    /// const GREET: Handler<u64, ()> = Handler::new("greet", |cx, from| println!("{}: hello, {from}", cx.rank()));
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(GREET), |job| {
+    ///     let greeted = job.signal()?;
+    ///     GREET.post_then(job, job.rank_after(1), &7, greeted.on(job.rank()).add(1))?;
+    ///     greeted.wait_at_least(1)
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn post_then(&self, job: &Job, to: Rank, args: &A, effect: Effect) -> Result<()> {
+        self.post_in(job, to, args, Some(effect))
+    }
+
+    #[inline(always)]
+    fn post_in(&self, job: &Job, to: Rank, args: &A, effect: Option<Effect>) -> Result<()> {
+        let effects = [effect.map(|effect| effect.0), None];
+        let posted = self
+            .number(&job.worker)
+            .and_then(|number| job.worker.call(to, number, args.bytes(), effects, WhenFull::Wait));
+        posted.map_err(|cause| self.refused(job, cause, "post", to))
+    }
+
+    #[cold]
+    fn refused(&self, job: &Job, cause: Cause, call: &str, to: Rank) -> Error {
+        job.worker.fault(cause, || format!("{call}({self:?} of rank {to})"))
+    }
+
+    /// Calls this handler from a handler, one level below. Never waits. Calls to one rank stay in order.
+    ///
+    /// If it fails, [`Job::flush_calls`] of the calling handler's rank reports it. Errors: the calling handler was not
+    /// declared for that many levels, or for that many calls in one run ([`Handler::follow_ups`]); the job has no such
+    /// handler.
+    ///
+    /// ```
+    /// use tasuki::onesided::RemoteSignal;
+    /// use tasuki::{Handler, HandlerCx, Handlers, Rank};
+    ///
+    /// /// Goes on to the next rank, until the last one is reached.
+    /// fn hop(cx: &HandlerCx<'_>, arrived: &RemoteSignal) -> tasuki::Result<()> {
+    ///     let next = Rank(cx.rank().index() + 1);
+    ///     if next.index() == cx.size() { cx.raise(*arrived, 1) } else { HOP.forward(cx, next, arrived) }
+    /// }
+    /// const HOP: Handler<RemoteSignal, ()> = Handler::fallible("hop", hop).follow_ups(3, 1);
+    ///
+    /// tasuki::local_with(4, Handlers::new().add(HOP), |job| {
+    ///     let arrived = job.signal()?;
+    ///     if job.rank() == 0 {
+    ///         HOP.post(job, Rank(0), &arrived.on(Rank(0)))?;
+    ///         arrived.wait_at_least(1)?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn forward(&self, cx: &HandlerCx<'_>, to: Rank, args: &A) -> Result<()> {
+        let worker = cx.context.worker();
+        let posted = self.number(worker).and_then(|number| cx.context.call(to, number, args.bytes()));
+        posted.map_err(|cause| worker.fault(cause, || format!("forward({self:?} of rank {to})")))
+    }
+
+    /// A command that calls the handler with an argument of at most 48 bytes, which is read now.
+    ///
+    /// The command's effects happen when the handler has run, on the handler's rank, and are not ordered with the
+    /// effects of this queue's other commands. They are poisoned if the handler failed. Calls that fire in one queue
+    /// are delivered in the order in which they fire, whatever ranks they go to: a call that finds no room at its
+    /// rank delays the calls behind it.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    ///
+    /// const GREET: Handler<u64, ()> = Handler::new("greet", |cx, from| println!("{}: hello, {from}", cx.rank()));
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(GREET), |job| {
+    ///     let (go, greeted, queue) = (job.signal()?, job.signal()?, job.queue(4)?);
+    ///     let greet = GREET.command(job.rank_after(1), &7);
+    ///     queue.post(greet.when(go.reaches(1)).then(greeted.on(job.rank()).add(1)))?;
+    ///     job.raise(go.on(job.rank()), 1)?;
+    ///     greeted.wait_at_least(1)?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// An argument that is too long does not compile:
+    ///
+    /// ```compile_fail,E0080
+    /// use tasuki::{Handler, Rank};
+    ///
+    /// const FAR: Handler<[u64; 7], ()> = Handler::new("far", |_, _| ());
+    /// let command = FAR.command(Rank(0), &[0; 7]);
+    /// ```
+    pub fn command(&self, to: Rank, args: &A) -> Command
+    where
+        A: Sized,
+    {
+        const { assert!(size_of::<A>() <= INLINE_BYTES, "a command carries at most 48 bytes: use command_at") }
+        let args = Inline::of(args.bytes()).unwrap_or(Inline::EMPTY);
+        Command::of_call(to, (self.name(), self.key()), Args::Inline(args))
+    }
+
+    /// A command that calls the handler with values at `args`, of any length. They are read when the handler runs; nothing
+    /// is copied before. They may be changed again when the command's effect has happened. Otherwise like
+    /// [`Handler::command`].
+    ///
+    /// ```
+    /// use tasuki::{Handler, HandlerCx, Handlers};
+    ///
+    /// fn check(_: &HandlerCx<'_>, values: &[f64]) {
+    ///     assert_eq!(values, vec![1.5; 10_000]);
+    /// }
+    /// const CHECK: Handler<[f64], ()> = Handler::new("check", check);
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(CHECK), |job| {
+    ///     let (values, done, queue) = (job.alloc::<f64>(10_000)?, job.signal()?, job.queue(4)?);
+    ///     values.fill(1.5)?;
+    ///     let check = CHECK.command_at(job.rank_after(1), values.pointer().slice(10_000));
+    ///     queue.post(check.then(done.on(job.rank()).add(1)))?;
+    ///     done.wait_at_least(1)?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn command_at(&self, to: Rank, args: GlobalSlice<A::Item>) -> Command {
+        let bytes = (args.len() as u64).saturating_mul(size_of::<A::Item>() as u64);
+        let command =
+            Command::of_call(to, (self.name(), self.key()), Args::at(args.pointer().address(), bytes));
+        if A::IS_SLICE || args.len() == 1 {
+            return command;
+        }
+        let text = format!("{self:?} takes one value, not {}", args.len());
+        command.checked(Err(Cause::Argument(text)))
+    }
 }
 
 impl Job {
-    /// Calls a handler of a rank; `to` may be this rank. The handler runs when a thread of that rank waits, or in
-    /// that rank's helper. Calls from one rank to another run in order.
+    /// Runs the handlers that other ranks, and this rank, have called on this rank. Never waits. Returns true if it ran
+    /// any.
     ///
-    /// `args` are read now. Errors: the rank has no room for another call ([`Cause::Full`]), which is an ordinary
-    /// result: make a waiting call, and try again; there is no such handler, or it takes another number of bytes; the
-    /// rank has left. If the handler fails, only [`Job::call_failure`] reports it; [`Job::call_with_reply`] and
-    /// [`Job::call_then`] report more. Cost: one written cache line, two for more than 8 bytes.
-    pub fn call<A: Pod>(&self, to: Rank, handler: impl HandlerName, args: &A) -> Result<()> {
-        self.call_in(to, handler, inline(args), None)
-    }
-
-    /// Calls a handler like [`Job::call`], and raises a signal of any rank when the handler has
-    /// run. If the handler fails, the signal is poisoned instead.
-    pub fn call_then<A: Pod>(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        args: &A,
-        effect: Effect,
-    ) -> Result<()> {
-        self.call_in(to, handler, inline(args), Some(effect))
-    }
-
-    /// Calls a handler with `count` values at `from`, at most 64 KiB. They are copied to the called rank before the
-    /// handler runs, and may be changed again when `effect` has happened.
-    pub fn call_with<A: Pod>(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        from: GlobalPtr<A>,
-        count: usize,
-        effect: Effect,
-    ) -> Result<()> {
-        self.call_in(to, handler, Ok(at(from, count)), Some(effect))
-    }
-
-    /// Calls a handler that returns a reply.
+    /// Calls that wait run handlers, too. A rank that computes for a long time, or that tries a call again and again,
+    /// serves in between: its peers may be waiting for it.
     ///
-    /// Errors: those of [`Job::call`]; 256 replies are pending already. Cost: one cache line in each direction.
-    #[inline]
-    pub fn call_with_reply<A: Pod, R: Pod>(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        args: &A,
-    ) -> Result<Reply<'_, R>> {
-        self.call_with_reply_in(to, handler, inline(args))
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    ///
+    /// const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
+    ///
+    /// tasuki::local_with(1, Handlers::new().add(NOTHING), |job| {
+    ///     assert!(!job.serve()?);
+    ///     NOTHING.post(job, job.rank(), &())?;
+    ///     assert!(job.serve()?);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn serve(&self) -> Result<bool> {
+        self.worker.check().map_err(|cause| self.worker.fault(cause, || "serve()".into()))?;
+        Ok(self.worker.serve_calls())
     }
 
-    /// Calls a handler like [`Job::call_with_reply`], with `count` values at `from`, at most 64
-    /// KiB. They may be changed again when the reply has arrived.
-    pub fn call_buffer_with_reply<A: Pod, R: Pod>(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        from: GlobalPtr<A>,
-        count: usize,
-    ) -> Result<Reply<'_, R>> {
-        self.call_with_reply_in(to, handler, Ok(at(from, count)))
-    }
-
-    /// Finds a handler by its name, so that its calls need no search. Errors: there is no such handler.
-    pub fn handler(&self, name: &str) -> Result<Handler> {
-        Handler::find(&self.worker, name)
-            .map_err(|cause| self.worker.fault(cause, || format!("handler({name:?})")))
+    /// Returns when all calls have run that this rank has made without a reply ([`Handler::post`],
+    /// [`Handler::post_then`]).
+    ///
+    /// Errors: the first failure among these calls that no effect has reported, with the handler's message; the others
+    /// are forgotten. Also the failures of calls that handlers of this rank have forwarded, and that have run. A rank
+    /// that was called has left. Commands that are calls are not waited for: their effects tell. Cost: a round trip to
+    /// each rank that was called since the last flush, all at once.
+    ///
+    /// ```
+    /// use tasuki::{ErrorKind, Handler, Handlers};
+    ///
+    /// const CHECK: Handler<u64, ()> = Handler::new("check", |_, &value| assert!(value < 10, "{value} is too large"));
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(CHECK), |job| {
+    ///     (0..20).try_for_each(|value| CHECK.post(job, job.rank_after(1), &value))?;
+    ///     let error = job.flush_calls().unwrap_err();
+    ///     assert_eq!(error.kind(), ErrorKind::Program);
+    ///     assert!(error.to_string().contains("10 is too large"));
+    ///     job.flush_calls()?; // each failure is reported once
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn flush_calls(&self) -> Result<()> {
+        self.worker.flush_calls(&|| "flush_calls()".into())
     }
 
     /// The value that [`Handlers::local`](crate::Handlers::local) made for this rank; `None` if no value of this type
     /// was made.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use tasuki::Handlers;
+    ///
+    /// tasuki::local_with(2, Handlers::new().local(|| Mutex::new(vec![1, 2])), |job| {
+    ///     assert!(job.local::<u32>().is_none());
+    ///     assert!(job.local::<Mutex<Vec<i32>>>().is_some_and(|list| list.lock().is_ok_and(|list| list.len() == 2)));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn local<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.locals.get()
-    }
-
-    /// The first failure of a call of this rank that has no effect and no reply to report it. Calls that this rank's
-    /// handlers made are included. The error names the handler; the output of the handler's rank has the handler's
-    /// message.
-    pub fn call_failure(&self) -> Option<Error> {
-        let cause = self.worker.call_failure()?;
-        Some(self.worker.fault(cause, || "call(..)".into()))
-    }
-
-    fn call_in(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        args: Result<Args, Cause>,
-        effect: Option<Effect>,
-    ) -> Result<()> {
-        let posted = args.and_then(|args| {
-            let number = handler.number(&self.worker, None)?;
-            self.worker.call(to, number, args, [effect.map(|effect| effect.0), None])
-        });
-        posted.map_err(|cause| self.refused(cause, "call", to, handler))
-    }
-
-    #[inline]
-    fn call_with_reply_in<R: Pod>(
-        &self,
-        to: Rank,
-        handler: impl HandlerName,
-        args: Result<Args, Cause>,
-    ) -> Result<Reply<'_, R>> {
-        let pending = args.and_then(|args| {
-            let number = handler.number(&self.worker, Some(size_of::<R>()))?;
-            self.worker.call_with_reply(to, number, args)
-        });
-        match pending {
-            Ok(pending) => Ok(Reply { job: self, pending, value: PhantomData }),
-            Err(cause) => Err(self.refused(cause, "call_with_reply", to, handler)),
-        }
-    }
-
-    #[cold]
-    fn refused(&self, cause: Cause, call: &str, to: Rank, handler: impl HandlerName) -> Error {
-        self.worker.fault(cause, || format!("{call}({handler:?} of rank {to})"))
-    }
-}
-
-fn at<A: Pod>(from: GlobalPtr<A>, count: usize) -> Args {
-    Args::at(from.address(), (count as u64).saturating_mul(size_of::<A>() as u64))
-}
-
-impl<R: Pod> Reply<'_, R> {
-    /// Returns true if the reply, or a failure, has arrived. Only looks: it does not move the rank's own calls and
-    /// queues on.
-    #[inline]
-    pub fn is_ready(&self) -> bool {
-        self.pending.has_arrived()
-    }
-
-    /// Waits for the reply. Meanwhile it serves peers, runs handlers and moves queues on.
-    ///
-    /// Errors: the handler panicked or failed, with the beginning of its message; the called rank died or left.
-    #[inline]
-    pub fn wait(self) -> Result<R> {
-        let (worker, to) = (&self.job.worker, self.pending.to());
-        let value = worker.wait_reply(self.pending, &|| format!("wait(reply of rank {to})"))?;
-        bytemuck::try_pod_read_unaligned(value.bytes())
-            .map_err(|_| worker.fault(Cause::Bug("a reply of another size".into()), || "wait".into()))
     }
 }

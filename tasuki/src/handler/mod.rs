@@ -1,6 +1,7 @@
-//! Handlers (active messages): the registry, and calls of handlers on other ranks by name or number.
+//! Handlers (active messages): functions of the program that any rank may call on any rank.
 
+pub(crate) mod argument;
 pub(crate) mod call;
-pub(crate) mod handler_number;
-pub(crate) mod inline_args;
+pub(crate) mod declaration;
 pub(crate) mod registry;
+pub(crate) mod reply;

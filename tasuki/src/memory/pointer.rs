@@ -1,6 +1,6 @@
 //! Typed global addresses.
 #![allow(unsafe_code)]
-//! Unsafe: one promise that a pointer is a plain word (`repr(transparent)` over a 64-bit address).
+//! Unsafe: promises that a pointer is a plain word (`repr(transparent)` over a 64-bit address), and a slice two words.
 
 use crate::onesided::GlobalAddress;
 use crate::{Pod, Rank};
@@ -73,12 +73,77 @@ impl<T> GlobalPtr<T> {
         GlobalPtr::new(self.address)
     }
 
+    /// These `count` values.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let values = job.alloc::<u32>(8)?.pointer().slice(8);
+    ///     assert_eq!((values.len(), values.pointer().rank()), (8, job.rank()));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub const fn slice(self, count: usize) -> GlobalSlice<T> {
+        GlobalSlice { start: self, len: count as u64 }
+    }
+
     /// Returns true if the pointer is null.
     #[inline]
     pub const fn is_null(self) -> bool {
         self.address.is_null()
     }
 }
+
+/// The address of several values of type `T` in some rank's memory: 16 bytes, `Copy`, may be sent to any rank. Made by
+/// [`GlobalPtr::slice`].
+#[derive(Debug)]
+#[repr(C)]
+pub struct GlobalSlice<T> {
+    start: GlobalPtr<T>,
+    len: u64,
+}
+
+// SAFETY: two 64-bit words without padding, for which every bit pattern is legal.
+unsafe impl<T: 'static> bytemuck::Zeroable for GlobalSlice<T> {}
+// SAFETY: two 64-bit words without padding, for which every bit pattern is legal.
+unsafe impl<T: 'static> Pod for GlobalSlice<T> {}
+
+impl<T> GlobalSlice<T> {
+    /// The address of the first value.
+    #[inline]
+    pub const fn pointer(self) -> GlobalPtr<T> {
+        self.start
+    }
+
+    /// The number of values.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Returns true if there are no values.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<T> Clone for GlobalSlice<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for GlobalSlice<T> {}
+
+impl<T> PartialEq for GlobalSlice<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.start, self.len) == (other.start, other.len)
+    }
+}
+
+impl<T> Eq for GlobalSlice<T> {}
 
 impl<T> Clone for GlobalPtr<T> {
     fn clone(&self) -> Self {

@@ -3,6 +3,7 @@
 use super::RankOptions;
 use super::rank::{self, Reporter};
 use crate::{Handlers, Job, Rank, Result};
+use std::borrow::Borrow;
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Error, panic_message};
@@ -29,16 +30,29 @@ use tasuki_fabric_shm::{Options, ShmFabric};
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Vec<T>> {
-    local_with(ranks, &Handlers::new(), app)
+    local_with(ranks, Handlers::new(), app)
 }
 
 /// Runs `app` like [`local`], with handlers on each rank.
+///
+/// ```
+/// use tasuki::{Handler, Handlers};
+///
+/// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+/// let doubled = tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+///     let doubled = DOUBLE.call(job, job.rank_after(1), &21)?.wait()?;
+///     job.barrier()?;
+///     Ok(doubled)
+/// })?;
+/// assert_eq!(doubled, [42, 42]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn local_with<T: Send>(
     ranks: usize,
-    handlers: &Handlers,
+    handlers: impl Borrow<Handlers>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    threads(ranks, Reporter::Caller, &Settings::embedded()?, None, handlers, app)
+    threads(ranks, Reporter::Caller, &Settings::embedded()?, None, handlers.borrow(), app)
 }
 
 /// Runs `app` like [`local_with`], with settings that were read before. If there is a launcher, the

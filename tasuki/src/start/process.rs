@@ -5,6 +5,7 @@ use super::local::{per_processor, threads, worker};
 use super::rank::{self, Reporter};
 use super::simulated::launched;
 use crate::{Error, Handlers, Job, Rank, Result};
+use std::borrow::Borrow;
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::{Cause, ProgramError};
@@ -35,37 +36,34 @@ use tasuki_core::os::membarrier::FenceScope;
 /// }
 /// ```
 pub fn main<E: Into<ProgramError>>(app: impl Fn(&Job) -> Result<(), E> + Sync) -> ExitCode {
-    main_with(&Handlers::new(), app)
+    main_with(Handlers::new(), app)
 }
 
 /// Runs `app` like [`main`](main()), with handlers on each rank.
 ///
 /// ```no_run
-/// use tasuki::{HandlerCx, Handlers, Job};
+/// use tasuki::{Handler, Handlers, Job};
 ///
-/// fn double(_: &HandlerCx<'_>, value: u64) -> u64 {
-///     2 * value
-/// }
+/// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
 ///
 /// fn app(job: &Job) -> tasuki::Result<()> {
-///     let twice: u64 = job.call_with_reply(job.rank_after(1), "double", &21_u64)?.wait()?;
-///     assert_eq!(twice, 42);
+///     assert_eq!(DOUBLE.call(job, job.rank_after(1), &21)?.wait()?, 42);
 ///     job.barrier()
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
-///     tasuki::main_with(&Handlers::new().add("double", double), app)
+///     tasuki::main_with(Handlers::new().add(DOUBLE), app)
 /// }
 /// ```
 pub fn main_with<E: Into<ProgramError>>(
-    handlers: &Handlers,
+    handlers: impl Borrow<Handlers>,
     app: impl Fn(&Job) -> Result<(), E> + Sync,
 ) -> ExitCode {
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,
         Err(error) => return report(error),
     };
-    match run(&settings, handlers, any_error(app)) {
+    match run(&settings, handlers.borrow(), any_error(app)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_printed() || launcher_reports(&settings, &error) => ExitCode::FAILURE,
         Err(error) => report(error),

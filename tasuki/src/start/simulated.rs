@@ -3,6 +3,7 @@
 use super::RankOptions;
 use super::rank::{self, Reporter};
 use crate::{Error, Handlers, Job, Result};
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -50,19 +51,32 @@ const LAST_LINES: usize = 20;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
-    sim_with(sim, &Handlers::new(), app)
+    sim_with(sim, Handlers::new(), app)
 }
 
 /// Runs `app` like [`sim`](sim()), with handlers on each rank.
+///
+/// ```
+/// use tasuki::{Handler, Handlers, Sim};
+///
+/// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+/// let doubled = tasuki::sim_with(Sim::seed(7).ranks(3), Handlers::new().add(DOUBLE), |job| {
+///     let doubled = DOUBLE.call(job, job.rank_after(1), &21)?.wait()?;
+///     job.barrier()?;
+///     Ok(doubled)
+/// })?;
+/// assert_eq!(doubled.values, [Some(42), Some(42), Some(42)]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn sim_with<T: Send>(
     sim: Sim,
-    handlers: &Handlers,
+    handlers: impl Borrow<Handlers>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let seeds = chosen_seeds(&sim, std::env::var(names::SIM_SEED).ok())?;
     let mut last = None;
     for seed in seeds.clone() {
-        let outcome = run(&sim.with_seed(seed), &SimulatedSettings::default(), None, handlers, &app);
+        let outcome = run(&sim.with_seed(seed), &SimulatedSettings::default(), None, handlers.borrow(), &app);
         let is_one_of_many = seeds.end - seeds.start > 1;
         last = Some(outcome.map_err(|error| match is_one_of_many {
             true => error.note(format!(

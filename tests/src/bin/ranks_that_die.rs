@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
-use tasuki::{Array, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
+use tasuki::{Array, Command, GlobalPtr, Handler, Handlers, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;
@@ -86,14 +86,15 @@ impl Trap {
     }
 }
 
+const DIES: Handler<(), ()> = Handler::new("dies", |_, ()| die());
+const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
+
 fn main() -> ExitCode {
     let _watched = Watchdog::over("ranks_that_die");
     let mut args = std::env::args().skip(1);
     let way = args.next().unwrap_or_default();
     let victim = Rank(args.next().and_then(|rank| rank.parse().ok()).unwrap_or(1));
-    let handlers =
-        Handlers::new().add("dies", |_: &HandlerCx<'_>, ()| die()).add("nothing", |_: &HandlerCx<'_>, ()| ());
-    tasuki::main_with(&handlers, |job: &Job| -> Result<()> {
+    tasuki::main_with(Handlers::new().add(DIES).add(NOTHING), |job: &Job| -> Result<()> {
         work(job, &way, victim).inspect_err(|error| {
             let _ = writeln!(std::io::stderr(), "rank {} got the error: {error}", job.rank());
         })
@@ -234,11 +235,11 @@ fn in_a_handler(job: &Job) -> Result<()> {
     match job.rank().0 {
         0 => {
             ready.wait_at_least(1)?;
-            job.call_with_reply::<_, ()>(Rank(1), "dies", &())?.wait()
+            DIES.call(job, Rank(1), &())?.wait()
         }
         1 => never.wait_at_least(1),
         _ => loop {
-            job.call_with_reply::<_, ()>(Rank(1), "nothing", &())?.wait()?;
+            NOTHING.call(job, Rank(1), &())?.wait()?;
             job.raise(ready.on(Rank(0)), 1)?;
         },
     }

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::engine::RemoteQueue;
-use tasuki::{Command, Handlers, Job, Rank, Result};
+use tasuki::{Command, Handler, Handlers, Job, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
+
+const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
 
 fn main() -> ExitCode {
     let _watched = Watchdog::over("ranks_with_queued_commands");
     let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
-    let handlers = Handlers::new().add("nothing", |_, (): ()| ());
-    tasuki::main_with(&handlers, |job: &Job| -> Result<()> {
+    tasuki::main_with(Handlers::new().add(NOTHING), |job: &Job| -> Result<()> {
         let (steps, credit, done, word) = (job.signal()?, job.signal()?, job.signal()?, job.alloc::<u64>(1)?);
         let away = job.signal()?;
         let (bound, names) = (job.queue(4)?, job.alloc::<RemoteQueue>(2)?);
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         waiting.post(put())?;
         (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
         job.post(names.to_vec()?[1], put())?;
-        (0..3).try_for_each(|_| job.call_then(Rank(1), "nothing", &(), done.on(Rank(0)).add(1)))?;
+        (0..3).try_for_each(|_| NOTHING.post_then(job, Rank(1), &(), done.on(Rank(0)).add(1)))?;
         done.wait_at_least(10)?;
         job.barrier()
     })

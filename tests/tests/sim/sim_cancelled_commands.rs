@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tasuki::onesided::AtomicOp;
-use tasuki::{Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
+use tasuki::{Command, Handler, Handlers, Job, Rank, Result, Sim};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -33,6 +33,10 @@ const RAISED: u32 = 32;
 const STEPS: u32 = 150;
 const LEN: usize = 3_000;
 
+const COUNT: Handler<(), ()> = Handler::new("count", |cx, ()| {
+    cx.local::<AtomicU64>().fetch_add(1, Ordering::Relaxed);
+});
+
 /// Rank 0 posts a command and cancels it after `delay`. Rank 1 raises the trigger meanwhile. Rank 0
 /// returns the moment that the cancellation met, and whether the command was cancelled.
 fn taken_back(
@@ -48,7 +52,7 @@ fn taken_back(
     let doing = match action {
         TestAction::Atomic | TestAction::Join => Command::atomic(word.on(other), AtomicOp::Add(1)),
         TestAction::Copy => Command::copy(bytes.on(me), bytes.on(other), LEN),
-        TestAction::Call => Command::call(other, job.handler("count")?, &()),
+        TestAction::Call => COUNT.command(other, &()),
     };
     bytes.fill(if me == Rank(0) { 1 } else { 0 })?;
     job.barrier()?;
@@ -99,10 +103,7 @@ fn taken_back(
 /// Cancels the command after each number of steps. A step is too short for two events of a command.
 fn at_every_moment(name: &str, action: TestAction, step: Duration) -> Met {
     let machine = MACHINES.iter().find(|machine| machine.name == name).expect("there is such a machine");
-    let count = |cx: &HandlerCx<'_>, ()| {
-        cx.local::<AtomicU64>().fetch_add(1, Ordering::Relaxed);
-    };
-    let handlers = Handlers::new().local(AtomicU64::default).add("count", count);
+    let handlers = Handlers::new().local(AtomicU64::default).add(COUNT);
     let mut met = Met::new();
     for at in 0..STEPS {
         let sim = (machine.of)(Sim::seed(u64::from(at)).ranks(2));

@@ -1,7 +1,9 @@
 //! The active messages of a rank: what it keeps of its handlers, and what a handler may do while it runs.
 
 use super::deferred_list::{DeferredList, DeferredPost};
+use super::failed_calls::FailedCalls;
 use super::handler_table::HandlerTable;
+use super::lent_memory::{LentMemory, Purpose};
 use super::reply_lines::ReplyLines;
 use crate::base::{Cause, Rank};
 use crate::engine::RevocableBuffer;
@@ -9,10 +11,11 @@ use crate::engine::command_queue::{LocalQueue, QueueName};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::worker::Worker;
 use crate::fabric::CommandWrite;
-use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{Args, Call, ReplyAddress};
+use crate::queue::handler_call::{Args, Call, LentBytes, ReplyAddress};
+use crate::queue::inline_data::Inline;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The handlers of a rank, its call queues and its reply lines.
@@ -27,8 +30,12 @@ pub(in crate::engine) struct ActiveMessages {
     pub(super) deferred_commands: DeferredList<DeferredPost>,
     /// Replies that the fabric had no room for.
     pub(super) unsent: DeferredList<CommandWrite>,
-    /// The signal that is poisoned when a call fails that has neither a reply nor effects.
-    pub(super) failures: u32,
+    /// Arguments and results that are too long for a line.
+    pub(super) lent_memory: LentMemory,
+    /// For each rank, a bit for each level on which this rank has posted calls to it since the last flush.
+    pub(super) posted: Box<[AtomicU32]>,
+    /// Failures of calls that no reply and no effect has reported.
+    pub(super) failed: FailedCalls,
     /// Held by the thread of the rank that runs handlers.
     pub(super) running: TryLock,
     /// Memory for the buffer of a call. The thread that runs the handler takes it out meanwhile.
@@ -78,6 +85,18 @@ impl ActiveMessages {
         self.levels[level].queue.name().on(to)
     }
 
+    /// Records that this thread has posted a call without a reply, so that a flush waits for it.
+    ///
+    /// The caller has written the call already. A flush clears the bits before it posts, so it posts behind every call
+    /// whose bit it has cleared: the fence of the post is between the call and this load.
+    #[inline(always)]
+    pub(super) fn record_post(&self, to: Rank, level: usize) {
+        let (levels, bit) = (&self.posted[to.index()], 1 << level);
+        if levels.load(Ordering::Relaxed) & bit == 0 {
+            levels.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
     pub(super) fn buffer(&self) -> MutexGuard<'_, Vec<u64>> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,6 +117,10 @@ pub struct CallContext<'m> {
     pub(super) level: usize,
     /// Number of calls and commands that it may still post.
     pub(super) left: Cell<usize>,
+    /// True if the caller waits for the handler's result.
+    pub(super) wants_reply: bool,
+    /// The handler's result, if it is too long for a reply line.
+    pub(super) long_result: Cell<Option<LentBytes>>,
 }
 
 impl<'m> CallContext<'m> {
@@ -114,20 +137,41 @@ impl<'m> CallContext<'m> {
     /// Calls a handler one level below, on any rank.
     ///
     /// Errors: there is no such rank or handler; this handler's `follow_ups` do not allow the call.
-    pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
+    pub fn call(&self, to: Rank, handler: u8, args: &[u8]) -> Result<(), Cause> {
         self.worker.check_rank(to)?;
-        self.calls.table.check(handler, args.len())?;
+        self.calls.table.check(handler, args.len() as u64)?;
         let Some(level) = self.level.checked_sub(1) else {
             return Err(Cause::Argument("calls deeper than its follow_ups allow".into()));
         };
         self.count()?;
+        let args = match Inline::of(args) {
+            Some(args) => Args::Inline(args),
+            None => Args::Lent(self.lend(to, args)?),
+        };
         let call = Call { peer: self.worker.rank(), handler, args, reply: ReplyAddress::NONE };
-        let queue = self.calls.call_queue(to, level);
-        self.worker.post_or_defer(
-            &self.calls.levels[level].deferred,
-            queue,
-            &EncodedCommand::of_call(call, &effects)?,
-        )
+        let (queue, deferred) = (self.calls.call_queue(to, level), &self.calls.levels[level].deferred);
+        let posted = EncodedCommand::of_call(call, &[None, None])
+            .and_then(|call| self.worker.post_or_defer(deferred, queue, &call));
+        match (&posted, args) {
+            (Ok(()), _) => self.calls.record_post(to, level),
+            (Err(_), Args::Lent(lent)) => self.calls.lent_memory.take_back(lent),
+            _ => {}
+        }
+        posted
+    }
+
+    /// Sets the result of the handler, which is too long for a reply line.
+    pub fn set_long_result(&self, bytes: &[u8]) -> Result<(), Cause> {
+        if self.wants_reply {
+            self.long_result.set(Some(self.lend(self.from, bytes)?));
+        }
+        Ok(())
+    }
+
+    /// Lends bytes of a handler to rank `to`.
+    fn lend(&self, to: Rank, bytes: &[u8]) -> Result<LentBytes, Cause> {
+        let lent = self.calls.lent_memory.lend(Purpose::ByHandler, to, bytes, self.worker.registry())?;
+        lent.ok_or_else(|| Cause::Bug("memory of a handler has no limit".into()))
     }
 
     /// Posts a command without a trigger that calls no handler.

@@ -2,12 +2,15 @@
 
 use super::active_messages::ActiveMessages;
 use super::deferred_list::{DeferredList, DeferredPost};
+use super::lent_memory::LentMemory;
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::QueueName;
 use crate::engine::worker::Worker;
 use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
+use crate::queue::handler_call::{LentBytes, ReplyAddress};
+use crate::queue::ring::LINE_WORDS;
 
 impl Worker {
     /// Posts a call or command of a handler, now or as soon as there is room.
@@ -23,6 +26,10 @@ impl Worker {
                 other => return other.map(drop),
             }
         }
+        debug_assert!(
+            deferred.has_room(1),
+            "the rank has checked that there is room before it ran the handler"
+        );
         deferred.push((to, *command));
         Ok(())
     }
@@ -36,7 +43,11 @@ impl Worker {
                 match self.post_commands(to, std::iter::once(&command)) {
                     Err(Cause::Full { .. }) => return false,
                     Ok(_) => {}
-                    Err(cause) => self.fail_call(calls, self.rank(), &command.effects(), &cause),
+                    Err(cause) => {
+                        take_back(&calls.lent_memory, &command);
+                        let handler = command.call().map_or(0, |call| call.handler);
+                        self.fail_call(calls, (self.rank(), handler), &command.effects(), cause);
+                    }
                 }
                 true
             });
@@ -44,8 +55,24 @@ impl Worker {
         posted | calls.unsent.process(|write| self.try_send_reply(&write))
     }
 
+    /// Gives back a block that was lent to this rank, whose bytes it has read.
+    pub(super) fn give_back(&self, calls: &ActiveMessages, header: ReplyAddress) {
+        if !header.is_none() {
+            self.reply(calls, header, [0; LINE_WORDS]);
+        }
+    }
+
+    /// Writes or sends a reply.
+    #[inline(always)]
+    pub(super) fn reply(&self, calls: &ActiveMessages, place: ReplyAddress, words: [u64; LINE_WORDS]) {
+        if !self.write_reply(place, &words) {
+            let (places, words) = ([place.line(); 2], [words, [0; LINE_WORDS]]);
+            self.send_reply(calls, CommandWrite { places, position: place.sequence(), words, lines: 1 });
+        }
+    }
+
     /// Sends a reply through the fabric, now or as soon as the fabric has room.
-    pub(super) fn send_reply(&self, calls: &ActiveMessages, write: CommandWrite) {
+    fn send_reply(&self, calls: &ActiveMessages, write: CommandWrite) {
         if !calls.unsent.is_empty() || !self.try_send_reply(&write) {
             calls.unsent.push(write);
         }
@@ -67,20 +94,31 @@ impl Worker {
         }
     }
 
-    /// Reports the failure of a call that `from` posted: poisons the signals of its effects, or, if it has none, the
-    /// failure signal of `from`.
+    /// Reports the failure of a call of the handler that `from` posted: poisons the signals of its effects, or, if it
+    /// has none, records the failure for `from`.
     pub(super) fn fail_call(
         &self,
         calls: &ActiveMessages,
-        from: Rank,
+        (from, handler): (Rank, u8),
         effects: &[Option<Effect>; 2],
-        cause: &Cause,
+        cause: Cause,
     ) {
-        let poison = Poison::of(cause, self.rank());
-        if effects.iter().any(Option::is_some) {
-            self.perform_effects(None, effects, Some(&poison));
-        } else {
-            self.poison_signal(from, calls.failures, poison);
+        if effects.iter().all(Option::is_none) {
+            return calls.failed.record(from, handler, cause);
         }
+        // The handler's message is not sent: a poison has no room for it.
+        let (name, text) = (String::new(), String::new());
+        let is_message = matches!(cause, Cause::Program(_));
+        let cause = if is_message { Cause::HandlerFailed { handler, name, text } } else { cause };
+        self.perform_effects(None, effects, Some(&Poison::of(&cause, self.rank())));
+    }
+}
+
+/// Takes back the block that holds the arguments of a call that was not posted.
+fn take_back(memory: &LentMemory, command: &EncodedCommand) {
+    if let Some(call) = command.call()
+        && !call.lender.is_none()
+    {
+        memory.take_back(LentBytes { header: call.lender, len: call.len });
     }
 }

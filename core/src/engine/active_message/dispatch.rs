@@ -3,14 +3,16 @@
 use super::active_messages::{ActiveMessages, BufferFetch, CallContext, CallLevel};
 use super::deferred_list::{DeferredList, DeferredPost};
 use super::handler_table::{Handler, HandlerEntry};
+use super::lent_memory::Purpose;
 use crate::base::log::Level as LogLevel;
-use crate::base::{Cause, panic_message};
+use crate::base::{Cause, Rank, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
 use crate::engine::worker::Worker;
 use crate::engine::{BufferView, CachePolicy, RevocableBuffer, Started};
-use crate::fabric::{CommandWrite, Poison};
+use crate::fabric::Poison;
+use crate::node::node_state::RankStage;
 use crate::queue::command::Effect;
-use crate::queue::handler_call::{BUFFER_MAX, ReceivedCall, Reply, ReplyAddress};
+use crate::queue::handler_call::{FLUSH, ReceivedCall, Reply};
 use crate::queue::inline_data::{INLINE_BYTES, Inline};
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
@@ -20,6 +22,29 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Handlers that a thread runs in a row before it checks what it waits for.
 const RUNS_MAX: usize = 32;
+/// Most bytes of the memory for arguments that is kept between two calls.
+const BUFFER_KEPT: usize = 1024 * 1024;
+/// Most bytes of a handler's message that its caller gets.
+const MESSAGE_MAX: usize = 4096;
+/// Most replies that one call causes, with the return of the block of its arguments.
+const REPLIES_OF_CALL: usize = 2;
+
+/// What [`Worker::run_calls`] has done.
+#[derive(Clone, Copy, Default, Debug)]
+pub(in crate::engine) struct CallProgress {
+    /// Number of calls that have run.
+    pub(in crate::engine) ran: usize,
+    /// True if an entry was posted that had waited for room.
+    posted: bool,
+}
+
+impl CallProgress {
+    /// Returns true if anything was done.
+    #[inline]
+    pub(in crate::engine) fn is_any(self) -> bool {
+        self.ran > 0 || self.posted
+    }
+}
 
 impl Worker {
     /// Returns true if [`Worker::run_calls`] might find work.
@@ -28,31 +53,34 @@ impl Worker {
         self.calls().is_some_and(|calls| calls.have_arrived() || !calls.has_nothing_deferred())
     }
 
-    /// Runs handlers that were called and posts deferred entries, unless another thread of the rank does so. Returns
-    /// true if it did anything.
+    /// Runs handlers that were called and posts deferred entries, unless another thread of the rank does so.
     #[inline]
-    pub(in crate::engine) fn run_calls(&self) -> bool {
-        let Some(calls) = self.calls() else { return false };
+    pub(in crate::engine) fn run_calls(&self) -> CallProgress {
+        let mut progress = CallProgress::default();
+        let Some(calls) = self.calls() else { return progress };
         if !calls.have_arrived() && calls.has_nothing_deferred() {
-            return false;
+            return progress;
         }
-        let Some(_guard) = calls.running.try_lock() else { return false };
-        let mut progressed = !calls.has_nothing_deferred() && self.post_deferred(calls);
-        for _ in 0..RUNS_MAX {
-            let ran = calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level));
-            if !ran {
-                break;
-            }
-            progressed = true;
+        let Some(_guard) = calls.running.try_lock() else { return progress };
+        progress.posted = !calls.has_nothing_deferred() && self.post_deferred(calls);
+        while progress.ran < RUNS_MAX
+            && calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level))
+        {
+            progress.ran += 1;
         }
-        progressed
+        progress
+    }
+
+    /// Runs handlers that were called, without waiting for any. Returns true if any has run.
+    pub fn serve_calls(&self) -> bool {
+        self.progress_and_run() | (self.run_calls().ran > 0)
     }
 
     /// Runs the next call of a level, if there is one and there is room for what it may post.
     fn run_next(&self, calls: &ActiveMessages, at: usize, level: &CallLevel) -> bool {
         let queue = level.queue.queue();
         let position = queue.reader().read();
-        if !calls.unsent.has_room(1) {
+        if !calls.unsent.has_room(REPLIES_OF_CALL) {
             return false;
         }
         let resolved = self.commands().resolved(&level.queue);
@@ -62,6 +90,12 @@ impl Worker {
             return true; // no poster writes such a line: it is skipped
         };
         self.fetch_reply_line(call.reply);
+        let done = || queue.reader().set_read(position + encoded.line_count());
+        if call.handler == FLUSH {
+            done();
+            self.report_flush(calls, &call);
+            return true;
+        }
         let entry = calls.table.check(call.handler, call.len);
         let posts_max = entry.as_ref().map_or(0, |entry| entry.posts_max);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].deferred);
@@ -70,19 +104,28 @@ impl Worker {
             return false;
         }
         let begin = self.recorder().map_or(0, |_| self.platform().observer_now_ns());
-        let done = || queue.reader().set_read(position + encoded.line_count());
-        let context =
-            CallContext { worker: self, calls, from: call.peer, level: at, left: Cell::new(posts_max) };
+        let context = CallContext {
+            worker: self,
+            calls,
+            from: call.peer,
+            level: at,
+            left: Cell::new(posts_max),
+            wants_reply: !call.reply.is_none(),
+            long_result: Cell::new(None),
+        };
         let mut reply = Inline::EMPTY;
         let outcome = match (entry, call.buffer) {
-            (Err(cause), _) => Err(cause),
+            (Err(cause), _) => {
+                self.give_back(calls, call.lender);
+                Err(cause)
+            }
             (Ok(entry), None) => {
                 done();
                 run(entry, &context, encoded.inline_bytes(), &mut reply)
             }
             (Ok(entry), Some(from)) => {
                 let run = |bytes: &[u8]| run(entry, &context, bytes, &mut reply);
-                match self.run_with(calls, level, from, call.len, run) {
+                match self.run_with(calls, level, (from, &call), run) {
                     Some(outcome) => outcome,
                     None => return false,
                 }
@@ -93,66 +136,79 @@ impl Worker {
             let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
             self.record_handled(recorder, begin, &resolved, position, (name, outcome.is_err()));
         }
-        self.report_outcome(calls, &resolved, &call, &encoded.effects(), outcome.map(|()| &reply));
+        let words = || match context.long_result.take() {
+            None => Reply::value_words(&reply),
+            Some(long) => Reply::LongValue(long).words(),
+        };
+        self.report_outcome(calls, &resolved, &call, &encoded.effects(), outcome.map(|()| words));
         true
     }
 
-    /// Runs a handler with the `len` bytes at `from`. `None`: they are still being fetched.
+    /// Runs a handler with the bytes of the call at `from`. `None`: they are still being fetched.
     fn run_with(
         &self,
         calls: &ActiveMessages,
         level: &CallLevel,
-        from: GlobalAddress,
-        len: u64,
+        (from, call): (GlobalAddress, &ReceivedCall),
         run: impl FnOnce(&[u8]) -> Result<(), Cause>,
     ) -> Option<Result<(), Cause>> {
+        let mut fetch = level.fetch().take(); // the fabric is called without the lock
         let mut buffer = std::mem::take(&mut *calls.buffer());
-        buffer.resize(BUFFER_MAX as usize / 8, 0);
-        let bytes = &mut bytemuck::cast_slice_mut(&mut buffer)[..len.min(BUFFER_MAX) as usize];
-        let fetched = self.fetch_buffer(level, from, bytes);
-        let outcome = fetched.map(|fetched| fetched.and_then(|()| run(bytes)));
-        *calls.buffer() = buffer;
-        outcome
+        let fetched = match &mut fetch {
+            None => match self.copy_arguments(from, call.len, &mut buffer) {
+                Ok(true) => Some(Ok(())),
+                Ok(false) => {
+                    let revocable = RevocableBuffer::zeroed(call.len as usize);
+                    self.advance_fetch(
+                        fetch.insert(BufferFetch { operation: None, revocable }),
+                        from,
+                        call.len,
+                    )
+                }
+                Err(cause) => Some(Err(cause)),
+            },
+            Some(fetch) => self.advance_fetch(fetch, from, call.len),
+        };
+        let Some(fetched) = fetched else {
+            *level.fetch() = fetch;
+            *calls.buffer() = buffer;
+            return None;
+        };
+        let len = call.len as usize;
+        let fetched = fetched.and_then(|()| match &fetch {
+            Some(fetch) => {
+                resize(&mut buffer, len)?;
+                fetch.revocable.enter()?.view().read(0, &mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
+                Ok(())
+            }
+            None => Ok(()),
+        });
+        self.give_back(calls, call.lender);
+        let outcome = fetched.and_then(|()| run(&bytemuck::cast_slice(&buffer)[..len]));
+        if buffer.len() * 8 <= BUFFER_KEPT {
+            *calls.buffer() = buffer;
+        }
+        Some(outcome)
     }
 
-    /// Copies the buffer of a call to `bytes`. `None`: it is still being fetched.
-    fn fetch_buffer(
-        &self,
-        level: &CallLevel,
-        from: GlobalAddress,
-        bytes: &mut [u8],
-    ) -> Option<Result<(), Cause>> {
-        let len = bytes.len();
-        if len == 0 || self.copy_in(from, BufferView::of_mut(bytes), 0, len as u64, CachePolicy::Cached) {
-            return Some(Ok(()));
-        }
-        let mut place = level.fetch();
-        let mut one = place
-            .take()
-            .unwrap_or_else(|| BufferFetch { operation: None, revocable: RevocableBuffer::zeroed(len) });
-        drop(place); // the fabric is called without the lock
-        match self.advance_fetch(&mut one, from, len) {
-            None => {
-                *level.fetch() = Some(one);
-                None
-            }
-            Some(fetched) => Some(fetched.and_then(|()| {
-                one.revocable.enter()?.view().read(0, bytes);
-                Ok(())
-            })),
-        }
+    /// Copies the `len` bytes at `from` into `buffer`. Returns false if this process cannot map them.
+    fn copy_arguments(&self, from: GlobalAddress, len: u64, buffer: &mut Vec<u64>) -> Result<bool, Cause> {
+        self.fabric().check(from, len)?; // before memory is allocated for so many bytes
+        resize(buffer, len as usize)?;
+        let bytes = &mut bytemuck::cast_slice_mut(buffer)[..len as usize];
+        Ok(self.copy_in(from, BufferView::of_mut(bytes), 0, len, CachePolicy::Cached))
     }
 
     fn advance_fetch(
         &self,
         one: &mut BufferFetch,
         from: GlobalAddress,
-        len: usize,
+        len: u64,
     ) -> Option<Result<(), Cause>> {
         if let Some(operation) = one.operation {
             return self.take_outcome(operation).map(|outcome| outcome.map(drop));
         }
-        let launched = one.revocable.enter().and_then(|used| self.start_get(from, &used, 0..len));
+        let launched = one.revocable.enter().and_then(|used| self.start_get(from, &used, 0..len as usize));
         match launched {
             Ok(Started::Done(_)) => Some(Ok(())),
             Ok(Started::InFlight(operation)) => {
@@ -172,19 +228,19 @@ impl Worker {
         resolved: &ResolvedQueue<'_>,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
-        outcome: Result<&Inline, Cause>,
+        outcome: Result<impl FnOnce() -> [u64; LINE_WORDS], Cause>,
     ) {
         let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         match outcome {
-            Ok(value) => {
+            Ok(words) => {
                 if wants_reply {
-                    self.reply(calls, call.reply, Reply::value_words(value));
+                    self.reply(calls, call.reply, words());
                 }
                 if has_effects {
                     self.perform_effects(Some(resolved), effects, None);
                 }
             }
-            Err(cause) => self.report_failure(calls, call, effects, &cause),
+            Err(cause) => self.report_failure(calls, call, effects, cause),
         }
     }
 
@@ -194,47 +250,57 @@ impl Worker {
         calls: &ActiveMessages,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
-        cause: &Cause,
+        cause: Cause,
     ) {
         let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         if wants_reply {
-            self.reply(calls, call.reply, self.failed_reply(cause).words());
+            self.reply(calls, call.reply, self.failed_reply(calls, call.peer, call.handler, &cause).words());
         }
         let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
         let level = if wants_reply || has_effects { LogLevel::Info } else { LogLevel::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
         if has_effects || !wants_reply {
-            // The handler's message is not sent: a poison has no room for it.
-            let failed = Cause::HandlerFailed { handler: call.handler, name: String::new() };
-            let cause = if let Cause::Program(_) = cause { &failed } else { cause };
-            self.fail_call(calls, call.peer, effects, cause);
+            self.fail_call(calls, (call.peer, call.handler), effects, cause);
         }
     }
 
-    fn failed_reply(&self, cause: &Cause) -> Reply {
-        if let Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_) = cause {
-            let text = cause.to_string();
-            let text = &text.as_bytes()[..text.len().min(INLINE_BYTES)];
-            Inline::of(text).map_or(Reply::Failed(Poison::of(cause, self.rank())), Reply::ErrorMessage)
-        } else {
-            Reply::Failed(Poison::of(cause, self.rank()))
+    /// Replies to a call that asks for the failure of an earlier call of the same rank.
+    fn report_flush(&self, calls: &ActiveMessages, call: &ReceivedCall) {
+        let reply = calls.failed.take(call.peer).map_or(Reply::Value(Inline::EMPTY), |failed| {
+            self.failed_reply(calls, call.peer, failed.handler, &failed.cause)
+        });
+        if !call.reply.is_none() {
+            self.reply(calls, call.reply, reply.words());
         }
     }
 
-    /// Writes or sends a reply.
-    #[inline(always)]
-    fn reply(&self, calls: &ActiveMessages, place: ReplyAddress, words: [u64; LINE_WORDS]) {
-        if !self.write_reply(place, &words) {
-            let (places, words) = ([place.line(); 2], [words, [0; LINE_WORDS]]);
-            self.send_reply(calls, CommandWrite { places, position: place.sequence(), words, lines: 1 });
+    /// The reply that tells rank `to` why its call of the handler failed.
+    fn failed_reply(&self, calls: &ActiveMessages, to: Rank, handler: u8, cause: &Cause) -> Reply {
+        let (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_)) = cause else {
+            return Reply::Failed(Poison::of(cause, self.rank()));
+        };
+        let text = cause.to_string();
+        let bytes = &text.as_bytes()[..text.floor_char_boundary(MESSAGE_MAX)];
+        if let Some(text) = Inline::of(bytes) {
+            return Reply::ErrorMessage { handler, text };
+        }
+        match calls.lent_memory.lend(Purpose::ByHandler, to, bytes, self.registry()) {
+            Ok(Some(text)) => Reply::LongErrorMessage { handler, text },
+            _ => {
+                let begin = &bytes[..text.floor_char_boundary(INLINE_BYTES)];
+                Reply::ErrorMessage { handler, text: Inline::of(begin).unwrap_or(Inline::EMPTY) }
+            }
         }
     }
 
-    /// Called when the rank leaves: accepts no more calls, and runs those that were accepted.
+    /// Called when the rank leaves: accepts no more calls, and runs those that were accepted. Waits until other ranks
+    /// have read what this rank has lent to them, unless they have left.
     pub(in crate::engine) fn end_calls(&self) {
         let Some(calls) = self.calls() else { return };
         let closed: Vec<u64> =
             calls.levels.iter().map(|level| self.close(&level.queue).unwrap_or(0)).collect();
+        calls.reply_lines.abandon_all(); // no caller is left that reads them
+        let may_read = |rank: Rank| self.node_state().rank_state(rank).stage() < RankStage::Left;
         let is_over = || {
             let mut levels = calls.levels.iter().zip(&closed);
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
@@ -244,12 +310,28 @@ impl Worker {
                 && !calls.running.is_locked()
                 && calls.has_nothing_deferred()
                 && self.commands().has_forwarded()
+                && !calls.lent_memory.is_lent(may_read)
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();
+            self.release_unread_replies(calls);
             self.pause();
         }
     }
+}
+
+/// Makes room for `len` bytes in `buffer`.
+fn resize(buffer: &mut Vec<u64>, len: usize) -> Result<(), Cause> {
+    let words = len.div_ceil(8);
+    let limit = || "memory for the argument of a handler".to_string();
+    let more = words.saturating_sub(buffer.len());
+    buffer.try_reserve(more).map_err(|_| Cause::NoMemory {
+        wanted: len as u64,
+        available: 0,
+        limit: limit(),
+    })?;
+    buffer.resize(words.max(buffer.len()), 0);
+    Ok(())
 }
 
 /// Runs a handler. If it panics, its call fails and nothing else.

@@ -5,7 +5,7 @@ use super::deferred_list::ENTRIES;
 use crate::base::Cause;
 use crate::queue::directory::LEVELS_MAX;
 use crate::queue::handler_call::HANDLERS_MAX;
-use crate::queue::inline_data::{INLINE_BYTES, Inline};
+use crate::queue::inline_data::Inline;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -21,42 +21,42 @@ pub trait Handler: Send + Sync {
     fn run(&self, call: &CallContext<'_>, args: &[u8], reply: &mut Inline) -> Result<(), Cause>;
 }
 
-/// How many bytes a handler takes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ArgumentSize {
-    /// This number of bytes.
-    Exactly(usize),
-    /// Any number of values of this number of bytes.
-    ManyOf(usize),
+/// What a handler takes or returns: one value or any number of values.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ValueShape {
+    /// Bytes of a value.
+    pub bytes: usize,
+    /// True for any number of values.
+    pub is_slice: bool,
+    /// What the type of the value is called. A type of the program has a name by which ranks that run different
+    /// programs do not know it, so its name says its size only.
+    pub name: String,
 }
 
-impl ArgumentSize {
-    fn agrees(self, len: u64) -> bool {
-        match self {
-            ArgumentSize::Exactly(bytes) => len == bytes as u64,
-            ArgumentSize::ManyOf(0) => len == 0,
-            ArgumentSize::ManyOf(bytes) => len.is_multiple_of(bytes as u64),
-        }
+impl ValueShape {
+    #[inline]
+    fn agrees(&self, len: u64) -> bool {
+        let bytes = self.bytes as u64;
+        if self.is_slice { bytes > 0 && len.is_multiple_of(bytes) } else { len == bytes }
     }
 }
 
-impl fmt::Display for ArgumentSize {
+impl fmt::Display for ValueShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArgumentSize::Exactly(bytes) => write!(f, "{bytes} bytes"),
-            ArgumentSize::ManyOf(bytes) => write!(f, "values of {bytes} bytes"),
-        }
+        if self.is_slice { write!(f, "[{}]", self.name) } else { f.write_str(&self.name) }
     }
 }
 
 /// A handler under its name.
 pub struct HandlerEntry {
-    /// Its name. All fields but `handler` are equal on all ranks.
+    /// Its name. All fields but `key` and `handler` are equal on all ranks.
     pub name: String,
-    /// Number of bytes that it takes.
-    pub takes: ArgumentSize,
-    /// Number of bytes that it returns.
-    pub returns: usize,
+    /// By what callers in this process find its number: a hash of its name and its types.
+    pub key: u64,
+    /// What it takes.
+    pub takes: ValueShape,
+    /// What it returns.
+    pub returns: ValueShape,
     /// Number of levels of calls that one call of it may lead to.
     pub depth: usize,
     /// Number of calls and commands that one run of it may post.
@@ -75,22 +75,77 @@ impl fmt::Debug for HandlerEntry {
 #[derive(Debug, Default)]
 pub struct HandlerTable {
     entries: Vec<HandlerEntry>,
+    index: KeyIndex,
 }
 
 /// The table of a job without handlers.
-pub(in crate::engine) static NO_HANDLERS: HandlerTable = HandlerTable { entries: Vec::new() };
+pub(in crate::engine) static NO_HANDLERS: HandlerTable =
+    HandlerTable { entries: Vec::new(), index: KeyIndex { words: Vec::new(), mask: 0 } };
+
+/// Finds the number of a handler by its key. A word holds a key and, in the lowest byte, a number; 0 is no word. A key
+/// is in the first free place from the place on that its bits name.
+#[derive(Debug, Default)]
+struct KeyIndex {
+    words: Vec<u64>,
+    mask: usize,
+}
+
+const NUMBER_BITS: u32 = 8;
+const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+
+impl KeyIndex {
+    /// `keys` are the keys by number. Fails with the numbers of two handlers that have the same key.
+    fn new(keys: impl ExactSizeIterator<Item = u64>) -> Result<KeyIndex, (usize, usize)> {
+        let len = (4 * keys.len()).next_power_of_two();
+        let mut index = KeyIndex { words: vec![0; len], mask: len - 1 };
+        for (number, key) in keys.enumerate() {
+            if let Some(other) = index.find(key) {
+                return Err((usize::from(other), number));
+            }
+            let free = (KeyIndex::first(key)..).map(|place| place & index.mask);
+            let free = free.into_iter().find(|&place| index.words[place] == 0);
+            index.words[free.unwrap_or(0)] = KeyIndex::key_bits(key) | number as u64;
+        }
+        Ok(index)
+    }
+
+    /// The key as it is in a word, which is never 0.
+    #[inline(always)]
+    const fn key_bits(key: u64) -> u64 {
+        key & !NUMBER | 1 << 63
+    }
+
+    #[inline(always)]
+    const fn first(key: u64) -> usize {
+        (key >> NUMBER_BITS) as usize
+    }
+
+    #[inline(always)]
+    fn find(&self, key: u64) -> Option<u8> {
+        for place in KeyIndex::first(key).. {
+            let word = *self.words.get(place & self.mask)?;
+            if word & !NUMBER == KeyIndex::key_bits(key) {
+                return Some((word & NUMBER) as u8);
+            }
+            if word == 0 {
+                return None;
+            }
+        }
+        None
+    }
+}
 
 impl HandlerTable {
     /// Makes a table of these handlers.
     ///
-    /// Errors: there are too many; a name is empty or used twice; a handler posts or returns more than is allowed.
+    /// Errors: there are too many; a name is empty or used twice; a handler posts more than is allowed.
     pub fn new(entries: Vec<HandlerEntry>) -> Result<HandlerTable, Cause> {
         let wrong = |text: String| Err(Cause::Argument(text));
         if entries.len() > HANDLERS_MAX {
             return wrong(format!("{} handlers: a job has at most {HANDLERS_MAX}", entries.len()));
         }
         for (at, entry) in entries.iter().enumerate() {
-            let HandlerEntry { name, depth, posts_max, returns, .. } = entry;
+            let HandlerEntry { name, depth, posts_max, .. } = entry;
             if name.is_empty() {
                 return wrong("a handler without a name".into());
             }
@@ -103,13 +158,16 @@ impl HandlerTable {
                     "handler {name:?} posts {posts_max} times in a run, {depth} levels deep: {most}"
                 ));
             }
-            if *returns > INLINE_BYTES {
-                return wrong(format!(
-                    "handler {name:?} returns {returns} bytes: a reply holds at most {INLINE_BYTES}"
-                ));
+        }
+        match KeyIndex::new(entries.iter().map(|entry| entry.key)) {
+            Ok(index) => Ok(HandlerTable { entries, index }),
+            Err((one, other)) => {
+                let [one, other] = [one, other].map(|number| &entries[number].name);
+                wrong(format!(
+                    "the names {one:?} and {other:?} have the same hash: give one of them another name"
+                ))
             }
         }
-        Ok(HandlerTable { entries })
     }
 
     /// Returns true if there are no handlers.
@@ -134,7 +192,7 @@ impl HandlerTable {
             return "none".into();
         };
         let calls = format!("follow_ups({depth}, {posts_max})");
-        format!("{name:?}, which takes {takes}, returns {returns} bytes, has {calls}")
+        format!("{name:?}, which takes {takes}, returns {returns}, has {calls}")
     }
 
     /// The largest depth of a handler.
@@ -157,7 +215,7 @@ impl HandlerTable {
     pub(in crate::engine) fn name_handler(&self, cause: &mut Cause) {
         match cause {
             Cause::Poisoned { cause, .. } | Cause::Failed { cause, .. } => self.name_handler(cause),
-            Cause::HandlerFailed { handler, name } => {
+            Cause::HandlerFailed { handler, name, .. } => {
                 if let Some(entry) = self.get(*handler) {
                     name.clone_from(&entry.name);
                 }
@@ -175,22 +233,24 @@ impl HandlerTable {
             return Ok(entry);
         }
         let HandlerEntry { name, takes, .. } = entry;
-        Err(Cause::Argument(format!("handler {name:?} takes {takes}; the call has {len}")))
+        Err(Cause::Argument(format!("handler {name:?} takes {takes}; the call has {len} bytes")))
     }
 
-    /// The number of the handler with that name. Fails if there is none, or if it does not return `returns` bytes.
-    pub fn find(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
-        let place = self.entries.iter().position(|entry| entry.name == name);
-        let Some(place) = place else {
-            return Err(Cause::Argument(format!("there is no handler {name:?}: {self}")));
-        };
-        let returned = self.entries[place].returns;
-        match returns {
-            Some(bytes) if bytes != returned => {
-                Err(Cause::Argument(format!("handler {name:?} returns {returned} bytes, not {bytes}")))
+    /// The number of the handler with that key; `None` if there is none.
+    #[inline(always)]
+    pub fn find(&self, key: u64) -> Option<u8> {
+        self.index.find(key)
+    }
+
+    /// Says why there is no handler with that name and the types of the handler that is called.
+    #[cold]
+    pub fn not_found(&self, name: &str) -> Cause {
+        Cause::Argument(match self.entries.iter().position(|entry| entry.name == name) {
+            None => format!("there is no handler {name:?}: {self}"),
+            Some(number) => {
+                format!("the call is of a handler with other types; the job has {}", self.described(number))
             }
-            _ => Ok(place as u8),
-        }
+        })
     }
 }
 
@@ -224,12 +284,17 @@ mod tests {
         }
     }
 
+    fn shape(bytes: usize, is_slice: bool) -> ValueShape {
+        ValueShape { bytes, is_slice, name: format!("u{}", 8 * bytes) }
+    }
+
     fn entry(name: &str) -> HandlerEntry {
-        let takes = ArgumentSize::Exactly(8);
+        let key = name.bytes().fold(1 << 40, |key: u64, byte| key * 251 + u64::from(byte) * 256);
         HandlerEntry {
             name: name.into(),
-            takes,
-            returns: 0,
+            key,
+            takes: shape(8, false),
+            returns: shape(0, false),
             depth: 0,
             posts_max: 0,
             handler: Box::new(Nothing),
@@ -244,9 +309,12 @@ mod tests {
         };
         assert!(refused(vec![entry("a"), entry("b"), entry("a")]).contains("\"a\""));
         assert!(refused(vec![entry("")]).contains("without a name"));
-        assert!(refused(vec![HandlerEntry { returns: 49, ..entry("far") }]).contains("49 bytes"));
+        let (same, key) = (entry("same"), entry("same").key);
+        assert!(
+            refused(vec![same, HandlerEntry { key, ..entry("other") }]).contains("\"same\" and \"other\"")
+        );
         assert!(refused(vec![HandlerEntry { depth: DEPTH_MAX + 1, ..entry("deep") }]).contains("deep"));
-        assert!(refused((0..257).map(|at| entry(&at.to_string())).collect()).contains("257"));
+        assert!(refused((0..256).map(|at| entry(&at.to_string())).collect()).contains("256"));
     }
 
     #[test]
@@ -255,26 +323,42 @@ mod tests {
         let first = of(vec![entry("a"), entry("b")]);
         assert_eq!(first, of(vec![entry("a"), entry("b")]));
         assert_ne!(first, of(vec![entry("b"), entry("a")]));
-        assert_ne!(first, of(vec![entry("a"), HandlerEntry { returns: 8, ..entry("b") }]));
+        assert_ne!(first, of(vec![entry("a"), HandlerEntry { returns: shape(8, false), ..entry("b") }]));
+        assert_ne!(first, of(vec![entry("a"), HandlerEntry { takes: shape(8, true), ..entry("b") }]));
+        let signed = ValueShape { name: "i64".into(), ..shape(8, false) };
+        assert_ne!(first, of(vec![entry("a"), HandlerEntry { takes: signed, ..entry("b") }]));
         assert_ne!(first, of(vec![entry("a")]));
         let table = HandlerTable::new(vec![entry("a"), entry("b")]).unwrap();
         assert_ne!(table.fingerprint_of(0), table.fingerprint_of(1));
         assert_eq!((table.fingerprint_of(2), table.described(2).as_str()), (0, "none"));
-        let expected = "\"b\", which takes 8 bytes, returns 0 bytes, has follow_ups(0, 0)";
+        let expected = "\"b\", which takes u64, returns u0, has follow_ups(0, 0)";
         assert_eq!(table.described(1), expected);
     }
 
     #[test]
-    fn handlers_are_found_by_name_and_checked() {
-        let table = HandlerTable::new(vec![
-            entry("a"),
-            HandlerEntry { takes: ArgumentSize::ManyOf(4), ..entry("b") },
-        ])
-        .unwrap();
-        assert_eq!(table.find("b", Some(0)), Ok(1));
-        assert!(table.find("c", None).is_err_and(|cause| cause.to_string().contains("the job has a, b")));
-        assert!(table.find("a", Some(8)).is_err());
+    fn handlers_are_found_by_key_and_checked() {
+        let b = HandlerEntry { takes: shape(4, true), ..entry("b") };
+        let table = HandlerTable::new(vec![entry("a"), b]).unwrap();
+        assert_eq!([table.find(entry("b").key), table.find(entry("c").key)], [Some(1), None]);
+        assert!(table.not_found("c").to_string().contains("the job has a, b"));
+        assert!(
+            table.not_found("b").to_string().contains("other types; the job has \"b\", which takes [u32]")
+        );
         assert!(table.check(0, 8).is_ok() && table.check(0, 9).is_err() && table.check(2, 8).is_err());
         assert!(table.check(1, 12).is_ok() && table.check(1, 13).is_err());
+        assert_eq!(NO_HANDLERS.find(entry("a").key), None);
+    }
+
+    /// Keys whose bits name the same place follow each other, around the end of the index.
+    #[test]
+    fn keys_that_name_the_same_place_are_all_found() {
+        let keys: Vec<u64> =
+            (0..HANDLERS_MAX as u64).map(|number| number << 32 | 1000 << NUMBER_BITS).collect();
+        let index = KeyIndex::new(keys.iter().copied()).unwrap();
+        for (number, &key) in keys.iter().enumerate() {
+            assert_eq!(index.find(key), Some(number as u8));
+            assert_eq!(index.find(key | 1 << NUMBER_BITS), None);
+        }
+        assert_eq!(KeyIndex::new([7 << 20, 8 << 20, 7 << 20].into_iter()).err(), Some((0, 2)));
     }
 }

@@ -2,13 +2,14 @@
 
 use super::active_messages::{ActiveMessages, CallLevel};
 use super::deferred_list::DeferredList;
+use super::failed_calls::FailedCalls;
 use super::handler_table::{HandlerTable, NO_HANDLERS};
+use super::lent_memory::LentMemory;
 use super::reply_lines::ReplyLines;
-use crate::base::{Cause, Error, Result};
+use crate::base::{Error, Result};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::worker::Worker;
-use crate::segment::GlobalAddress;
-use crate::segment::layout::signal_offset;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 /// Lines of each call queue.
@@ -29,8 +30,6 @@ impl Worker {
             levels.push(CallLevel { queue, deferred: DeferredList::default(), fetch: Mutex::default() });
         }
         let reply_lines = Arc::new(ReplyLines::allocate(self.rank(), self.registry())?);
-        let failures = self.registry().signal()?;
-        fingerprint ^= u64::from(failures);
         let wanted = table.posts().then(|| self.make_queue(COMMAND_LINES, None)).transpose();
         let calls = ActiveMessages {
             table,
@@ -39,7 +38,9 @@ impl Worker {
             commands: wanted.map_err(Error::new)?,
             deferred_commands: DeferredList::default(),
             unsent: DeferredList::default(),
-            failures,
+            lent_memory: LentMemory::new(self.rank()),
+            posted: (0..self.size()).map(|_| AtomicU32::new(0)).collect(),
+            failed: FailedCalls::default(),
             running: TryLock::default(),
             buffer: Mutex::default(),
         };
@@ -53,9 +54,8 @@ impl Worker {
         self.calls().map_or(&NO_HANDLERS, |calls| &calls.table)
     }
 
-    /// The first failure of a call of this rank that had neither a reply nor effects.
-    pub fn call_failure(&self) -> Option<Cause> {
-        let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
-        self.commands().signal_control_at(signal)?.poisoned().map(|poison| poison.as_own_failure().cause())
+    /// Bytes of job memory that hold, or may hold, long arguments and results of handlers.
+    pub fn lent_bytes(&self) -> u64 {
+        self.calls().map_or(0, |calls| calls.lent_memory.bytes())
     }
 }

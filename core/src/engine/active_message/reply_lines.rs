@@ -81,11 +81,11 @@ impl ReplyLines {
         &lines[usize::from(ticket.line)]
     }
 
-    /// Takes a free line; `None` if there is none.
+    /// Takes a free line; `None` if there is none. `unread` gets the replies that nobody has read.
     #[inline]
-    pub(super) fn take(&self) -> Option<ReplyTicket> {
+    pub(super) fn take(&self, unread: impl Fn(Reply)) -> Option<ReplyTicket> {
         self.take_free().or_else(|| {
-            self.release_abandoned();
+            self.release_abandoned(unread);
             self.take_free()
         })
     }
@@ -110,9 +110,9 @@ impl ReplyLines {
         None
     }
 
-    /// Releases the abandoned lines whose replies have arrived.
+    /// Releases the abandoned lines whose replies have arrived. `unread` gets these replies.
     #[cold]
-    fn release_abandoned(&self) {
+    pub(super) fn release_abandoned(&self, unread: impl Fn(Reply)) {
         for line in 0..REPLY_LINES as u16 {
             let sequence = self.sequences[usize::from(line)].load(Ordering::Relaxed);
             let ticket = ReplyTicket { line, sequence: sequence as u8 };
@@ -121,8 +121,25 @@ impl ReplyLines {
             let is_ours = || was_set() || planted("reply_swept_twice");
             let has_arrived = || planted("reply_not_come") || self.has_arrived(ticket);
             if self.abandoned[word].load(Ordering::Relaxed) & bit != 0 && is_ours() {
-                if has_arrived() { self.release(ticket) } else { self.abandon(ticket) }
+                if has_arrived() {
+                    self.read(ticket).into_iter().for_each(&unread);
+                    self.release(ticket);
+                } else {
+                    self.abandon(ticket);
+                }
             }
+        }
+    }
+
+    /// Returns true if a line is abandoned, so that it becomes free when its reply arrives.
+    pub(super) fn has_abandoned(&self) -> bool {
+        self.abandoned.iter().any(|bits| bits.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Gives up waiting for all replies.
+    pub(super) fn abandon_all(&self) {
+        for (free, abandoned) in self.free.iter().zip(&self.abandoned) {
+            abandoned.fetch_or(ALL_FREE & !free.load(Ordering::Acquire), Ordering::Release); // SYNC reply-line
         }
     }
 
@@ -191,7 +208,7 @@ impl TestReplyLines {
 
     /// Takes a free line; `None` if there is none.
     pub fn take(&self) -> Option<TestReplyLine> {
-        self.reply_lines.take().map(TestReplyLine)
+        self.reply_lines.take(drop).map(TestReplyLine)
     }
 
     /// Records that the call has been posted.
@@ -247,7 +264,7 @@ mod tests {
     fn a_reply_of_an_earlier_use_is_not_taken_for_the_current_one() {
         let (_lines, reply_lines) = test_lines();
         for round in 0..200 {
-            let ticket = reply_lines.take().unwrap();
+            let ticket = reply_lines.take(drop).unwrap();
             assert!(!reply_lines.has_arrived(ticket), "round {round}");
             if round % 3 == 0 {
                 reply_lines.release(ticket); // as if the call could not be posted
@@ -263,14 +280,14 @@ mod tests {
     #[test]
     fn abandoned_lines_are_released_when_their_replies_have_arrived() {
         let (_lines, reply_lines) = test_lines();
-        let tickets: Vec<ReplyTicket> = std::iter::from_fn(|| reply_lines.take()).collect();
+        let tickets: Vec<ReplyTicket> = std::iter::from_fn(|| reply_lines.take(drop)).collect();
         assert_eq!(tickets.len(), REPLY_LINES);
         tickets.iter().for_each(|&ticket| reply_lines.expect(ticket));
         tickets[..2].iter().for_each(|&ticket| reply_lines.abandon(ticket));
-        assert_eq!(reply_lines.take(), None);
+        assert_eq!(reply_lines.take(drop), None);
         write_test_reply(&reply_lines, tickets[1]);
-        let again = reply_lines.take().unwrap();
+        let again = reply_lines.take(drop).unwrap();
         assert_eq!((again.line, again.sequence), (tickets[1].line, tickets[1].sequence + 1));
-        assert_eq!(reply_lines.take(), None);
+        assert_eq!(reply_lines.take(drop), None);
     }
 }

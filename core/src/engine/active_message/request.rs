@@ -1,6 +1,7 @@
 //! The calling side: posts a call into the call queue of the rank that runs it, and waits for its reply.
 
 use super::active_messages::ActiveMessages;
+use super::lent_memory::{ARGUMENTS_MAX, Purpose};
 use super::reply_lines::{REPLY_LINES, ReplyLines, ReplyTicket};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::wait::condition::{Condition, WaitEvent};
@@ -9,14 +10,27 @@ use crate::fabric::Poison;
 use crate::node::node_state::RankStage;
 use crate::queue::command::{Command, Effect};
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{Args, Call, Reply, ReplyAddress};
+use crate::queue::handler_call::{Args, Call, LentBytes, Reply, ReplyAddress};
 use crate::queue::inline_data::Inline;
 use std::sync::Arc;
+
+/// What a call does if there is no room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhenFull {
+    /// It fails.
+    Fail,
+    /// It runs handlers and makes progress until there is room.
+    Wait,
+}
+
+/// What there is no room in if a rank waits for too many replies.
+const REPLIES: &str = "the list of replies that this rank waits for";
 
 /// A call whose reply has not been read.
 #[derive(Debug)]
 pub struct PendingCall<'m> {
-    reply_lines: &'m Arc<ReplyLines>,
+    worker: &'m Worker,
+    calls: &'m ActiveMessages,
     ticket: ReplyTicket,
     to: Rank,
     /// True if the reply line was released.
@@ -27,20 +41,82 @@ impl PendingCall<'_> {
     /// Returns true if the reply has arrived.
     #[inline]
     pub fn has_arrived(&self) -> bool {
-        self.reply_lines.has_arrived(self.ticket)
+        self.calls.reply_lines.has_arrived(self.ticket)
     }
 
     /// The rank that sends the reply.
     pub fn to(&self) -> Rank {
         self.to
     }
+
+    /// Takes the reply, which has arrived.
+    #[inline]
+    fn take(&mut self) -> Option<Reply> {
+        let reply = self.calls.reply_lines.read(self.ticket);
+        self.calls.reply_lines.release(self.ticket);
+        self.is_released = true;
+        reply
+    }
 }
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        if !self.is_released {
-            self.reply_lines.abandon(self.ticket);
+        if self.is_released {
+        } else if self.has_arrived() {
+            let unread = self.take();
+            unread.into_iter().for_each(|reply| self.worker.discard(self.calls, reply));
+        } else {
+            self.calls.reply_lines.abandon(self.ticket);
         }
+    }
+}
+
+/// The value of a reply.
+#[derive(Debug)]
+pub enum ReplyValue<'m> {
+    /// The bytes.
+    Short(Inline),
+    /// Bytes that are still at the rank that sent the reply.
+    Long(LongReply<'m>),
+}
+
+/// Bytes of a reply at the rank that sent it. That rank can use their memory again when this is dropped.
+#[derive(Debug)]
+pub struct LongReply<'m> {
+    worker: &'m Worker,
+    calls: &'m ActiveMessages,
+    lent: LentBytes,
+}
+
+impl ReplyValue<'_> {
+    /// Number of bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            ReplyValue::Short(bytes) => bytes.len(),
+            ReplyValue::Long(long) => long.lent.len as usize,
+        }
+    }
+
+    /// Returns true if there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the bytes to `into`, which has [`ReplyValue::len`] bytes.
+    #[inline]
+    pub fn read(self, into: &mut [u8]) -> Result<()> {
+        match self {
+            ReplyValue::Short(bytes) => into.copy_from_slice(bytes.bytes()),
+            ReplyValue::Long(long) => long.worker.get(long.lent.address(), into)?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LongReply<'_> {
+    fn drop(&mut self) {
+        self.worker.give_back(self.calls, self.lent.header);
     }
 }
 
@@ -65,30 +141,125 @@ impl WaitEvent for ReplyEvent {
 
 impl Worker {
     /// Calls a handler without a reply. The effects happen when it has run. A failure poisons their signals. Without
-    /// effects, [`Worker::call_failure`] returns it.
-    pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
-        let calls = self.calls_to(to)?;
-        let level = calls.table.check(handler, args.len())?.depth;
-        self.write_call(calls, to, level, handler, args, ReplyAddress::NONE, effects)
+    /// effects, [`Worker::flush_calls`] returns it.
+    #[inline(always)]
+    pub fn call(
+        &self,
+        to: Rank,
+        handler: u8,
+        args: &[u8],
+        effects: [Option<Effect>; 2],
+        when_full: WhenFull,
+    ) -> Result<(), Cause> {
+        match Inline::of(args) {
+            Some(args) => self.until_room(when_full, || self.post(to, handler, Args::Inline(args), effects)),
+            None => self.with_lent(to, args, when_full, |args| self.post(to, handler, args, effects)),
+        }
     }
 
     /// Calls a handler that sends a reply.
     ///
-    /// Errors: as many calls of this rank as there are reply lines wait for replies; the queue of the called rank is
-    /// full; there is no such handler, or it takes another number of bytes.
+    /// Errors: as many calls of this rank as there are reply lines wait for replies that somebody will read; the queue
+    /// of the called rank is full, unless the call waits for room; there is no such rank.
+    #[inline(always)]
+    pub fn call_with_reply(
+        &self,
+        to: Rank,
+        handler: u8,
+        args: &[u8],
+        when_full: WhenFull,
+    ) -> Result<PendingCall<'_>, Cause> {
+        match Inline::of(args) {
+            Some(args) => {
+                self.until_room(when_full, || self.post_with_reply(to, handler, Args::Inline(args)))
+            }
+            None => self.with_lent(to, args, when_full, |args| self.post_with_reply(to, handler, args)),
+        }
+    }
+
+    /// Makes a call until there is room for it, or once.
+    #[inline(always)]
+    pub(super) fn until_room<T>(
+        &self,
+        when_full: WhenFull,
+        mut call: impl FnMut() -> Result<T, Cause>,
+    ) -> Result<T, Cause> {
+        loop {
+            match call() {
+                Err(full @ Cause::Full { .. }) if when_full == WhenFull::Wait => self.make_room(full)?,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Moves everything on, so that there may be room. Fails if there will be none.
+    #[cold]
+    fn make_room(&self, full: Cause) -> Result<(), Cause> {
+        let is_hopeless = |calls: &ActiveMessages| !calls.reply_lines.has_abandoned();
+        if matches!(full, Cause::Full { what: REPLIES, .. }) && self.calls().is_none_or(is_hopeless) {
+            return Err(full);
+        }
+        self.progress();
+        self.check()?;
+        self.pause_briefly();
+        Ok(())
+    }
+
+    /// Makes a call with arguments that are too long for its lines.
+    #[inline(never)]
+    fn with_lent<T>(
+        &self,
+        to: Rank,
+        args: &[u8],
+        when_full: WhenFull,
+        mut call: impl FnMut(Args) -> Result<T, Cause>,
+    ) -> Result<T, Cause> {
+        let calls = self.calls_to(to)?;
+        self.check()?;
+        let what = "the memory for arguments of calls";
+        let lent = self.until_room(when_full, || {
+            let lent = calls.lent_memory.lend(Purpose::Argument, to, args, self.registry())?;
+            lent.ok_or(Cause::Full { what, capacity: ARGUMENTS_MAX as usize })
+        })?;
+        let outcome = self.until_room(when_full, || call(Args::Lent(lent)));
+        if outcome.is_err() {
+            calls.lent_memory.take_back(lent);
+        }
+        outcome
+    }
+
     #[inline]
-    pub fn call_with_reply(&self, to: Rank, handler: u8, args: Args) -> Result<PendingCall<'_>, Cause> {
+    fn post(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
         let calls = self.calls_to(to)?;
         let level = calls.table.check(handler, args.len())?.depth;
-        let ticket = calls.reply_lines.take().ok_or(Cause::Full {
-            what: "the list of replies that this rank waits for",
-            capacity: REPLY_LINES,
-        })?;
+        self.write_call(calls, to, level, handler, args, ReplyAddress::NONE, effects)?;
+        calls.record_post(to, level);
+        Ok(())
+    }
+
+    #[inline]
+    fn post_with_reply(&self, to: Rank, handler: u8, args: Args) -> Result<PendingCall<'_>, Cause> {
+        let calls = self.calls_to(to)?;
+        let level = calls.table.check(handler, args.len())?.depth;
+        self.write_call_with_reply(calls, to, level, handler, args)
+    }
+
+    #[inline]
+    pub(super) fn write_call_with_reply<'m>(
+        &'m self,
+        calls: &'m ActiveMessages,
+        to: Rank,
+        level: usize,
+        handler: u8,
+        args: Args,
+    ) -> Result<PendingCall<'m>, Cause> {
+        let ticket = calls.reply_lines.take(|unread| self.discard(calls, unread));
+        let ticket = ticket.ok_or(Cause::Full { what: REPLIES, capacity: REPLY_LINES })?;
         let place = calls.reply_lines.place(ticket);
         match self.write_call(calls, to, level, handler, args, place, [None, None]) {
             Ok(()) => {
                 calls.reply_lines.expect(ticket);
-                Ok(PendingCall { reply_lines: &calls.reply_lines, ticket, to, is_released: false })
+                Ok(PendingCall { worker: self, calls, ticket, to, is_released: false })
             }
             Err(cause) => {
                 calls.reply_lines.release(ticket);
@@ -97,13 +268,17 @@ impl Worker {
         }
     }
 
-    /// Waits for a reply and returns it. `call` names the wait in errors and reports.
+    /// Waits for a reply and returns its value. `call` names the wait in errors and reports.
     #[inline]
-    pub fn wait_reply(&self, pending: PendingCall<'_>, call: &dyn Fn() -> String) -> Result<Inline> {
+    pub fn wait_reply<'m>(
+        &'m self,
+        pending: PendingCall<'m>,
+        call: &dyn Fn() -> String,
+    ) -> Result<ReplyValue<'m>> {
         let spins = self.spins(Some(pending.to));
         if !self.wait_and_poll(spins, &|| pending.has_arrived()) {
             let coming = ReplyEvent {
-                reply_lines: pending.reply_lines.clone(),
+                reply_lines: pending.calls.reply_lines.clone(),
                 ticket: pending.ticket,
                 from: pending.to,
             };
@@ -113,23 +288,55 @@ impl Worker {
     }
 
     /// Takes the reply, which has arrived.
-    fn read_reply(&self, mut pending: PendingCall<'_>) -> Result<Inline, Cause> {
-        let reply = pending.reply_lines.read(pending.ticket);
-        pending.reply_lines.release(pending.ticket);
-        pending.is_released = true;
-        match reply {
-            Some(Reply::Value(value)) => Ok(value),
-            Some(Reply::ErrorMessage(text)) => {
-                Err(Cause::Program(format!("on rank {}: {}", pending.to, error_text(&text))))
-            }
-            Some(Reply::Failed(poison)) => Err(poison.cause()),
+    #[inline]
+    fn read_reply<'m>(&'m self, mut pending: PendingCall<'m>) -> Result<ReplyValue<'m>, Cause> {
+        let (calls, to) = (pending.calls, pending.to);
+        match pending.take() {
+            Some(Reply::Value(value)) => Ok(ReplyValue::Short(value)),
+            Some(Reply::LongValue(lent)) => Ok(ReplyValue::Long(LongReply { worker: self, calls, lent })),
+            Some(failed) => Err(self.failure(calls, to, failed)),
             None => Err(Cause::Bug("a reply line that encodes no reply".into())),
+        }
+    }
+
+    /// Why a call failed, from a reply that says so.
+    #[cold]
+    fn failure(&self, calls: &ActiveMessages, rank: Rank, reply: Reply) -> Cause {
+        let failed = |handler, text: &[u8]| {
+            let text = String::from_utf8_lossy(text).into_owned();
+            Cause::Failed { rank, cause: Cause::HandlerFailed { handler, name: String::new(), text }.into() }
+        };
+        match reply {
+            Reply::Failed(poison) => poison.cause(),
+            Reply::ErrorMessage { handler, text } => failed(handler, text.bytes()),
+            Reply::LongErrorMessage { handler, text } => {
+                let mut bytes = vec![0; text.len as usize];
+                let read = ReplyValue::Long(LongReply { worker: self, calls, lent: text }).read(&mut bytes);
+                failed(handler, if read.is_ok() { &bytes } else { &[] })
+            }
+            Reply::Value(_) | Reply::LongValue(_) => {
+                Cause::Bug("a reply that says that its call failed".into())
+            }
+        }
+    }
+
+    /// Gives back the memory of a reply that nobody reads.
+    fn discard(&self, calls: &ActiveMessages, unread: Reply) {
+        if let Reply::LongValue(lent) | Reply::LongErrorMessage { text: lent, .. } = unread {
+            self.give_back(calls, lent.header);
+        }
+    }
+
+    /// Gives back the memory of replies that nobody reads and that have arrived.
+    pub(super) fn release_unread_replies(&self, calls: &ActiveMessages) {
+        if calls.reply_lines.has_abandoned() {
+            calls.reply_lines.release_abandoned(|unread| self.discard(calls, unread));
         }
     }
 
     /// The handlers of rank `to`, which are the same as those of this rank.
     #[inline]
-    fn calls_to(&self, to: Rank) -> Result<&ActiveMessages, Cause> {
+    pub(super) fn calls_to(&self, to: Rank) -> Result<&ActiveMessages, Cause> {
         self.check_rank(to)?;
         let none = || Cause::Argument("the job was started without handlers (tasuki::main_with)".into());
         self.calls().ok_or_else(none)
@@ -171,14 +378,4 @@ impl Worker {
             Err(cause) => Err(Poison::of(&cause, self.rank())),
         }
     }
-}
-
-/// The error message of a handler, with "..." if it may have been cut.
-fn error_text(text: &Inline) -> String {
-    let whole = text.len() == crate::queue::inline_data::INLINE_BYTES;
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(text.bytes()).trim_end_matches('\u{fffd}'),
-        if whole { "..." } else { "" }
-    )
 }

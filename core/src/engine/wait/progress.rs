@@ -39,17 +39,24 @@ impl Worker {
         self.progress_with(Effort::Brief);
     }
 
-    fn progress_with(&self, effort: Effort) {
+    /// Like [`Worker::progress`]. Returns true if a handler has run.
+    pub(in crate::engine) fn progress_and_run(&self) -> bool {
+        self.progress_with(Effort::Full)
+    }
+
+    /// Returns true if a handler has run.
+    fn progress_with(&self, effort: Effort) -> bool {
         let Some(guard) = self.polling().try_lock() else {
-            return; // another thread of this rank polls
+            return false; // another thread of this rank polls
         };
         let has_callbacks = self.poll(effort);
         drop(guard);
-        self.run_calls();
+        let calls = self.run_calls();
         self.forward_taken();
         if has_callbacks && let Some(agent) = self.agent() {
             agent.run_callbacks();
         }
+        calls.ran > 0
     }
 
     /// Polls for the last time: keeps the lock, so that no thread polls after it.

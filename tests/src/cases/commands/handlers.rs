@@ -6,10 +6,9 @@ use crate::wait_until::{Idle, stay_away};
 use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::onesided::RemoteSignal;
-use tasuki::{Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
+use tasuki::{Command, Error, ErrorKind, GlobalPtr, Handler, HandlerCx, Handlers, Job, Rank, Result};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -18,7 +17,11 @@ pub(in crate::cases) struct Desk {
     expected: Mutex<Vec<u64>>,
     /// The number of calls that came out of order.
     disordered: AtomicU64,
-    ran: AtomicU64,
+    pub(super) ran: AtomicU64,
+    /// For each rank, the number of its calls of `COUNT_ABOVE` that have run.
+    counted: Mutex<Vec<u64>>,
+    /// For each rank, what `COLLECT` has got from it last: the sum and the number of the values.
+    collected: Mutex<Vec<[u64; 2]>>,
 }
 
 /// A copy that the handler `deliver` should make, and the signal to raise when it is done.
@@ -53,155 +56,178 @@ impl Drop for ComesApart {
     }
 }
 
-fn in_order(cx: &HandlerCx<'_>, number: u64) {
+pub(super) const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+pub(crate) const NOTHING: Handler<(), ()> = Handler::new("nothing", |cx, ()| {
+    cx.local::<Desk>().ran.fetch_add(1, Ordering::Relaxed);
+});
+const MIRROR: Handler<[u64; 6], [u64; 6]> =
+    Handler::new("mirror", |cx, words| std::array::from_fn(|at| words[5 - at] + cx.rank().0 as u64));
+/// Returns the sum and the number of the values, and the calling rank.
+pub(super) const SUM: Handler<[u32], [u64; 3]> = Handler::new("sum", |cx, values| {
+    let sum = values.iter().copied().map(u64::from).sum();
+    [sum, values.len() as u64, cx.from().0 as u64]
+});
+const IN_ORDER: Handler<u64, ()> = Handler::new("in order", in_order);
+const SPREAD: Handler<Spread, ()> = Handler::fallible("spread", spread).follow_ups(3, 3);
+const TOO_DEEP: Handler<(), ()> = Handler::fallible("too deep", |cx, ()| NOTHING.forward(cx, cx.from(), &()));
+const TOO_MANY: Handler<(), ()> =
+    Handler::fallible("too many", |cx, ()| (0..3).try_for_each(|_| NOTHING.forward(cx, cx.from(), &())))
+        .follow_ups(1, 2);
+pub(super) const PANICS: Handler<[u8], ()> =
+    Handler::new("panics", |cx, _| assert!(cx.size() == 0, "there are ranks"));
+pub(crate) const COMES_APART: Handler<(), ()> =
+    Handler::new("comes apart", |_, ()| std::panic::panic_any(ComesApart));
+const DELIVER: Handler<Delivery, ()> = Handler::fallible("deliver", |cx, order: &Delivery| {
+    cx.post(&Command::copy(order.from, order.to, order.count as usize).then(order.done.add(1)))
+})
+.follow_ups(0, 1);
+/// Fails with a text of that many characters.
+const FAILS: Handler<u64, ()> = Handler::fallible("fails", |_, &len| Err("x".repeat(len as usize).into()));
+/// Its calls are in a queue that is read after the queue of `COUNTED`.
+const COUNT_ABOVE: Handler<(), ()> = Handler::new("count above", |cx, ()| {
+    *of_caller(cx, &mut cx.local::<Desk>().counted.lock().unwrap()) += 1
+})
+.follow_ups(1, 0);
+const COUNTED: Handler<(), u64> =
+    Handler::new("counted", |cx, ()| *of_caller(cx, &mut cx.local::<Desk>().counted.lock().unwrap()));
+const COLLECT: Handler<[u32], ()> = Handler::new("collect", |cx, values| {
+    let sum = values.iter().copied().map(u64::from).sum();
+    *of_caller(cx, &mut cx.local::<Desk>().collected.lock().unwrap()) = [sum, values.len() as u64];
+});
+const COLLECTED: Handler<(), [u64; 2]> =
+    Handler::new("collected", |cx, ()| *of_caller(cx, &mut cx.local::<Desk>().collected.lock().unwrap()));
+
+/// The entry of the calling rank in a list.
+fn of_caller<'l, T: Clone + Default>(cx: &HandlerCx<'_>, list: &'l mut Vec<T>) -> &'l mut T {
+    list.resize(cx.size(), T::default());
+    &mut list[cx.from().index()]
+}
+
+fn in_order(cx: &HandlerCx<'_>, &number: &u64) {
     let desk = cx.local::<Desk>();
     let mut expected = desk.expected.lock().expect("no handler panics here");
-    expected.resize(cx.size(), 0);
-    let place = &mut expected[cx.from().index()];
+    let place = of_caller(cx, &mut expected);
     desk.disordered.fetch_add(u64::from(number != *place), Ordering::Relaxed);
     *place = number + 1;
 }
 
-fn spread(cx: &HandlerCx<'_>, Spread { levels, done }: Spread) -> Result<()> {
+fn spread(cx: &HandlerCx<'_>, &Spread { levels, done }: &Spread) -> Result<()> {
     cx.local::<Desk>().ran.fetch_add(1, Ordering::Relaxed);
+    cx.raise(done, 1)?;
     let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
-    for branch in 1..=BRANCHES {
-        let to = Rank((cx.rank().0 + branch) % cx.size());
-        cx.call_then(to, "spread", &Spread { levels, done }, done.add(1))?;
-    }
-    Ok(())
+    (1..=BRANCHES).try_for_each(|branch| {
+        SPREAD.forward(cx, Rank((cx.rank().0 + branch) % cx.size()), &Spread { levels, done })
+    })
 }
 
 /// The handlers of all cases that need some.
 pub(crate) fn handlers() -> Handlers {
-    Handlers::new()
+    let handlers = Handlers::new()
         .local(Desk::default)
-        .add("double", |_: &HandlerCx<'_>, value: u64| 2 * value)
-        .add("nothing", |cx: &HandlerCx<'_>, ()| {
-            cx.local::<Desk>().ran.fetch_add(1, Ordering::Relaxed);
-        })
-        .add("mirror", |cx: &HandlerCx<'_>, words: [u64; 6]| -> [u64; 6] {
-            std::array::from_fn(|at| words[5 - at] + cx.rank().0 as u64)
-        })
-        .add_many("sum", |cx: &HandlerCx<'_>, values: &[u32]| -> [u64; 3] {
-            let sum = values.iter().copied().map(u64::from).sum();
-            [sum, values.len() as u64, cx.from().0 as u64]
-        })
-        .add("in order", in_order)
-        .add_fallible("spread", spread)
-        .follow_ups(3, 2)
-        .add_fallible("too deep", |cx: &HandlerCx<'_>, ()| cx.call(cx.from(), "nothing", &()))
-        .add_fallible("too many", |cx: &HandlerCx<'_>, ()| {
-            (0..3).try_for_each(|_| cx.call(cx.from(), "nothing", &()))
-        })
-        .follow_ups(1, 2)
-        .add("panics", |cx: &HandlerCx<'_>, ()| assert!(cx.size() == 0, "there are ranks"))
-        .add("comes apart", |_: &HandlerCx<'_>, ()| -> () { std::panic::panic_any(ComesApart) })
-        .add_fallible("deliver", |cx: &HandlerCx<'_>, order: Delivery| {
-            cx.post(&Command::copy(order.from, order.to, order.count as usize).then(order.done.add(1)))
-        })
-        .follow_ups(0, 1)
+        .add(DOUBLE)
+        .add(NOTHING)
+        .add(MIRROR)
+        .add(SUM)
+        .add(IN_ORDER)
+        .add(SPREAD)
+        .add(TOO_DEEP)
+        .add(TOO_MANY)
+        .add(PANICS)
+        .add(COMES_APART)
+        .add(DELIVER)
+        .add(FAILS)
+        .add(COUNT_ABOVE)
+        .add(COUNTED)
+        .add(COLLECT)
+        .add(COLLECTED);
+    super::long_calls::add_to(handlers)
 }
 
-fn desk(job: &Job) -> &Desk {
+pub(super) fn desk(job: &Job) -> &Desk {
     job.local().expect("the handlers of these cases have one")
-}
-
-/// Makes a call, and serves peers while there is no room for it.
-fn patiently(idle: &Idle<'_>, call: impl Fn() -> Result<()>) -> Result<()> {
-    loop {
-        match call() {
-            Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
-                idle.serve(Duration::from_micros(10))?
-            }
-            other => return other,
-        }
-    }
 }
 
 /// A reply comes from the rank and the handler that were called, and is the result for the given
 /// argument, for every size.
 pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
-    let double = job.handler("double")?;
     for to in job.ranks() {
         for value in 0..effort(job, 200, 3) as u64 {
-            let by_number = job.call_with_reply::<_, u64>(to, double, &value)?;
-            let by_name = job.call_with_reply::<_, u64>(to, "double", &(value + 1))?;
-            assert_eq!((by_name.wait()?, by_number.wait()?), (2 * value + 2, 2 * value));
+            let first = DOUBLE.call(job, to, &value)?;
+            let second = DOUBLE.try_call(job, to, &(value + 1))?;
+            assert_eq!((second.wait()?, first.wait()?), (2 * value + 2, 2 * value));
         }
-        let words: [u64; 6] = job.call_with_reply(to, "mirror", &[1_u64, 2, 3, 4, 5, 6])?.wait()?;
+        let words = MIRROR.call(job, to, &[1, 2, 3, 4, 5, 6])?.wait()?;
         assert_eq!(words, [6, 5, 4, 3, 2, 1].map(|word| word + to.0 as u64));
-        let () = job.call_with_reply(to, "nothing", &())?.wait()?;
-        let many: [u64; 3] = job.call_with_reply(to, "sum", &[5_u32; 12])?.wait()?;
-        assert_eq!(many, [60, 12, job.rank().0 as u64]);
+        let () = NOTHING.call(job, to, &())?.wait()?;
+        assert_eq!(SUM.call(job, to, &[5; 12])?.wait()?, [60, 12, job.rank().0 as u64]);
     }
     job.barrier()
 }
 
-/// The buffer of a call arrives whole, and may be overwritten once the effect has happened.
+/// The buffer of a call by a command arrives whole, and may be overwritten once the effect has happened.
 pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
-    const MOST: usize = 16 * 1024;
-    let (values, done) = (job.alloc::<u32>(MOST)?, job.signal()?);
-    let mut own = vec![0_u32; 3];
-    for (round, count) in [0, 13, MOST].into_iter().enumerate() {
+    const MOST: usize = 100_000;
+    let (values, done, queue) = (job.alloc::<u32>(MOST)?, job.signal()?, job.queue(8)?);
+    let mut expected = 0;
+    let mut collect = |to, from: GlobalPtr<u32>, count| {
+        queue.post(COLLECT.command_at(to, from.slice(count)).then(done.on(job.rank()).add(1)))?;
+        expected += 1;
+        done.wait_at_least(expected)?;
+        COLLECTED.call(job, to, &())?.wait()
+    };
+    for (round, count) in [0, 1, 13, MOST].into_iter().enumerate() {
         for to in job.ranks() {
             let value = (to.0 + 1 + round) as u32;
             values.fill(value)?;
-            let sum: [u64; 3] = job.call_buffer_with_reply(to, "sum", values.pointer(), count)?.wait()?;
-            assert_eq!(sum, [u64::from(value) * count as u64, count as u64, job.rank().0 as u64]);
+            assert_eq!(
+                collect(to, values.pointer(), count)?,
+                [u64::from(value) * count as u64, count as u64]
+            );
         }
     }
-    own.fill(7);
-    let registered = job.register(own)?;
-    let sum: [u64; 3] = job.call_buffer_with_reply(next(job), "sum", registered.pointer(), 3)?.wait()?;
-    assert_eq!(sum[..2], [21, 3]);
-    let me = job.rank();
-    job.call_with(next(job), "sum", values.pointer(), MOST, done.on(me).add(1))?;
-    done.wait_at_least(1)?;
-    let long = job.call_buffer_with_reply::<_, [u64; 3]>(next(job), "sum", values.pointer(), MOST + 1);
-    assert!(long.is_err_and(|error| error.to_string().contains("65536")));
+    let registered = job.register(vec![7; 3])?;
+    assert_eq!(collect(next(job), registered.pointer(), 3)?, [21, 3]);
     let nowhere = GlobalPtr::<u32>::new(values.pointer().address().add(1 << 35));
-    let nowhere = job.call_buffer_with_reply::<_, [u64; 3]>(next(job), "sum", nowhere, 4)?.wait();
-    assert!(nowhere.is_err_and(|error| error.to_string().contains("registration")));
+    let error = collect(next(job), nowhere, 4).expect_err("there is no memory");
+    assert!(error.to_string().contains("registration"), "{error}");
+    let two = queue.post(DOUBLE.command_at(next(job), GlobalPtr::NULL.slice(2)));
+    assert!(two.is_err_and(|error| error.to_string().contains("takes one value, not 2")));
     job.barrier()
 }
 
 /// Calls from one rank to another run in the order in which they were made, even if they are many.
 pub fn d19_calls_keep_their_order(job: &Job) -> Result<()> {
-    let (done, idle) = (job.signal()?, Idle::new(job)?);
     let rounds = effort(job, 5_000, 15) as u64;
     for number in 0..rounds {
-        for to in job.ranks() {
-            patiently(&idle, || job.call_then(to, "in order", &number, done.on(job.rank()).add(1)))?;
-        }
+        job.ranks().try_for_each(|to| IN_ORDER.post(job, to, &number))?;
     }
-    done.wait_at_least(rounds * job.size() as u64)?;
+    job.flush_calls()?;
     job.barrier()?;
     assert_eq!(desk(job).disordered.load(Ordering::Relaxed), 0);
     assert_eq!(*desk(job).expected.lock().expect("nobody panicked"), vec![rounds; job.size()]);
-    assert!(job.call_failure().is_none());
     job.barrier()
 }
 
-/// A rank that makes no waiting call accepts calls only until its call queue is full. Then the
-/// caller gets an error, and nothing is lost.
+/// A rank that makes no waiting call accepts calls only until its call queue is full. Then a caller
+/// gets an error, or waits, and nothing is lost.
 pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     const CALLS: u64 = 600;
-    let (back, done, idle) = (job.signal()?, job.signal()?, Idle::new(job)?);
-    let call = || job.call_then(Rank(1), "nothing", &(), done.on(Rank(0)).add(1));
+    let back = job.signal()?;
     if job.rank() == 0 {
         // With a helper, or on a simulated card, the rank runs calls although it makes none itself,
         // and may never be full.
         let mut taken = 0;
+        let call = || NOTHING.try_call(job, Rank(1), &()).map(drop);
         let refused = (0..CALLS).find_map(|_| call().map(|()| taken += 1).err());
-        let is_full = |error: &Error| matches!(error.cause(), Cause::Full { capacity: 256, .. });
+        let is_full =
+            |error: &Error| error.is_full() && matches!(error.cause(), Cause::Full { capacity: 256, .. });
         assert!(refused.as_ref().is_none_or(is_full), "{refused:?}");
         assert!(taken >= 256, "{taken}");
         job.raise(back.on(Rank(1)), 1)?;
         for _ in taken..CALLS {
-            patiently(&idle, call)?;
+            NOTHING.post(job, Rank(1), &())?;
         }
-        done.wait_at_least(CALLS)?;
+        job.flush_calls()?;
     } else if job.rank() == 1 {
         while back.value() == 0 {
             stay_away(job);
@@ -213,16 +239,57 @@ pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// All ranks call each other until the queues are full, and nobody makes any other call: by calls that wait for room,
+/// and by calls that are refused and made again.
+pub fn d19_full_rings_do_not_lock_up(job: &Job) -> Result<()> {
+    let calls = effort(job, 3_000, 300) as u64;
+    for number in 0..calls {
+        match number % 3 {
+            0 => NOTHING.post(job, next(job), &())?,
+            1 => drop(NOTHING.call(job, next(job), &())?),
+            _ => loop {
+                match NOTHING.try_call(job, next(job), &()) {
+                    Err(error) if error.is_full() => drop(job.serve()?),
+                    called => break drop(called?),
+                }
+            },
+        }
+    }
+    job.flush_calls()?;
+    job.barrier()?;
+    assert_eq!(desk(job).ran.load(Ordering::Relaxed), calls);
+    job.barrier()
+}
+
+/// A rank that only serves runs the handlers that the others wait for, and is told when it ran some.
+pub fn d19_serving_is_enough(job: &Job) -> Result<()> {
+    let calls = effort(job, 1_000, 20) as u64;
+    let wanted = calls * (job.size() as u64 - 1);
+    job.barrier()?;
+    if job.rank() == 0 {
+        while desk(job).ran.load(Ordering::Relaxed) < wanted {
+            let before = desk(job).ran.load(Ordering::Relaxed);
+            let ran = job.serve()?;
+            assert!(!ran || desk(job).ran.load(Ordering::Relaxed) > before, "it says that it ran some");
+            stay_away(job);
+        }
+    } else {
+        (0..calls).try_for_each(|_| NOTHING.call(job, Rank(0), &())?.wait())?;
+    }
+    job.barrier()
+}
+
 /// Handlers make calls whose handlers make calls, on all ranks at once, into full queues. All of
 /// them run.
 pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
-    let (done, idle, me) = (job.signal()?, Idle::new(job)?, job.rank());
+    let (done, me) = (job.signal()?, job.rank());
     let calls = effort(job, 1_000, 1) as u64;
     let spread = Spread { levels: LEVELS, done: done.on(me) };
     for _ in 0..calls {
-        patiently(&idle, || job.call_then(next(job), "spread", &spread, done.on(me).add(1)))?;
+        SPREAD.post(job, next(job), &spread)?;
     }
     done.wait_at_least(calls * RUNS)?;
+    job.flush_calls()?;
     job.barrier()?;
     let all = job.world().allreduce(&[desk(job).ran.load(Ordering::Relaxed)], tasuki::Sum)?;
     assert_eq!(all, [calls * RUNS * job.size() as u64]);
@@ -232,33 +299,28 @@ pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
 /// Handlers that fail, and calls that cannot be made: the caller gets an error, and the ranks
 /// continue.
 pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
+    const NOBODY: Handler<(), ()> = Handler::new("nobody", |_, ()| ());
+    const OTHER_TYPES: Handler<f64, u64> = Handler::new("double", |_, _| 0);
     let (done, to) = (job.signal()?, next(job));
     let says = |outcome: Result<()>, text: &str| {
         let error = outcome.expect_err(text).to_string();
         assert!(error.contains(text), "{text:?} is not in: {error}");
     };
-    says(job.call_with_reply(to, "panics", &())?.wait(), "there are ranks");
-    says(job.call_with_reply(to, "panics", &())?.wait(), &format!("on rank {to}"));
-    says(job.call_with_reply(to, "too deep", &())?.wait(), "deeper than its follow_ups allow");
-    says(job.call_with_reply(to, "too many", &())?.wait(), "more in one run than its follow_ups allow");
-    says(job.call(to, "nobody", &()), "there is no handler \"nobody\": the job has double");
-    says(job.call(to, "double", &1_u32), "takes 8 bytes; the call has 4");
-    says(job.call_with_reply::<_, ()>(to, "double", &1_u64).map(drop), "returns 8 bytes, not 0");
-    says(job.call(Rank(job.size()), "double", &1_u64), "there is no rank");
-    says(job.call(to, "mirror", &[0_u64; 7]), "56 bytes: a call carries at most 48");
-    assert!(job.call_failure().is_none());
-    job.call(to, "panics", &())?;
-    job.call_with_reply::<_, u64>(to, "double", &1_u64)?.wait()?; // runs after the failed call
-    let idle = Idle::new(job)?;
-    idle.until(|| Ok(job.call_failure().is_some()))?;
-    let failed = job.call_failure().expect("the rank has a failed call");
-    let texts = [
-        "call(..): failed on rank",
-        &format!("{to}: handler \"panics\" failed"),
-        "hint: see the output of that rank",
-    ];
-    check_error(job, &failed, ErrorKind::Program, &texts);
-    job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
+    says(PANICS.call(job, to, &[])?.wait(), "handler \"panics\" failed: panicked: there are ranks");
+    says(PANICS.call(job, to, &[1; 100])?.wait(), &format!("failed on rank {to}"));
+    says(TOO_DEEP.call(job, to, &())?.wait(), "deeper than its follow_ups allow");
+    says(TOO_MANY.call(job, to, &())?.wait(), "more in one run than its follow_ups allow");
+    says(NOBODY.post(job, to, &()), "there is no handler \"nobody\": the job has double");
+    says(
+        OTHER_TYPES.post(job, to, &1.0),
+        "other types; the job has \"double\", which takes u64, returns u64",
+    );
+    says(DOUBLE.post(job, Rank(job.size()), &1), "there is no rank");
+    for (len, told) in [(40, 40), (4_000, 4_000), (10_000, 4_096)] {
+        let error = FAILS.call(job, to, &len)?.wait().expect_err("it fails").to_string();
+        assert_eq!(error.matches('x').count(), told, "{error}");
+    }
+    PANICS.post_then(job, to, &[], done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
     let texts = [
@@ -267,6 +329,34 @@ pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
         "hint: see the output of that rank",
     ];
     check_error(job, &poisoned, ErrorKind::Program, &texts);
+    job.flush_calls()?;
+    job.barrier()
+}
+
+/// A flush returns when all calls have run that this rank has posted, and its error is the first failure of these.
+pub fn d19_flush_waits_for_all_calls(job: &Job) -> Result<()> {
+    job.flush_calls()?;
+    let calls = effort(job, 1_000, 20) as u64;
+    for round in 1..=3 {
+        for to in job.ranks() {
+            (0..calls).try_for_each(|_| COUNT_ABOVE.post(job, to, &()))?;
+        }
+        job.flush_calls()?;
+        for to in job.ranks() {
+            assert_eq!(COUNTED.call(job, to, &())?.wait()?, round * calls);
+        }
+    }
+    let last = job.rank_after(-1);
+    for len in [0, 49, 100_000] {
+        PANICS.post(job, last, &vec![0; len])?;
+        FAILS.post(job, last, &7)?;
+        let () = NOTHING.call(job, last, &())?.wait()?; // its reply does not take the failure
+        let failed = job.flush_calls().expect_err("two calls have failed");
+        let texts =
+            ["flush_calls(): failed on rank", &format!("{last}: handler \"panics\" failed: panicked: there")];
+        check_error(job, &failed, ErrorKind::Program, &texts);
+        job.flush_calls()?;
+    }
     job.barrier()
 }
 
@@ -274,12 +364,11 @@ pub fn d19_failures_are_reported(job: &Job) -> Result<()> {
 /// follow the run of the handler.
 pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     let (go, done, me, to) = (job.signal()?, job.signal()?, job.rank(), next(job));
-    let (handler, queue) = (job.handler("in order")?, job.queue(64)?);
+    let queue = job.queue(64)?;
     let idle = Idle::new(job)?;
     let rounds = effort(job, 2_000, 10) as u64;
     for number in 0..rounds {
-        let call = Command::call(to, handler, &number);
-        let call = call.when(go.reaches(number + 1)).then(done.on(me).add(1));
+        let call = IN_ORDER.command(to, &number).when(go.reaches(number + 1)).then(done.on(me).add(1));
         crate::cases::command_queues::post(&queue, &idle, &call)?;
         if number % 8 == 7 {
             job.raise(go.on(me), 8)?;
@@ -287,20 +376,29 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     }
     job.raise(go.on(me), 8)?;
     done.wait_at_least(rounds)?;
+    let two = [IN_ORDER.command(to, &rounds), Command::nothing(), IN_ORDER.command(to, &(rounds + 1))];
+    queue.post_many(&two.map(|command| command.then(done.on(me).add(1))))?;
+    done.wait_at_least(rounds + 3)?;
     job.barrier()?;
-    assert_eq!(done.value(), rounds, "each command had one effect");
+    assert_eq!(done.value(), rounds + 3, "each command had one effect");
     let before = job.rank_after(-1).index();
-    assert_eq!(desk(job).expected.lock().expect("no handler panics here").get(before), Some(&rounds));
+    let expected = desk(job).expected.lock().expect("no handler panics here").get(before).copied();
+    assert_eq!(expected, Some(rounds + 2));
     assert_eq!(desk(job).disordered.load(Ordering::Relaxed), 0);
-    let wrong = queue.post(Command::call(to, handler, &1_u8));
-    assert!(wrong.is_err_and(|error| error.to_string().contains("takes 8 bytes; the call has 1")));
-    let panics = job.handler("panics")?;
-    queue.post(Command::call(to, panics, &()).then(go.on(me).add(1)))?;
-    idle.until(|| Ok(go.wait_timeout(1 << 40, Duration::from_micros(1)).is_err_and(|e| !e.is_timeout())))?;
+    const NOBODY: Handler<u64, ()> = Handler::new("nobody", |_, _| ());
+    let wrong = queue.post(NOBODY.command(to, &1)).expect_err("there is no such handler").to_string();
+    assert!(
+        wrong.contains("post(call(handler \"nobody\" of rank") && wrong.contains("there is no handler"),
+        "{wrong}"
+    );
+    let (panics, nothing) = (job.alloc::<u8>(1)?, job.signal()?);
+    let panics = PANICS.command_at(to, panics.pointer().slice(1)).then(nothing.on(me).add(1));
+    queue.post(panics)?;
+    assert!(nothing.wait_at_least(1).is_err_and(|error| error.kind() == ErrorKind::Program));
     job.barrier()
 }
 
-/// Commands that handlers post are run. Here they copy a result that is too long for a reply.
+/// Commands that handlers post are run. Here they copy values straight to where the caller wants them.
 pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
     const COUNT: usize = 3_000;
     let (there, here, arrived) = (job.alloc::<u64>(COUNT)?, job.alloc::<u64>(COUNT)?, job.signal()?);
@@ -310,7 +408,7 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
         job.barrier()?;
         let done = arrived.on(me);
         let order = Delivery { from: there.on(to), to: here.on(me), done, count: COUNT as u64 };
-        let () = job.call_with_reply(to, "deliver", &order)?.wait()?;
+        DELIVER.call(job, to, &order)?.wait()?;
         arrived.wait_at_least(round)?;
         assert_eq!(here.to_vec()?, vec![round * 1000 + to.0 as u64; COUNT]);
         job.barrier()?;
@@ -320,11 +418,26 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
 
 /// Replies that nobody waits for do not get in the way of others.
 pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
-    let idle = Idle::new(job)?;
     for _ in 0..effort(job, 2_000, 270) {
-        patiently(&idle, || job.call_with_reply::<_, u64>(next(job), "double", &1_u64).map(drop))?;
+        drop(DOUBLE.call(job, next(job), &1)?);
     }
-    assert_eq!(job.call_with_reply::<_, u64>(next(job), "double", &4_u64)?.wait()?, 8);
+    assert_eq!(DOUBLE.call(job, next(job), &4)?.wait()?, 8);
+    job.barrier()
+}
+
+/// As many replies as a rank has lines for may be unread. One more is refused, also by a call that waits for room.
+pub fn d19_unread_answers_are_counted(job: &Job) -> Result<()> {
+    let mut unread = Vec::new();
+    let refused = loop {
+        match DOUBLE.call(job, next(job), &(unread.len() as u64)) {
+            Ok(reply) => unread.push(reply),
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.is_full() && unread.len() == 256, "{}: {refused}", unread.len());
+    for (value, reply) in (0..).zip(unread) {
+        assert_eq!(reply.wait()?, 2 * value);
+    }
     job.barrier()
 }
 
@@ -339,13 +452,13 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
         }
     } else if job.rank() == Rank(0) {
         for _ in 0..150 {
-            drop(job.call_with_reply::<_, u64>(Rank(1), "double", &1_u64)?);
+            drop(DOUBLE.call(job, Rank(1), &1)?);
         }
-        let kept = (0..50_u64).map(|value| job.call_with_reply::<_, u64>(Rank(2), "double", &value));
+        let kept = (0..50_u64).map(|value| DOUBLE.call(job, Rank(2), &value));
         let kept = kept.collect::<Result<Vec<_>>>()?;
         idle.until(|| Ok(kept.iter().all(tasuki::engine::Reply::is_ready)))?;
         job.raise(back.on(Rank(1)), 1)?;
-        assert_eq!(job.call_with_reply::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
+        assert_eq!(DOUBLE.call(job, Rank(1), &7)?.wait()?, 14);
         for (value, answer) in (0..).zip(kept) {
             assert_eq!(answer.wait()?, 2 * value);
         }
@@ -359,11 +472,18 @@ pub fn d19_eight_threads_ask(job: &Job) -> Result<()> {
     let outcomes = job.threads(8, |thread| {
         for number in 0..asks {
             let (to, value) = (job.rank_after((thread + 1) as i64), number * 8 + thread as u64);
-            assert_eq!(job.call_with_reply::<_, u64>(to, "double", &value)?.wait()?, 2 * value);
+            assert_eq!(DOUBLE.call(job, to, &value)?.wait()?, 2 * value);
+            COUNT_ABOVE.post(job, to, &())?;
         }
-        Ok(())
+        job.flush_calls()
     })?;
     outcomes.into_iter().collect::<Result<()>>()?;
+    job.flush_calls()?;
+    let mut counted = 0;
+    for to in job.ranks() {
+        counted += COUNTED.call(job, to, &())?.wait()?;
+    }
+    assert_eq!(counted, 8 * asks);
     job.barrier()
 }
 
@@ -373,7 +493,7 @@ pub fn d19_taken_calls_are_run(job: &Job) -> Result<()> {
     job.barrier()?;
     if job.rank() == 0 {
         for to in job.ranks().skip(1) {
-            job.call_then(to, "nothing", &(), done.on(Rank(0)).add(1))?;
+            NOTHING.post_then(job, to, &(), done.on(Rank(0)).add(1))?;
             job.raise(called.on(to), 1)?;
         }
         return done.wait_at_least(job.size() as u64 - 1);

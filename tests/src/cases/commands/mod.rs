@@ -6,5 +6,6 @@ pub mod command_queues;
 pub mod failed_commands;
 pub mod fuzzy_barriers;
 pub mod handlers;
+pub mod long_calls;
 pub mod nicam_transfers;
 pub mod offloaded_commands;

@@ -1,7 +1,7 @@
 //! Performing the effects of commands and handlers, and collecting the queues that they make ready.
 
 use crate::base::log::Level;
-use crate::base::{Cause, Rank, Result};
+use crate::base::{Cause, Result};
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::operation::kind::Operation;
@@ -9,7 +9,7 @@ use crate::engine::worker::Worker;
 use crate::fabric::{Accepted, BOUND, NOBODY, Poison, Refused, SignalControl};
 use crate::queue::command::{Command, Effect};
 use crate::segment::GlobalAddress;
-use crate::segment::layout::{is_signal, signal_offset};
+use crate::segment::layout::is_signal;
 
 impl Worker {
     /// Takes the lease of the only queue that waits for a signal, before the signal is raised. Then
@@ -126,12 +126,6 @@ impl Worker {
             }
         }
         self.run_ready(ready);
-    }
-
-    /// Poisons a signal of any rank and runs the queues that become ready.
-    pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
-        let signal = GlobalAddress::new(rank, signal_offset(signal));
-        self.perform_effects(None, &[Some(Effect { signal, amount: 0 }), None], Some(&poison));
     }
 }
 

@@ -160,7 +160,7 @@ impl Worker {
             }
             let with_ring = left.is_multiple_of(POLLS_PER_RING_POLL);
             let shared = self.has_shared_copies() && self.copy_shared_chunk();
-            if self.run_calls() | self.forward_taken() | self.poll_ready(with_ring) | shared {
+            if self.run_calls().is_any() | self.forward_taken() | self.poll_ready(with_ring) | shared {
                 uses += 1;
                 (left, progressed) = (if uses < BUSY_POLLS_MAX { again } else { 0 }, true);
             } else {

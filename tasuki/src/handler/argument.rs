@@ -1,0 +1,189 @@
+//! What handlers take and return.
+
+use crate::{Pod, Result};
+use std::any::type_name;
+use tasuki_core::engine::ValueShape;
+
+/// What a [`Handler`](crate::Handler) takes: a plain value, or a slice of them. Of any length.
+///
+/// ```
+/// use tasuki::{Handler, HandlerCx};
+///
+/// const ADD: Handler<[u64; 2], u64> = Handler::new("add", |_, [one, other]| one + other);
+/// const SUM: Handler<[u64], u64> = Handler::new("sum", |_: &HandlerCx<'_>, values: &[u64]| values.iter().sum());
+/// # let _ = (ADD, SUM);
+/// ```
+pub trait Argument: sealed::Argument + 'static {
+    /// The type of the value, or of the values of the slice.
+    type Item: Pod;
+    #[doc(hidden)]
+    const IS_SLICE: bool;
+    #[doc(hidden)]
+    fn bytes(&self) -> &[u8];
+    /// Runs `run` with the argument that these bytes are; `None` if they are none.
+    #[doc(hidden)]
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&Self) -> V) -> Option<V>;
+}
+
+impl<T: Pod> Argument for T {
+    type Item = T;
+    const IS_SLICE: bool = false;
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        bytemuck::bytes_of(self)
+    }
+
+    #[inline(always)]
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&T) -> V) -> Option<V> {
+        let copy;
+        let value = match bytemuck::try_from_bytes(bytes) {
+            Ok(value) => value,
+            Err(_) => {
+                copy = bytemuck::try_pod_read_unaligned(bytes).ok()?; // its alignment is larger than that of a word
+                &copy
+            }
+        };
+        Some(run(value))
+    }
+}
+
+impl<T: Pod> Argument for [T] {
+    type Item = T;
+    const IS_SLICE: bool = true;
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&[T]) -> V) -> Option<V> {
+        let copy: Vec<T>;
+        let values = match bytemuck::try_cast_slice(bytes) {
+            Ok(values) => values,
+            Err(_) => {
+                // Their alignment is larger than that of a word.
+                copy = bytes.chunks_exact(size_of::<T>().max(1)).map(bytemuck::pod_read_unaligned).collect();
+                &copy
+            }
+        };
+        Some(run(values))
+    }
+}
+
+/// What a [`Handler`](crate::Handler) returns: a plain value, `()` for none, or a vector of plain values, which is
+/// written `[T]`. Of any length.
+///
+/// ```
+/// use tasuki::Handler;
+///
+/// const COUNT_UP: Handler<u64, [u64]> = Handler::new("count up", |_, &end| (0..end).collect::<Vec<u64>>());
+/// # let _ = COUNT_UP;
+/// ```
+pub trait Outcome: sealed::Outcome + 'static {
+    /// What the handler's function returns, and what [`Reply::wait`](crate::engine::Reply::wait) returns: the value, or
+    /// a vector.
+    type Owned;
+    #[doc(hidden)]
+    type Item: Pod;
+    #[doc(hidden)]
+    const IS_SLICE: bool;
+    #[doc(hidden)]
+    fn bytes(owned: &Self::Owned) -> &[u8];
+    /// The result of `len` bytes that `fill` writes; `None` if no result has so many bytes.
+    #[doc(hidden)]
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<Self::Owned>>;
+}
+
+impl<T: Pod> Outcome for T {
+    type Owned = T;
+    type Item = T;
+    const IS_SLICE: bool = false;
+
+    #[inline(always)]
+    fn bytes(owned: &T) -> &[u8] {
+        bytemuck::bytes_of(owned)
+    }
+
+    #[inline(always)]
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<T>> {
+        if len != size_of::<T>() {
+            return Ok(None);
+        }
+        let mut value = T::zeroed();
+        fill(bytemuck::bytes_of_mut(&mut value))?;
+        Ok(Some(value))
+    }
+}
+
+impl<T: Pod> Outcome for [T] {
+    type Owned = Vec<T>;
+    type Item = T;
+    const IS_SLICE: bool = true;
+
+    #[inline(always)]
+    fn bytes(owned: &Vec<T>) -> &[u8] {
+        bytemuck::cast_slice(owned)
+    }
+
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<Vec<T>>> {
+        if !len.is_multiple_of(size_of::<T>().max(1)) {
+            return Ok(None);
+        }
+        let mut values = vec![T::zeroed(); len / size_of::<T>().max(1)];
+        fill(bytemuck::cast_slice_mut(&mut values))?;
+        Ok(Some(values))
+    }
+}
+
+mod sealed {
+    use crate::Pod;
+
+    pub trait Argument {}
+    impl<T: Pod> Argument for T {}
+    impl<T: Pod> Argument for [T] {}
+
+    pub trait Outcome {}
+    impl<T: Pod> Outcome for T {}
+    impl<T: Pod> Outcome for [T] {}
+}
+
+/// The shape of values of type `T`, as all ranks compare it. Ranks may run different programs, so of a type of the
+/// program only the size counts: its path differs between programs.
+pub(super) fn shape<T: 'static>(is_slice: bool) -> ValueShape {
+    let (bytes, name) = (size_of::<T>(), type_name::<T>());
+    let name = if name.contains("::") {
+        format!("a type of {bytes} bytes")
+    } else {
+        name.replace("usize", "u64").replace("isize", "i64")
+    };
+    ValueShape { bytes, is_slice, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_say_what_all_ranks_know() {
+        let name = |shape: ValueShape| shape.to_string();
+        assert_eq!(name(shape::<()>(false)), "()");
+        assert_eq!(name(shape::<[usize; 3]>(true)), "[[u64; 3]]");
+        assert_eq!(name(shape::<crate::Rank>(false)), "a type of 8 bytes");
+        assert_ne!(shape::<f64>(false), shape::<u64>(false));
+        assert_eq!(shape::<isize>(false), shape::<i64>(false));
+    }
+
+    #[test]
+    fn values_with_a_large_alignment_are_copied() {
+        let words = [0_u64, 1, 2, 3, 4];
+        for first in 0..2 {
+            let bytes: &[u8] = bytemuck::cast_slice(&words[first..first + 4]);
+            let expected =
+                [0, 2].map(|at| u128::from(words[first + at]) | u128::from(words[first + at + 1]) << 64);
+            assert_eq!(<[u128]>::with(bytes, <[u128]>::to_vec).as_deref(), Some(&expected[..]));
+            assert_eq!(u128::with(&bytes[..16], |&value| value), Some(expected[0]));
+        }
+        assert_eq!(u128::with(&[0; 15], |&value| value), None);
+    }
+}

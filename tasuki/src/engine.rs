@@ -5,6 +5,7 @@ pub use crate::handler::call::Reply;
 pub use crate::handler::handler_number::{Handler, HandlerName};
 pub use crate::job_info::MemoryUsage;
 pub use crate::queue::{Posted, QueueStats, RemoteQueue};
+pub use crate::request::{AnyRequest, Requests};
 pub use crate::start::Simulated;
 pub use crate::tracing::Span;
 #[doc(inline)]

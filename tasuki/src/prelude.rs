@@ -8,5 +8,5 @@ pub use crate::onesided::{After, AtomicOp, Trigger};
 #[doc(no_inline)]
 pub use crate::{
     Array, Command, Communicator, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Member, Plan, Pod,
-    Queue, Rank, Received, Scope, Signal, Sim, Slot, Sum,
+    Queue, Rank, Received, Request, Scope, Signal, Sim, Slot, Sum, block_on, wait_all, wait_any,
 };

@@ -11,6 +11,7 @@ pub(crate) mod nonblocking;
 pub(crate) mod plan;
 
 pub(crate) mod chunked_plan;
+pub(crate) mod fuzzy_barrier;
 pub(crate) mod vector;
 
 pub(crate) mod neighbourhood;
@@ -22,7 +23,6 @@ pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
 pub use chunked_plan::ChunkedPlan;
 pub use neighbourhood::Neighbourhood;
+pub use fuzzy_barrier::FuzzyBarrier;
 pub use nonblocking::CollectiveRequest;
 pub use plan::PlanReduceOp;
-#[doc(inline)]
-pub use tasuki_collective::FuzzyBarrier;

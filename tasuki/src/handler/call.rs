@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::{Error, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::PendingCall;
+use tasuki_core::engine::{AwaitedCondition, PendingCall};
 use tasuki_core::queue::handler_call::Args;
 
 /// The reply to a call, which is still to come. If it is dropped, the reply is lost, but the handler runs all the
@@ -15,8 +15,10 @@ use tasuki_core::queue::handler_call::Args;
 #[derive(Debug)]
 #[must_use = "wait() returns the handler's reply, or its failure"]
 pub struct Reply<'job, R> {
-    job: &'job Job,
-    pending: PendingCall<'job>,
+    pub(super) job: &'job Job,
+    /// Taken by the first wait.
+    pub(super) pending: Option<PendingCall<'job>>,
+    pub(super) awaited: AwaitedCondition,
     value: PhantomData<fn() -> R>,
 }
 
@@ -128,7 +130,10 @@ impl Job {
             self.worker.call_with_reply(to, number, args)
         });
         match pending {
-            Ok(pending) => Ok(Reply { job: self, pending, value: PhantomData }),
+            Ok(pending) => {
+                let (pending, awaited) = (Some(pending), AwaitedCondition::default());
+                Ok(Reply { job: self, pending, awaited, value: PhantomData })
+            }
             Err(cause) => Err(self.refused(cause, "call_with_reply", to, handler)),
         }
     }
@@ -141,24 +146,4 @@ impl Job {
 
 fn at<A: Pod>(from: GlobalPtr<A>, count: usize) -> Args {
     Args::at(from.address(), (count as u64).saturating_mul(size_of::<A>() as u64))
-}
-
-impl<R: Pod> Reply<'_, R> {
-    /// Returns true if the reply, or a failure, has arrived. Only looks: it does not move the rank's own calls and
-    /// queues on.
-    #[inline]
-    pub fn is_ready(&self) -> bool {
-        self.pending.has_arrived()
-    }
-
-    /// Waits for the reply. Meanwhile it serves peers, runs handlers and moves queues on.
-    ///
-    /// Errors: the handler panicked or failed, with the beginning of its message; the called rank died or left.
-    #[inline]
-    pub fn wait(self) -> Result<R> {
-        let (worker, to) = (&self.job.worker, self.pending.to());
-        let value = worker.wait_reply(self.pending, &|| format!("wait(reply of rank {to})"))?;
-        bytemuck::try_pod_read_unaligned(value.bytes())
-            .map_err(|_| worker.fault(Cause::Bug("a reply of another size".into()), || "wait".into()))
-    }
 }

@@ -4,3 +4,4 @@ pub(crate) mod call;
 pub(crate) mod handler_number;
 pub(crate) mod inline_args;
 pub(crate) mod registry;
+mod reply_request;

@@ -31,7 +31,7 @@ type Maker = dyn Fn() -> Box<dyn Any + Send + Sync> + Send + Sync;
 /// ```
 /// use std::sync::Mutex;
 /// use std::collections::BTreeMap;
-/// use tasuki::{HandlerCx, Handlers, Rank};
+/// use tasuki::{HandlerCx, Handlers, Rank, Request};
 ///
 /// type Counts = Mutex<BTreeMap<u64, u64>>;
 /// fn count(cx: &HandlerCx<'_>, key: u64) -> u64 {

@@ -41,7 +41,7 @@ pub fn main<E: Into<ProgramError>>(app: impl Fn(&Job) -> Result<(), E> + Sync) -
 /// Runs `app` like [`main`](main()), with handlers on each rank.
 ///
 /// ```no_run
-/// use tasuki::{HandlerCx, Handlers, Job};
+/// use tasuki::{HandlerCx, Handlers, Job, Request};
 ///
 /// fn double(_: &HandlerCx<'_>, value: u64) -> u64 {
 ///     2 * value

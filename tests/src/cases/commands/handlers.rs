@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::onesided::RemoteSignal;
-use tasuki::{Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, Result};
+use tasuki::{Command, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Rank, Request, Result};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -125,8 +125,8 @@ pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     let double = job.handler("double")?;
     for to in job.ranks() {
         for value in 0..effort(job, 200, 3) as u64 {
-            let by_number = job.call_with_reply::<_, u64>(to, double, &value)?;
-            let by_name = job.call_with_reply::<_, u64>(to, "double", &(value + 1))?;
+            let mut by_number = job.call_with_reply::<_, u64>(to, double, &value)?;
+            let mut by_name = job.call_with_reply::<_, u64>(to, "double", &(value + 1))?;
             assert_eq!((by_name.wait()?, by_number.wait()?), (2 * value + 2, 2 * value));
         }
         let words: [u64; 6] = job.call_with_reply(to, "mirror", &[1_u64, 2, 3, 4, 5, 6])?.wait()?;
@@ -296,7 +296,9 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     assert!(wrong.is_err_and(|error| error.to_string().contains("takes 8 bytes; the call has 1")));
     let panics = job.handler("panics")?;
     queue.post(Command::call(to, panics, &()).then(go.on(me).add(1)))?;
-    idle.until(|| Ok(go.wait_timeout(1 << 40, Duration::from_micros(1)).is_err_and(|e| !e.is_timeout())))?;
+    let mut poisoned = go.reaches(1 << 40);
+    idle.until(|| Ok(poisoned.test()))?;
+    poisoned.wait().expect_err("the handler panicked");
     job.barrier()
 }
 
@@ -342,11 +344,11 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
             drop(job.call_with_reply::<_, u64>(Rank(1), "double", &1_u64)?);
         }
         let kept = (0..50_u64).map(|value| job.call_with_reply::<_, u64>(Rank(2), "double", &value));
-        let kept = kept.collect::<Result<Vec<_>>>()?;
-        idle.until(|| Ok(kept.iter().all(tasuki::engine::Reply::is_ready)))?;
+        let mut kept = kept.collect::<Result<Vec<_>>>()?;
+        idle.until(|| Ok(kept.iter_mut().all(Request::test)))?;
         job.raise(back.on(Rank(1)), 1)?;
         assert_eq!(job.call_with_reply::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
-        for (value, answer) in (0..).zip(kept) {
+        for (value, mut answer) in (0..).zip(kept) {
             assert_eq!(answer.wait()?, 2 * value);
         }
     }

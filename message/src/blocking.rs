@@ -490,7 +490,7 @@ pub(crate) struct ShortArrival {
     pub(crate) bank: Arc<SlotBank>,
     pub(crate) index: SlotIndex,
     pub(crate) number: u32,
-    late_matches: Arc<LateMatches>,
+    pub(crate) late_matches: Arc<LateMatches>,
 }
 
 impl WaitEvent for ShortArrival {
@@ -503,6 +503,13 @@ impl WaitEvent for ShortArrival {
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         let promised = encoding::is_promised(self.bank.promised(self.index), self.number);
         Some((self.bank.peer, if promised { RankStage::Left } else { RankStage::Leaving }))
+    }
+
+    fn call(&self) -> String {
+        let (bank, slot) = (&self.bank, self.bank.slot(self.index));
+        let rank = (bank.peer != bank.member).then_some(bank.peer);
+        let own = || CallInfo::from("irecv", bank.member, slot).of_member(rank).to_string();
+        bank.program_call(slot).unwrap_or_else(own)
     }
 
     fn needs_message_of(&self) -> Option<Rank> {

@@ -54,8 +54,12 @@ impl<'c> PostedRecv<'c> {
     }
 
     #[inline(always)]
-    fn index(&self) -> SlotIndex {
+    pub(crate) fn index(&self) -> SlotIndex {
         usize::from((self.word >> 8) as u16)
+    }
+
+    pub(crate) fn bank(&self) -> &'c SlotBank {
+        self.bank
     }
 
     /// Returns the size of the receive in bytes.

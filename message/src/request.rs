@@ -1,11 +1,10 @@
 //! Nonblocking sends and receives.
 
-use crate::blocking::{deadline_ns, is_of_kept};
+use crate::blocking::{ShortArrival, deadline_ns, is_of_kept};
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
 use crate::progress::operation::MessageOp;
-use crate::progress::waker_thread;
 use crate::protocol::kept::{KeptMessage, KeptSearch};
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
@@ -18,7 +17,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::{BufferView, RevocableBuffer};
+use tasuki_core::engine::{
+    Awaited, BufferView, Condition, RevocableBuffer, WaitEvent, take_spin, wait_in_call, waits_in_call,
+};
 use tasuki_core::segment::GlobalAddress;
 
 /// A send that was begun. If it is dropped, it completes on its own.
@@ -236,21 +237,41 @@ impl Context {
         self.buffered(operation, call).map(|()| true)
     }
 
-    /// Makes progress, and steps an operation. Returns true if it is over.
+    /// Makes progress, and steps an operation. Returns true if it is over or can no longer complete.
     fn test(&self, operation: &Arc<MessageOp>) -> bool {
         self.worker.progress_briefly();
         if self.progress.step(&self.worker, operation) {
             operation.wake();
         }
-        operation.is_over()
+        self.ends_wait(operation)
     }
 
-    /// Returns true if an operation is over or can no longer complete. Otherwise `waker` is woken when that happens.
-    fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> Result<bool> {
-        if self.poll_in_wait(operation, waker) {
-            return Ok(true);
+    /// Returns true if an operation is over or can no longer complete.
+    fn ends_wait(&self, operation: &MessageOp) -> bool {
+        operation.is_over() || operation.cannot_finish(&self.worker) || self.worker.check().is_err()
+    }
+
+    /// Returns true if an operation is over or can no longer complete. Otherwise the task of `waker` is woken when that
+    /// happens. A thread that polls with its own waker looks for the end as long as a blocking call does, and then
+    /// waits for it itself.
+    fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
+        if !waits_in_call(waker, &self.worker) {
+            if self.poll_in_wait(operation, waker) {
+                return true;
+            }
+            self.progress.ensure_progress(&self.worker, waker);
+            return false;
         }
-        self.ensure_progress(waker).map(|()| false)
+        if take_spin(waker, &self.worker) {
+            self.progress.run(&self.worker, operation);
+        }
+        if self.test(operation) {
+            return true;
+        }
+        let condition = Condition::Event(operation.clone());
+        let again_at_ns = operation.buffer_at_ns().load(Relaxed);
+        wait_in_call(waker, &self.worker, Awaited { condition, again_at_ns });
+        false
     }
 
     /// Like [`Context::poll`], but relies on the rank's waiting calls to make progress.
@@ -258,22 +279,38 @@ impl Context {
         self.worker.progress_briefly();
         self.progress.step(&self.worker, operation);
         operation.set_waker(Some(waker)); // before the check: a thread that ends it later sees the waker
-        let over =
-            operation.is_over() || operation.cannot_finish(&self.worker) || self.worker.check().is_err();
+        let over = self.ends_wait(operation);
         if over {
             operation.set_waker(None);
         }
         over
     }
 
-    /// Makes sure that operations with a waker make progress even if no call of the program waits.
-    pub fn ensure_progress(&self, waker: &Waker) -> Result<()> {
-        if self.worker.platform().lets_threads_sleep() {
-            return waker_thread::start(&self.worker, &self.progress);
+    /// Makes sure that a task makes progress even if no call of the program waits. A thread that polls with its own
+    /// waker waits itself, and needs nothing else.
+    pub fn ensure_progress(&self, waker: &Waker) {
+        if !waits_in_call(waker, &self.worker) {
+            self.progress.ensure_progress(&self.worker, waker);
         }
-        self.worker.relax("await")?;
-        waker.wake_by_ref();
-        Ok(())
+    }
+
+    /// The condition that the message of a short receive has arrived.
+    fn short_arrival(&self, bank: &Arc<SlotBank>, index: SlotIndex, number: u32) -> ShortArrival {
+        ShortArrival { bank: bank.clone(), index, number, late_matches: self.late_matches.clone() }
+    }
+
+    /// Returns true if the message of a short receive has arrived or can no longer arrive. Makes progress.
+    pub fn test_posted(&self, posted: &PostedRecv<'_>) -> bool {
+        self.worker.progress_briefly();
+        let has_data = || posted.bank().has_data(posted.index(), posted.number());
+        has_data() || self.arrival(posted).is_none_or(|arrival| self.worker.is_event_decided(&arrival))
+    }
+
+    /// The condition that the message of a short receive has arrived; `None` if the receive fails at once.
+    pub fn arrival(&self, posted: &PostedRecv<'_>) -> Option<impl WaitEvent + use<>> {
+        let (from, slot) = posted.on();
+        let (bank, index) = self.bank(self.from("irecv", from, slot)).ok()?;
+        Some(self.short_arrival(&bank, index, posted.number()))
     }
 }
 
@@ -288,8 +325,8 @@ impl PendingSend {
         self.waited
     }
 
-    /// Makes progress. Returns true if the send has ended.
-    pub fn is_finished(&self) -> bool {
+    /// Makes progress. Returns true if the send has ended or can no longer complete.
+    pub fn test(&self) -> bool {
         match &self.operation {
             Some(operation) => self.context.test(operation),
             None => {
@@ -306,11 +343,7 @@ impl PendingSend {
             Ok(false) => {}
             buffered => return Poll::Ready(self.finished(buffered.map(drop))),
         }
-        match self.context.poll(&operation, waker) {
-            Ok(true) => Poll::Ready(self.finish()),
-            Ok(false) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        if self.context.poll(&operation, waker) { Poll::Ready(self.finish()) } else { Poll::Pending }
     }
 
     /// Like [`PendingSend::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the
@@ -423,17 +456,33 @@ impl PendingRecv {
         matches!(self.kind, RecvKind::Short { .. })
     }
 
-    /// Makes progress. Returns true if the message has arrived.
-    pub fn is_finished(&self) -> bool {
+    /// Makes progress. Returns true if the message has arrived or can no longer arrive.
+    pub fn test(&self) -> bool {
         match &self.kind {
-            // `take` reports errors of `repost_if_too_long`.
             RecvKind::Short { number, room } => {
                 self.context.worker.progress_briefly();
-                !matches!(self.repost_if_too_long(number, *room), Ok(true))
-                    && (self.bank.has_data(self.index, number.load(Relaxed)) || self.has_kept(*room))
+                self.is_decided(number, *room)
             }
             RecvKind::Long(operation) => self.context.test(operation),
         }
+    }
+
+    /// Returns true if the message of a short receive has arrived or can no longer arrive. `take` reports errors.
+    fn is_decided(&self, number: &AtomicU32, room: usize) -> bool {
+        match self.repost_if_too_long(number, room) {
+            Ok(true) => false,
+            Err(_) => true,
+            Ok(false) => {
+                let number = number.load(Relaxed);
+                self.bank.has_data(self.index, number)
+                    || self.has_kept(room)
+                    || self.context.worker.is_event_decided(&self.arrival(number))
+            }
+        }
+    }
+
+    fn arrival(&self, number: u32) -> ShortArrival {
+        self.context.short_arrival(&self.bank, self.index, number)
     }
 
     /// Returns true if the receive has a kept message: one of its slot that met a dropped receive of any slot. Takes the
@@ -484,19 +533,43 @@ impl PendingRecv {
         }
     }
 
-    /// Returns `Ready` with the message, which is copied to `into` if the receive is short. Otherwise `waker` is
-    /// woken when it has arrived.
-    pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
-        let polled = self.operation().and_then(|operation| self.context.poll(&operation, waker));
-        match polled {
-            Ok(true) => Poll::Ready(self.take(into)),
-            Ok(false) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+    /// Returns `Ready` if [`PendingRecv::take`] would not wait: the message has arrived, or can no longer arrive.
+    /// Otherwise the task of `waker` is woken then. A thread that polls with its own waker looks for the message as
+    /// long as a blocking call does, and then waits for it itself.
+    pub fn poll(&self, waker: &Waker) -> Poll<()> {
+        let worker = &self.context.worker;
+        if let RecvKind::Short { number, room } = &self.kind
+            && waits_in_call(waker, worker)
+        {
+            return self.poll_short_in_call(number, *room, waker);
+        }
+        match self.operation() {
+            Ok(operation) if !self.context.poll(&operation, waker) => Poll::Pending,
+            _ => Poll::Ready(()), // `take` reports an error
         }
     }
 
-    /// Like [`PendingRecv::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the
-    /// operation in `awaited`.
+    fn poll_short_in_call(&self, number: &AtomicU32, room: usize, waker: &Waker) -> Poll<()> {
+        let worker = &self.context.worker;
+        if take_spin(waker, worker) {
+            for _ in 0..worker.spins(Some(self.bank.peer)) {
+                if self.bank.has_data(self.index, number.load(Relaxed)) {
+                    return Poll::Ready(());
+                }
+                std::hint::spin_loop();
+            }
+        }
+        worker.progress_briefly();
+        if self.is_decided(number, room) {
+            return Poll::Ready(());
+        }
+        let arrival = Condition::Event(Arc::new(self.arrival(number.load(Relaxed))));
+        wait_in_call(waker, worker, Awaited::only(arrival));
+        Poll::Pending
+    }
+
+    /// Returns `Ready` with the message, which is copied to `into` if the receive is short. Otherwise `waker` is woken
+    /// when it has arrived, if the rank's waiting calls make progress. If pending, stores the operation in `awaited`.
     pub fn poll_in_wait(
         &mut self,
         into: &mut [u8],

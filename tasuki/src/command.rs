@@ -1,15 +1,13 @@
 //! Commands: descriptors of operations, with the triggers that start them and the effects that follow.
 
 use crate::memory::word::Word;
-use crate::onesided::AtomicOp;
+use crate::onesided::{AtomicOp, Trigger};
 use crate::{GlobalPtr, Pod, Rank};
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Atomic, AtomicKind};
-use tasuki_core::queue::command::{
-    Action, Class, Command as Core, Effect as CoreEffect, Trigger as CoreTrigger,
-};
+use tasuki_core::queue::command::{Action, Class, Command as Core, Effect as CoreEffect};
 use tasuki_core::queue::encoding::EncodedCommand;
 use tasuki_core::queue::handler_call::{Args, Call, ReplyAddress};
 use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
@@ -70,24 +68,10 @@ struct Invalid {
     description: String,
 }
 
-/// The condition under which a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Trigger {
-    core: CoreTrigger,
-    job: u64,
-}
-
 /// What happens when a command has succeeded: a signal is raised. Made by
 /// [`RemoteSignal::add`](crate::onesided::RemoteSignal::add).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect(pub(crate) CoreEffect);
-
-impl Trigger {
-    /// `job` is the serial number of the job's worker.
-    pub(crate) fn new(job: u64, signal: u32, threshold: u64) -> Trigger {
-        Trigger { core: CoreTrigger { signal, threshold }, job }
-    }
-}
 
 /// Values that [`Command::reduce`] can combine.
 pub trait Reducible: Pod {
@@ -230,13 +214,14 @@ impl Command {
     /// A command with two triggers fires when both are met, in either order; if the second is poisoned, that is found
     /// when the first is met. The second trigger takes one more place in the queue and leaves room for 40 bytes of
     /// inline data. A command of a session queue cannot have a trigger.
-    pub fn when(mut self, trigger: Trigger) -> Command {
-        if self.job.is_some_and(|job| job != trigger.job) {
+    pub fn when(mut self, trigger: Trigger<'_>) -> Command {
+        let (job, trigger) = trigger.into_core();
+        if self.job.is_some_and(|other| other != job) {
             return self
                 .checked(Err(Cause::Argument("its triggers are signals of two different jobs".into())));
         }
-        self.job = Some(trigger.job);
-        let added = self.encoded.when(trigger.core);
+        self.job = Some(job);
+        let added = self.encoded.when(trigger);
         self.checked(added)
     }
 

@@ -5,6 +5,7 @@ pub use crate::handler::argument::{Argument, Outcome};
 pub use crate::handler::reply::Reply;
 pub use crate::job_info::MemoryUsage;
 pub use crate::queue::{Posted, QueueStats, RemoteQueue};
+pub use crate::request::{AnyRequest, Requests};
 pub use crate::start::{Processes, Simulated};
 pub use crate::tracing::Span;
 #[doc(inline)]

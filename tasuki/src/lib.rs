@@ -108,6 +108,8 @@ mod memory;
 
 mod signal;
 
+mod trigger;
+
 mod remote_signal;
 
 pub mod collective;
@@ -129,6 +131,7 @@ mod job_info;
 pub mod nicam;
 
 mod reduction;
+mod request;
 mod start;
 
 pub mod engine;
@@ -152,10 +155,13 @@ pub use message::scope::Scope;
 pub use message::slot::{Received, Slot};
 pub use queue::Queue;
 pub use reduction::reduce_op::Sum;
+pub use request::{Request, wait_all, wait_any, wait_any_timeout};
 pub use signal::Signal;
 pub use start::{any_error, local, local_with, main, main_with, processes, sim, sim_with};
 #[doc(inline)]
 pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
+#[doc(inline)]
+pub use tasuki_core::engine::block_on;
 #[doc(inline)]
 pub use tasuki_fabric_sim::Sim;
 
@@ -175,5 +181,5 @@ pub use message::{RecvRequest, SendRequest};
 #[doc(hidden)]
 pub use onesided::{
     After, AtomicOp, Effect, GlobalAddress, Handle, PayloadReader, PayloadSignal, PayloadWriter,
-    RawRegistration, Registered, RemoteSignal, TransferRequest as Request, Trigger, Word,
+    RawRegistration, Registered, RemoteSignal, TransferRequest, Trigger, Word,
 };

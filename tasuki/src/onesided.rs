@@ -4,14 +4,15 @@
 //! The calls are methods of [`Job`](crate::Job); [`Array`](crate::Array) and [`GlobalPtr`](crate::GlobalPtr) name the
 //! memory.
 
-pub use crate::command::{Effect, Trigger};
+pub use crate::command::Effect;
 pub use crate::memory::atomic_op::AtomicOp;
 pub use crate::memory::pointer::GlobalSlice;
 pub use crate::memory::registered::{RawRegistration, Registered};
-pub use crate::memory::transfer_request::TransferRequest;
+pub use crate::memory::transfer_request::{TransferRequest, TransferValue};
 pub use crate::memory::word::Word;
 pub use crate::payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
 pub use crate::remote_signal::RemoteSignal;
+pub use crate::trigger::Trigger;
 #[doc(inline)]
 pub use tasuki_core::engine::{After, Handle};
 #[doc(inline)]

@@ -2,8 +2,12 @@
 
 use crate::job::Job;
 use crate::onesided::GlobalAddress;
+use crate::request::{Request, future_by_request};
 use crate::{Pod, Rank, Result};
+use std::marker::PhantomData;
+use std::task::{self, Poll};
 use tasuki_core::base::Cause;
+use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine as CoreLine};
 use tasuki_core::segment::layout::signal_offset;
 
@@ -11,17 +15,21 @@ use tasuki_core::segment::layout::signal_offset;
 /// reader. Made by [`Job::payload_signal`].
 ///
 /// ```
-/// use tasuki::Rank;
+/// use tasuki::{Rank, Request};
 /// tasuki::local(2, |job| {
 ///     let signal = job.payload_signal()?;
 ///     let peer = Rank(1 - job.rank().0);
-///     let (mut writer, mut reader) = (signal.writer(peer)?, signal.reader(Some(peer)));
-///     for round in 0..10_u64 {
-///         if job.rank() == Rank(0) {
+///     let mut writer = signal.writer(peer)?;
+///     if job.rank() == Rank(0) {
+///         let mut sums = signal.reader::<u64>(Some(peer));
+///         for round in 0..10_u64 {
 ///             writer.put(&[round, 7])?;
-///             assert_eq!(reader.receive::<u64>()?, round + 7); // the reply says that the value was read
-///         } else {
-///             let [a, b] = reader.receive::<[u64; 2]>()?;
+///             assert_eq!(sums.wait()?, round + 7); // the reply says that the value was read
+///         }
+///     } else {
+///         let mut pairs = signal.reader::<[u64; 2]>(Some(peer));
+///         for _ in 0..10 {
+///             let [a, b] = pairs.wait()?;
 ///             writer.put(&(a + b))?;
 ///         }
 ///     }
@@ -45,14 +53,23 @@ pub struct PayloadWriter<'job> {
     written: u64,
 }
 
-/// The reader of this rank's payload signal.
+/// The reader of this rank's payload signal. Made by [`PayloadSignal::reader`].
+///
+/// It is a request again and again: each wait returns the next value. Errors of a wait: a rank died or the writer left;
+/// the writer wrote again before this value was read.
+///
+/// # Cancel safety
+///
+/// Dropping a future of a wait, `&mut reader`, loses no value.
 #[derive(Debug)]
-pub struct PayloadReader<'job> {
+pub struct PayloadReader<'job, T> {
     job: &'job Job,
     cell: SignalCell,
     index: u32,
     from: Option<Rank>,
     read: u64,
+    awaited: AwaitedCondition,
+    of: PhantomData<fn() -> T>,
 }
 
 impl<'job> PayloadSignal<'job> {
@@ -74,10 +91,11 @@ impl<'job> PayloadSignal<'job> {
         Ok(PayloadWriter { job: self.job, line, to, written: 0 })
     }
 
-    /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error
-    /// when that rank leaves.
-    pub fn reader(&self, from: Option<Rank>) -> PayloadReader<'job> {
-        PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0 }
+    /// The reader of this rank's payload signal, as values of type `T`. `from` is the writer, if it is known: a wait
+    /// then ends with an error when that rank leaves.
+    pub fn reader<T: Pod>(&self, from: Option<Rank>) -> PayloadReader<'job, T> {
+        let (awaited, of) = (AwaitedCondition::default(), PhantomData);
+        PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0, awaited, of }
     }
 }
 
@@ -118,12 +136,15 @@ impl PayloadWriter<'_> {
     }
 }
 
-impl PayloadReader<'_> {
-    /// Waits for the next value.
-    ///
-    /// Errors: a rank died or the writer left; the writer wrote again before this value was read.
+impl<T: Pod> Request for PayloadReader<'_, T> {
+    type Value = T;
+
+    fn test(&mut self) -> bool {
+        !matches!(self.job.worker.test(&self.next(), &String::new), Ok(false))
+    }
+
     #[inline]
-    pub fn receive<T: Pod>(&mut self) -> Result<T> {
+    fn wait(&mut self) -> Result<T> {
         let (next, cell) = (self.read.wrapping_add(1), self.cell); // both stay in registers after the wait
         let worker = &self.job.worker;
         worker.wait_signal(cell, next, self.from, None, &|| {
@@ -136,6 +157,24 @@ impl PayloadReader<'_> {
             }
             None => Err(self.overrun(next)),
         }
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        if self.test() {
+            return Poll::Ready(());
+        }
+        let next = Awaited::only(self.next());
+        self.awaited.set(&self.job.worker, next, context.waker());
+        Poll::Pending
+    }
+}
+
+future_by_request!(['job, T: Pod] PayloadReader<'job, T>);
+
+impl<T> PayloadReader<'_, T> {
+    /// The condition that the next value has arrived.
+    fn next(&self) -> Condition {
+        Condition::Signal(self.cell, self.read.wrapping_add(1), self.from)
     }
 
     #[cold]

@@ -8,5 +8,5 @@ pub use crate::onesided::{After, AtomicOp, Trigger};
 #[doc(no_inline)]
 pub use crate::{
     Array, Command, Communicator, Error, ErrorKind, GlobalPtr, Handler, HandlerCx, Handlers, Job, Member,
-    Plan, Pod, Queue, Rank, Received, Scope, Signal, Sim, Slot, Sum,
+    Plan, Pod, Queue, Rank, Received, Request, Scope, Signal, Sim, Slot, Sum, block_on, wait_all, wait_any,
 };

@@ -1,12 +1,11 @@
 //! Signals: counters that only grow. Any rank raises them, their owner waits for them.
 
 use crate::collective::Data;
-use crate::command::Trigger;
 use crate::job::Job;
 use crate::onesided::GlobalAddress;
 use crate::remote_signal::RemoteSignal;
+use crate::trigger::Trigger;
 use crate::{GlobalPtr, Pod, Rank, Result};
-use std::time::Duration;
 use tasuki_core::engine::Condition;
 use tasuki_core::fabric::SignalCell;
 use tasuki_core::segment::layout::signal_offset;
@@ -44,8 +43,7 @@ impl<'job> Signal<'job> {
     }
 
     /// The value of this rank's counter. Data put before a raise are visible to a rank that observes the raise. A
-    /// poisoned signal still counts; only [`Signal::wait_at_least`] and [`Signal::wait_timeout`] report that it is
-    /// poisoned.
+    /// poisoned signal still counts; only waits report that it is poisoned.
     #[inline]
     pub fn value(&self) -> u64 {
         self.job.worker.signal_value(&self.cell)
@@ -67,18 +65,23 @@ impl<'job> Signal<'job> {
         self.wait_in_call(threshold, &|| self.call(threshold))
     }
 
-    /// Waits like [`Signal::wait_at_least`], for at most `limit`. If the time runs out,
-    /// [`Error::is_timeout`](crate::Error::is_timeout) of the error returns true. The signal does
-    /// not change.
-    pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
-        let condition = Condition::Signal(self.cell, threshold, None);
-        self.job.worker.wait(&condition, Some(limit), &|| self.call(threshold))
-    }
-
-    /// A trigger: a command fires when this counter, of the rank that owns the command's queue, has reached
-    /// `threshold`. The command fires immediately if the counter has reached it already.
-    pub fn reaches(&self, threshold: u64) -> Trigger {
-        Trigger::new(self.job.worker.serial(), self.index, threshold)
+    /// The moment when this rank's counter has reached `threshold`: a request to wait for, and a trigger of commands.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::Request;
+    /// tasuki::local(2, |job| {
+    ///     let ready = job.signal()?;
+    ///     let mut raised = ready.reaches(1);
+    ///     assert!(raised.wait_timeout(Duration::from_micros(50))?.is_none());
+    ///     job.barrier()?;
+    ///     job.raise(ready.on(job.rank_after(1)), 1)?;
+    ///     tasuki::block_on(raised)
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn reaches(&self, threshold: u64) -> Trigger<'job> {
+        Trigger::new(*self, threshold)
     }
 
     /// Waits like [`Signal::wait_at_least`], on behalf of the call with that name.
@@ -87,10 +90,9 @@ impl<'job> Signal<'job> {
         self.job.worker.wait_signal(self.cell, threshold, None, None, call)
     }
 
-    /// Returns true if the counter has reached `threshold`. Moves the rank's work on, but never waits. `call` is the
-    /// name of the call for errors.
-    pub(crate) fn test(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<bool> {
-        self.job.worker.test(&Condition::Signal(self.cell, threshold, None), call)
+    /// The condition that the counter has reached `threshold`.
+    pub(crate) fn condition(&self, threshold: u64) -> Condition {
+        Condition::Signal(self.cell, threshold, None)
     }
 
     pub(crate) fn index(&self) -> u32 {

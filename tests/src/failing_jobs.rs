@@ -10,7 +10,7 @@ use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::onesided::{After, AtomicOp, Handle};
-use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Result, Signal, Slot};
+use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Signal, Slot};
 
 /// A job that must fail, and how.
 #[derive(Clone, Debug)]
@@ -148,9 +148,9 @@ fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
             ends(complete_until_death(job, &gate, held, || gate.close(job)))
         }
         2 => waits().and_then(|()| ends(never.wait_at_least(1))),
-        3 => waits().and_then(|()| ends(never.wait_timeout(1, long))),
+        3 => waits().and_then(|()| ends(never.reaches(1).wait_timeout(long).map(drop))),
         4 => waits().and_then(|()| ends(job.barrier())),
-        5 => waits().and_then(|()| ends(line.reader(None).receive::<u64>().map(drop))),
+        5 => waits().and_then(|()| ends(line.reader::<u64>(None).wait().map(drop))),
         6 => waits().and_then(|()| ends(job.alloc::<u64>(1).map(drop))),
         _ => request_until_death(job, &gate, waits),
     }
@@ -217,7 +217,7 @@ fn held_operations_do_not_hide_the_cause(job: &Job) -> Result<()> {
     let near = job.alloc_local::<u64>(2)?;
     let chain = || {
         (0..100).try_fold(gate.close(job)?, |end, _| {
-            job.copy(near.pointer(), near.pointer().at(1), 1, After::Exact(end))
+            Ok(job.copy(near.pointer(), near.pointer().at(1), 1, After::Exact(end))?.handle())
         })
     };
     let end = chain()?;
@@ -253,9 +253,9 @@ fn a_line_whose_writer_left(job: &Job) -> Result<()> {
     if job.rank() != Rank(0) {
         return end.wait_at_least(1);
     }
-    let mut reader = line.reader(Some(last(job)));
-    assert_eq!(reader.receive::<u64>()?, 5, "what the writer wrote before it left is there");
-    let left = reader.receive::<u64>().map(drop);
+    let mut reader = line.reader::<u64>(Some(last(job)));
+    assert_eq!(reader.wait()?, 5, "what the writer wrote before it left is there");
+    let left = reader.wait().map(drop);
     job.ranks().filter(|&rank| rank != last(job)).try_for_each(|rank| job.raise(end.on(rank), 1))?;
     left
 }
@@ -312,7 +312,7 @@ fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
         }
         return Ok(());
     }
-    let request = job.iatomic(word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
+    let request = job.iatomic(word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?.handle();
     job.raise(asked.on(KEEPER), 1)?;
     let outcome = job.complete(request);
     // The keeper may have carried it out after all, at the latest when it left. Then a later one
@@ -336,9 +336,9 @@ fn failures_are_reported_at_the_end(job: &Job) -> Result<()> {
     let (gate, table, idle) = (Gate::new(job)?, job.alloc::<u64>(1)?, Idle::new(job)?);
     gate.held(job, |gate| {
         let closed = gate.close(job)?;
-        let request = job.iput(table.on(KEEPER).at(1), vec![1], After::Exact(closed))?;
+        let mut request = job.iput(table.on(KEEPER).at(1), vec![1], After::Exact(closed))?;
         gate.open(job)?;
-        idle.until(|| Ok(request.is_finished()))
+        idle.until(|| Ok(request.test()))
     })
 }
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 use tasuki::onesided::{After, AtomicOp, Handle, TransferRequest};
 use tasuki::schedule::{BufferId, BufferSpan, Contract, Origin, RankPart, Schedule, started};
-use tasuki::{Array, Command, Job, Result, Sim};
+use tasuki::{Array, Command, Job, Request, Result, Sim};
 
 /// A program in both forms. Returns how often it found stale data.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
@@ -69,7 +69,7 @@ pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
             if order == Order::Kept {
                 job.put_signal(inbox.on(KEEPER), &bytes, arrived.on(KEEPER), 1)?;
             } else {
-                let put = job.iput(inbox.on(KEEPER), bytes, After::Nothing)?;
+                let mut put = job.iput(inbox.on(KEEPER), bytes, After::Nothing)?;
                 job.raise(arrived.on(KEEPER), 1)?;
                 put.wait()?;
             }
@@ -92,8 +92,8 @@ pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
     for round in 1..=ROUNDS {
         if job.rank() == ISSUER {
             outbox.write(0, &pattern::bytes(round, LEN))?;
-            let sent = job.copy(outbox.pointer(), inbox.on(KEEPER), LEN, After::Nothing)?;
-            let flag_store = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?;
+            let sent = job.copy(outbox.pointer(), inbox.on(KEEPER), LEN, After::Nothing)?.handle();
+            let flag_store = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?.handle();
             job.complete(flag_store)?;
         } else if job.rank() == KEEPER {
             idle.until(|| job.load(flag.pointer()).map(|value| value == round))?;
@@ -115,9 +115,9 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
         job.barrier()?;
         if job.rank() == ISSUER {
             let [a, b, c] = [areas.on(ISSUER), areas.on(KEEPER).at(LEN), areas.on(ISSUER).at(2 * LEN)];
-            let first = job.copy(areas.on(last(job)), a, LEN, After::Nothing)?;
-            let second = job.copy(a, b, LEN, order.after(After::Exact(first)))?;
-            job.complete(job.copy(b, c, LEN, order.after(After::Exact(second)))?)?;
+            let first = job.copy(areas.on(last(job)), a, LEN, After::Nothing)?.handle();
+            let second = job.copy(a, b, LEN, order.after(After::Exact(first)))?.handle();
+            job.complete(job.copy(b, c, LEN, order.after(After::Exact(second)))?.handle())?;
             stale += usize::from(areas.to_vec()?[2 * LEN..] != pattern::bytes(round, LEN));
         }
         job.barrier()?;
@@ -127,7 +127,10 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
 
 /// The issuer starts a copy from the last rank and then a put. `end` should move the copied bytes
 /// on after both operations have ended. Returns how often it moved other bytes.
-fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, TransferRequest<u8>) -> Result<()>) -> Result<usize> {
+fn two_under_way(
+    job: &Job,
+    end: impl Fn(&Array<u8>, TransferRequest<Vec<u8>>) -> Result<()>,
+) -> Result<usize> {
     let areas = job.alloc::<u8>(2 * LEN)?;
     let mut stale = 0;
     for round in 1..=ROUNDS {
@@ -136,7 +139,7 @@ fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, TransferRequest<u8>) -> Res
         }
         job.barrier()?;
         if job.rank() == ISSUER {
-            let far = job.copy(areas.on(last(job)), areas.on(ISSUER), LEN, After::Nothing)?;
+            let far = job.copy(areas.on(last(job)), areas.on(ISSUER), LEN, After::Nothing)?.handle();
             let near = job.iput(areas.on(KEEPER).at(LEN), vec![1], After::Nothing)?;
             end(&areas, near)?;
             stale += usize::from(areas.to_vec()?[LEN..] != pattern::bytes(round, LEN));
@@ -149,10 +152,10 @@ fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, TransferRequest<u8>) -> Res
 
 /// B5: a copy ordered after all operations up to the second, or after the second operation only.
 pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
-    two_under_way(job, |areas, near| {
+    two_under_way(job, |areas, mut near| {
         let second = near.handle();
         let after = if order == Order::Kept { After::Prefix(second) } else { After::Exact(second) };
-        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, after)?;
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, after)?.handle();
         job.complete(copy)?;
         near.wait().map(drop)
     })
@@ -160,8 +163,8 @@ pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
 
 /// B6: a copy ordered after all operations, or after none.
 pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
-    two_under_way(job, |areas, near| {
-        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, order.after(After::All))?;
+    two_under_way(job, |areas, mut near| {
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, order.after(After::All))?.handle();
         job.complete(copy)?;
         near.wait().map(drop)
     })
@@ -170,7 +173,7 @@ pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
 /// B8: completing the second operation also completes the first; waiting only for the second does
 /// not.
 pub fn b8_completion(job: &Job, order: Order) -> Result<usize> {
-    two_under_way(job, |areas, near| {
+    two_under_way(job, |areas, mut near| {
         if order == Order::Kept {
             job.complete(near.handle())?;
         }
@@ -188,7 +191,7 @@ pub fn b7_last_of_many(job: &Job, order: Order) -> Result<usize> {
         let mut end = Handle::NULL;
         for index in 0..20 {
             let from = outbox.pointer().at(index);
-            end = job.copy(from, inbox.on(KEEPER), 1, order.after(After::Cont))?;
+            end = job.copy(from, inbox.on(KEEPER), 1, order.after(After::Cont))?.handle();
         }
         job.complete(end)?;
     }
@@ -204,8 +207,8 @@ pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize
         let words = job.alloc_local::<u64>(2)?;
         words.fill(u64::MAX)?;
         let (result, copied) = (words.pointer(), words.pointer().at(1));
-        let atomic = job.iatomic(word.on(KEEPER), AtomicOp::Add(1), result, After::Nothing)?;
-        job.complete(job.copy(result, copied, 1, order.after(After::Exact(atomic)))?)?;
+        let atomic = job.iatomic(word.on(KEEPER), AtomicOp::Add(1), result, After::Nothing)?.handle();
+        job.complete(job.copy(result, copied, 1, order.after(After::Exact(atomic)))?.handle())?;
         stale += usize::from(words.get(1)? != round);
     }
     job.barrier()?;

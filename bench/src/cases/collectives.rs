@@ -6,7 +6,7 @@ use super::{Figures, Setup, Stopwatch, figure, wrong};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
-use tasuki::{Error, Job, Plan, Rank, Sum};
+use tasuki::{Error, Job, Plan, Rank, Request, Sum};
 
 /// Number of calls in a repetition.
 const CALLS: u64 = 1_000;

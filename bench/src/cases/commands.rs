@@ -5,7 +5,7 @@ use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
 use tasuki::onesided::AtomicOp;
-use tasuki::{Command, Handler, Handlers, Rank};
+use tasuki::{Command, Handler, Handlers, Rank, Request};
 
 /// Number of commands that are posted in a row, and number of places of a queue.
 const POSTS: u64 = 1_000;
@@ -150,9 +150,8 @@ pub(crate) fn queue_contention<'j>(s: &Setup<'j>) -> Figures<'j> {
         loop {
             match job.post(theirs, command) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
-                    match never.wait_timeout(1, SERVE) {
-                        Err(error) if error.is_timeout() => {}
-                        ended => return ended.and(Err(wrong("queue_contention"))),
+                    if never.reaches(1).wait_timeout(SERVE)?.is_some() {
+                        return Err(wrong("queue_contention"));
                     }
                 }
                 posted => return posted.map(drop),

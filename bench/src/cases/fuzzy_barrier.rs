@@ -6,7 +6,7 @@
 use super::collective_data::mean_of_calls;
 use super::{Figures, Setup, Stopwatch, figure};
 use std::time::Duration;
-use tasuki::Rank;
+use tasuki::{Rank, Request};
 
 const CALLS: u64 = 1_000;
 /// How long the work beside a barrier takes.
@@ -19,12 +19,12 @@ pub(crate) fn late<'j>(s: &Setup<'j>) -> Figures<'j> {
         let is_late = job.rank() == Rank(0);
         let early = (!is_late).then(|| world.fuzzy_barrier()).transpose()?;
         world.barrier()?;
-        if let Some(early) = early {
+        if let Some(mut early) = early {
             return early.wait().map(|()| 0);
         }
         let watch = Stopwatch::start();
-        let barrier = world.fuzzy_barrier()?;
-        while !barrier.is_done()? {
+        let mut barrier = world.fuzzy_barrier()?;
+        while !barrier.test() {
             std::hint::spin_loop();
         }
         Ok(watch.ns(clock_ns))
@@ -41,7 +41,7 @@ pub(crate) fn hidden<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (job, world, clock_ns, times) = (s.job, s.world(), Stopwatch::cost_ns(), s.effort.times(CALLS));
     let once = move |_| -> tasuki::Result<u64> {
         let watch = Stopwatch::start();
-        let barrier = world.fuzzy_barrier()?;
+        let mut barrier = world.fuzzy_barrier()?;
         let work = Stopwatch::start();
         job.compute(WORK);
         let worked = work.ns(0);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape};
-use tasuki::{Job, Rank, Slot, Sum};
+use tasuki::{Job, Rank, Request, Slot, Sum};
 
 /// A figure: the bytes of each rank, and the value of the formula.
 pub(crate) struct MemoryFigure {
@@ -87,8 +87,7 @@ fn formula_of_step(step: usize, ranks: u64) -> u64 {
 }
 
 fn wait_in_vain(job: &Job) -> tasuki::Result<()> {
-    let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
-    waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
+    job.signal()?.reaches(1).wait_timeout(Duration::from_millis(2)).map(drop)
 }
 
 /// Each rank does the steps and reports its bytes after each step.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
 use tasuki::message::{RecvRequest, SendRequest};
-use tasuki::{Communicator, Rank, Slot};
+use tasuki::{Communicator, Rank, Request, Slot};
 
 /// Slots: what is sent on each.
 const WORD: Slot = Slot(0);

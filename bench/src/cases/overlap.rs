@@ -191,7 +191,7 @@ impl OverlapBuffers<'_> {
             took = watch.ns(0);
             let at = copies % PLACES * WORDS;
             let (from, to) = (self.source.on(FROM).at(at), self.target.on(TO).at(at));
-            let copy = self.job.copy(from, to, WORDS, After::Nothing)?;
+            let copy = self.job.copy(from, to, WORDS, After::Nothing)?.handle();
             self.job.complete(copy)?;
             copies += 1;
         }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use tasuki::{Job, Rank};
+use tasuki::{Job, Rank, Request};
 
 /// Makes the repetition with this number.
 pub(crate) type RepeatJob = Box<dyn FnMut(usize) -> anyhow::Result<f64>>;
@@ -86,7 +86,7 @@ pub(crate) fn waiting_ranks(job: &Job) -> tasuki::Result<()> {
     let signal = job.signal()?;
     job.barrier()?;
     report("waiting", u64::from(std::process::id()));
-    signal.wait_timeout(1, WAIT_MAX).and(Err(wrong("a signal that nobody raises")))
+    signal.reaches(1).wait_timeout(WAIT_MAX).and(Err(wrong("a signal that nobody raises")))
 }
 
 /// A job whose ranks all wait.

@@ -5,7 +5,7 @@ use super::pointer_chase::{STEP, chain, next, pass};
 use super::{Figures, Setup, Stopwatch, advance, expect, figure, one_way};
 use std::ops::Range;
 use tasuki::onesided::{PayloadReader, PayloadWriter};
-use tasuki::{Array, GlobalPtr, Job, Rank, Signal};
+use tasuki::{Array, GlobalPtr, Job, Rank, Request, Signal};
 
 /// Words lie 128 bytes apart.
 const STRIDE: usize = 16;
@@ -13,7 +13,7 @@ const STRIDE: usize = 16;
 /// Value and signal lie in one cache line.
 pub(crate) fn put_near<'j>(s: &Setup<'j>) -> Figures<'j> {
     let line = s.job.payload_signal()?;
-    let (mut to, mut from) = (line.writer(s.peer())?, line.reader(Some(s.peer())));
+    let (mut to, mut from) = (line.writer(s.peer())?, line.reader::<u64>(Some(s.peer())));
     let (is_lead, rounds, mut sent) = (s.is_lead(), s.effort.times(100_000), 0);
     let repeat =
         move || one_way(rounds, |rounds| near(&mut to, &mut from, is_lead, advance(&mut sent, rounds)));
@@ -23,16 +23,16 @@ pub(crate) fn put_near<'j>(s: &Setup<'j>) -> Figures<'j> {
 #[inline(never)]
 fn near(
     to: &mut PayloadWriter<'_>,
-    from: &mut PayloadReader<'_>,
+    from: &mut PayloadReader<'_, u64>,
     is_lead: bool,
     values: Range<u64>,
 ) -> tasuki::Result<()> {
     for value in values {
         if is_lead {
             to.put(&value)?;
-            expect(from.receive::<u64>()?, !value, "put_near")?;
+            expect(from.wait()?, !value, "put_near")?;
         } else {
-            expect(from.receive::<u64>()?, value, "put_near")?;
+            expect(from.wait()?, value, "put_near")?;
             to.put(&!value)?;
         }
     }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tasuki_core::base::{Cause, ErrorKind, Rank};
-use tasuki_core::engine::{AlarmHandler, WaitProbe, Worker};
+use tasuki_core::engine::{AlarmHandler, Awaited, Condition, WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{LINE_PAYLOAD, signal_offset};
@@ -19,6 +19,8 @@ use tasuki_schedule::selection::MEMBERS_MAX;
 
 /// Tests of calls look once in this number whether members are in different calls.
 const LOOKED_EVERY: u64 = 64;
+/// A task that awaits a call is polled after this time, so that it looks, too.
+const LOOK_AFTER_NS: u64 = 10_000_000;
 /// The counter of a record that was written.
 const WRITTEN: u64 = 1;
 
@@ -301,7 +303,7 @@ impl FailureMonitor {
         Some(line.cell())
     }
 
-    fn text_of(&self, call: CallWord) -> String {
+    pub(crate) fn text_of(&self, call: CallWord) -> String {
         let name = self.current_call.communicator_name();
         call.text(name).unwrap_or_else(|| format!("a call on {name}"))
     }
@@ -344,6 +346,17 @@ impl FailureMonitor {
             let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
         }
         self.end_calls();
+    }
+
+    /// Returns why calls of the communicator cannot succeed, also if only a look at all members shows that.
+    pub(crate) fn look(&self, worker: &Worker) -> Option<Cause> {
+        worker.wait_probes().error_of(self.probe())
+    }
+
+    /// Describes a condition that a task awaits. The task is polled now and then, so that it can look whether the call
+    /// can still be complete.
+    pub(crate) fn awaited(worker: &Worker, condition: Condition) -> Awaited {
+        Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) }
     }
 
     /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in

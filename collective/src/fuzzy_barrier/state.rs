@@ -5,8 +5,9 @@ use crate::failure::monitor::FailureMonitor;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{Condition, LocalQueue, Worker, scoped_wait_probe};
+use tasuki_core::engine::{AwaitedCondition, Condition, LocalQueue, Worker, scoped_wait_probe};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.
@@ -41,26 +42,34 @@ impl fmt::Debug for FuzzyBarrier {
 }
 
 impl FuzzyBarrier {
-    /// Returns true if all members have started it. Never waits. Costs a load for each stage once the instance is
-    /// complete, and makes progress before that.
-    ///
-    /// Errors: a rank died, or a member left without having started it.
+    /// Returns true if all members have started it, or cannot any more, so that [`FuzzyBarrier::wait`] returns at once.
+    /// Never waits. Costs a load for each stage once the instance is complete, and makes progress before that.
     #[inline]
-    pub fn is_done(&self) -> Result<bool> {
-        let worker = &self.fuzzy.worker;
-        if self.fuzzy.stages.have_reached(worker, self.instance) {
-            return Ok(true);
+    pub fn test(&self) -> bool {
+        let Fuzzy { worker, stages, monitor, .. } = &*self.fuzzy;
+        if stages.have_reached(worker, self.instance) {
+            return true;
         }
-        self.fuzzy.monitor.check().map_err(|cause| worker.fault(cause, || self.call()))?;
-        worker.test(&self.arrival(), &|| self.call())
+        monitor.check().is_err() || !matches!(worker.test(&self.arrival(), &String::new), Ok(false))
     }
 
-    /// Returns when all members have started it. Makes progress for this rank and its peers meanwhile. Errors: as for
-    /// [`FuzzyBarrier::is_done`].
+    /// Returns `Ready` if [`FuzzyBarrier::test`] returns true; otherwise the task of `waker` is woken when it does.
+    pub fn poll(&self, waker: &Waker, awaited: &mut AwaitedCondition) -> Poll<()> {
+        let Fuzzy { worker, monitor, .. } = &*self.fuzzy;
+        if self.test() || monitor.look(worker).is_some() {
+            return Poll::Ready(());
+        }
+        awaited.set(worker, FailureMonitor::awaited(worker, self.arrival()), waker);
+        Poll::Pending
+    }
+
+    /// Returns when all members have started it. Makes progress for this rank and its peers meanwhile. Errors: a rank
+    /// died; a member left without having started it; the communicator has failed.
     pub fn wait(&self) -> Result<()> {
         let Fuzzy { worker, stages, .. } = &*self.fuzzy;
         // Do not spin long if the missing member shares this processor.
         let Some(missing) = stages.missing(worker, self.instance) else { return Ok(()) };
+        self.fuzzy.monitor.check().map_err(|cause| worker.fault(cause, || self.call()))?;
         for _ in 0..worker.spins(Some(missing)) {
             if stages.have_reached(worker, self.instance) {
                 return Ok(());

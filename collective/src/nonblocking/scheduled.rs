@@ -10,7 +10,7 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::monitor::EndsWithCommunicator;
+use crate::failure::monitor::{EndsWithCommunicator, FailureMonitor};
 use crate::nonblocking::call_data::AnyCallData;
 use crate::nonblocking::channel::SLOTS;
 use crate::nonblocking::task::{Task, lock};
@@ -20,9 +20,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
-use tasuki_core::base::{Error, Result};
-use tasuki_core::engine::Worker;
+use tasuki_core::base::{Error, Rank, Result};
 use tasuki_core::engine::executor::Execution;
+use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::engine::{Condition, WaitEvent, Worker, wait_in_call, waits_in_call};
 use tasuki_message::Continuation;
 
 /// The number of a call among those of its kind, and the word that names it.
@@ -472,17 +473,25 @@ impl ScheduledCalls {
     }
 
     /// Returns `Ready` if the call is over; otherwise `waker` is woken when it is.
-    pub(super) fn poll(&self, number: u64, waker: &Waker) -> Poll<Result<()>> {
-        self.worker().progress();
+    pub(super) fn poll(self: &Arc<Self>, (number, word): ScheduledCall, waker: &Waker) -> Poll<()> {
+        let worker = self.plans.group.worker();
+        worker.progress();
         let before = self.set_waker(number, Some(waker.clone()));
         drop(before);
         if self.test(number) {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(());
         }
-        match self.plans.group.messages().ensure_progress(waker) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+        if !waits_in_call(waker, worker) {
+            self.plans.group.messages().ensure_progress(waker);
+            return Poll::Pending;
         }
+        self.end_if_impossible(true);
+        if self.is_over(number) {
+            return Poll::Ready(());
+        }
+        let over = Condition::Event(Arc::new(CallOver { calls: self.clone(), call: (number, word) }));
+        wait_in_call(waker, worker, FailureMonitor::awaited(worker, over));
+        Poll::Pending
     }
 
     fn set_waker(&self, number: u64, waker: Option<Waker>) -> Option<Waker> {
@@ -514,6 +523,27 @@ impl ScheduledCalls {
         }
         drop(state);
         drop((result, waker)); // without the lock: it runs code of the program
+    }
+}
+
+/// The event that a call is over.
+#[derive(Debug)]
+struct CallOver {
+    calls: Arc<ScheduledCalls>,
+    call: ScheduledCall,
+}
+
+impl WaitEvent for CallOver {
+    fn happened(&self) -> bool {
+        self.calls.is_over(self.call.0)
+    }
+
+    fn call(&self) -> String {
+        self.calls.name(self.call.1)
+    }
+
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        None // the step that waits for a member that has left fails by itself
     }
 }
 

@@ -88,8 +88,8 @@ impl<R> StartedCollective<R> {
         has_failed // the monitor ends scheduled calls
     }
 
-    /// Returns true if the call is complete on this member. Makes progress, and never waits.
-    pub fn is_finished(&self) -> bool {
+    /// Returns true if the call is complete on this member, or has failed. Makes progress, and never waits.
+    pub fn test(&self) -> bool {
         self.plans().group.worker().progress();
         let has_failed = self.end_if_failed();
         match &self.0 {
@@ -125,14 +125,13 @@ impl<R> StartedCollective<R> {
         self.take()
     }
 
-    /// Returns `Ready` if the call is complete on this member; otherwise wakes `waker` when it is.
-    pub fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
+    /// Returns `Ready` if the call is complete on this member, or has failed; otherwise wakes `waker` when it is.
+    pub fn poll(&self, waker: &Waker) -> Poll<()> {
         self.end_if_failed();
-        let over = match &self.0 {
+        match &self.0 {
             StartedForm::Task { task, .. } => task.poll_over(waker),
-            StartedForm::Scheduled { calls, call: (number, _), .. } => calls.poll(*number, waker),
-        };
-        over.map(|over| over.and_then(|()| self.take()))
+            StartedForm::Scheduled { calls, call, .. } => calls.poll(*call, waker),
+        }
     }
 
     fn take(&self) -> Result<R> {

@@ -3,7 +3,7 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::monitor::EndsWithCommunicator;
+use crate::failure::monitor::{EndsWithCommunicator, FailureMonitor};
 use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, WaitEvent, Worker, wait_in_call, waits_in_call};
 use tasuki_message::{Context, Continuation, FinalizeHook, MessageOp};
 
 /// The steps of a call.
@@ -110,9 +110,8 @@ impl Task {
         if let Some(waker) = waker
             && !self.is_over()
             && self.context.worker().platform().lets_threads_sleep()
-            && self.context.ensure_progress(&waker).is_err()
         {
-            waker.wake(); // the task that is woken gets the error
+            self.context.ensure_progress(&waker);
         }
     }
 
@@ -166,14 +165,14 @@ impl Task {
         }
     }
 
-    /// Returns `Ready` if the call is complete; otherwise `waker` is woken when it is.
-    pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<Result<()>> {
+    /// Returns `Ready` if the call is complete or has failed; otherwise `waker` is woken when it is.
+    pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<()> {
         self.context.worker().progress();
         let before = lock(&self.waker).replace(waker.clone()); // set the waker before the check, as for a message
         drop(before);
         self.step();
         if self.is_over() {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(());
         }
         // Among more than two members, some member waits for a message that shows the difference.
         let may_miss = self.plans.group.size() == 2 && self.plans.monitor.log().is_some();
@@ -181,13 +180,21 @@ impl Task {
             self.context.progress().add_continuation(self.clone());
             if self.is_over() {
                 self.context.progress().remove_continuation(&**self); // it ended just before
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(());
             }
         }
-        match self.context.ensure_progress(waker) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+        let worker = self.context.worker();
+        if !waits_in_call(waker, worker) {
+            self.context.ensure_progress(waker);
+            return Poll::Pending;
         }
+        self.end_if_mismatched();
+        if self.is_over() {
+            return Poll::Ready(());
+        }
+        let done = Condition::Event(Arc::new(TaskDone(self.clone())));
+        wait_in_call(waker, worker, FailureMonitor::awaited(worker, done));
+        Poll::Pending
     }
 
     /// Makes the communicator fail if the members are in different calls. If both of two members are the root, neither
@@ -352,6 +359,10 @@ impl WaitEvent for TaskDone {
         let awaited = lock(&self.0.awaited).clone();
         let worker = self.0.context.worker();
         awaited.is_some_and(|message| message.happened() || message.cannot_finish(worker)) || self.0.is_over()
+    }
+
+    fn call(&self) -> String {
+        self.0.plans.monitor.text_of(self.0.word)
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

@@ -21,12 +21,13 @@ use crate::plan::registry::Plans;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{InCallsState, StartData};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
-use state::{Form, PlanState};
+use state::{Form, PlanOver, PlanState};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{BufferView, CachePolicy, Worker, scoped_wait_probe};
+use tasuki_core::engine::{AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Pieces;
@@ -237,6 +238,23 @@ impl Plan {
         let ended =
             tested.and_then(|is_over| if is_over { self.end("test").map(|()| true) } else { Ok(false) });
         ended.map_err(|error| self.failed(error))
+    }
+
+    /// Returns `Ready` if the start is complete for this member or has failed, as [`Plan::test`] does; otherwise the
+    /// task of `waker` is woken when it is.
+    pub fn poll(&mut self, waker: &Waker, awaited: &mut AwaitedCondition) -> Poll<Result<()>> {
+        match self.test() {
+            Ok(true) => return Poll::Ready(Ok(())),
+            Err(error) => return Poll::Ready(Err(error)),
+            Ok(false) => {}
+        }
+        if let Err(error) = self.plan_state.look(&self.monitor, &|| self.start_under_way()) {
+            return Poll::Ready(Err(self.failed(error)));
+        }
+        let over = PlanOver { plan_state: self.plan_state.clone(), call: self.start_under_way() };
+        let worker = &self.plan_state.worker;
+        awaited.set(worker, FailureMonitor::awaited(worker, Condition::Event(Arc::new(over))), waker);
+        Poll::Pending
     }
 
     /// Makes the communicator fail, because a start has failed.

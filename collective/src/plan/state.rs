@@ -2,14 +2,16 @@
 //! memory, and the form in which its starts run.
 
 use crate::deferred_free::Deferred;
+use crate::failure::monitor::FailureMonitor;
 use crate::plan::compile::queues::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::run::in_calls::InCalls;
 use crate::plan::setup::layout::{PlacedPart, PlanAddress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use tasuki_core::base::Result;
-use tasuki_core::engine::{self, Condition, RepeatingQueue, Worker};
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::engine::{self, Condition, RepeatingQueue, WaitEvent, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 use tasuki_message::Context;
@@ -195,6 +197,12 @@ impl PlanState {
         self.starts.as_ref().map_or(0, |&(_, wait_probe)| wait_probe)
     }
 
+    /// Returns an error if a start cannot complete, also if only a look at all members shows that.
+    pub(crate) fn look(&self, monitor: &FailureMonitor, call: &dyn Fn() -> String) -> Result<()> {
+        self.check_others(call)?;
+        monitor.look(&self.worker).map_or(Ok(()), |cause| Err(self.worker.fault(cause, call)))
+    }
+
     fn check_others(&self, call: &dyn Fn() -> String) -> Result<()> {
         self.worker
             .wait_probes()
@@ -212,6 +220,27 @@ impl PlanState {
         self.starts.iter().for_each(|&(_, wait_probe)| self.worker.wait_probes().remove(wait_probe));
         self.own.give_back(&self.worker, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.worker.operators().remove(number));
+    }
+}
+
+/// The event that the last start of a plan is complete for this member.
+#[derive(Debug)]
+pub(crate) struct PlanOver {
+    pub(crate) plan_state: Arc<PlanState>,
+    pub(crate) call: String,
+}
+
+impl WaitEvent for PlanOver {
+    fn happened(&self) -> bool {
+        self.plan_state.is_over()
+    }
+
+    fn call(&self) -> String {
+        self.call.clone()
+    }
+
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        None // any member may be missing: the task looks for those that have left
     }
 }
 

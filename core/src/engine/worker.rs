@@ -13,6 +13,7 @@ use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
 use super::user_operators::UserOperators;
 use super::wait::alarm::Alarm;
+use super::wait::awaited::Awaited;
 use super::wait::condition::WaitEvent;
 use super::wait::helper_control::NodeHelper;
 use super::wait::platform::Platform;
@@ -26,6 +27,7 @@ use crate::segment::Registry;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Waker;
 use std::time::Duration;
 
 /// Everything that a rank needs for one-sided operations. Any thread of the rank may make any call.
@@ -78,6 +80,14 @@ pub trait Agent: Send + Sync + Debug {
 
     /// Returns true if `advance` or `run_callbacks` would do something. Checked before the rank sleeps.
     fn has_work(&self) -> bool;
+
+    /// Wakes a task when a condition is met or can no longer be met, once, even if no call of the program waits.
+    /// Returns the number by which [`Agent::forget_awaited`] finds it; `None` if the task was woken already, because no
+    /// thread can wait for it.
+    fn wake_when(self: Arc<Self>, worker: &Arc<Worker>, awaited: Awaited, waker: &Waker) -> Option<u64>;
+
+    /// Wakes no task for the condition of that number any more.
+    fn forget_awaited(&self, number: u64);
 
     /// Returns true if there is unfinished work that a peer's store may complete and for which no helper is woken.
     fn is_busy(&self) -> bool;
@@ -210,6 +220,16 @@ impl Worker {
 
     pub(super) fn agent(&self) -> Option<&dyn Agent> {
         self.agent.get().map(|agent| &**agent)
+    }
+
+    /// Wakes a task when a condition is met or can no longer be met; see [`Agent::wake_when`].
+    pub(super) fn wake_when(self: &Arc<Self>, awaited: Awaited, waker: &Waker) -> Option<u64> {
+        self.agent.get()?.clone().wake_when(self, awaited, waker)
+    }
+
+    /// Wakes no task for the condition of that number any more.
+    pub(super) fn forget_awaited(&self, number: u64) {
+        self.agent().into_iter().for_each(|agent| agent.forget_awaited(number));
     }
 
     pub(super) fn agent_has_work(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Sums of integers over all ranks: by a plan that goes on while the rank computes, or by a blocking call.
 
 use super::sum::Sum;
-use tasuki::{Communicator, Plan};
+use tasuki::{Communicator, Plan, Request};
 
 /// How gradients are summed over the ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -2,11 +2,13 @@
 //! them.
 
 use crate::buffered::budget::BufferedSends;
+use crate::progress::awaited::AwaitedConditions;
 use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
 use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
+use crate::progress::waker_thread;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::node_state::UnderWay;
-use tasuki_core::engine::{Agent, Effort, TryLock, WaitEvent, Worker};
+use tasuki_core::engine::{Agent, Awaited, Effort, TryLock, WaitEvent, Worker};
 
 /// How many messages a call that waits steps; the others follow in later calls.
 const STEPS_MAX: usize = 64;
@@ -70,6 +72,7 @@ pub struct ProgressEngine {
     pub(crate) has_waker_thread: AtomicBool,
     finalize_hooks: FinalizeHooks,
     pub(crate) continuations: Continuations,
+    pub(crate) awaited: AwaitedConditions,
 }
 
 impl ProgressEngine {
@@ -97,12 +100,20 @@ impl ProgressEngine {
         self.queue().last_buffered(bank, index)
     }
 
-    /// Returns the messages with a waker.
-    /// Returns true if no task waits for a message or a continuation.
+    /// Returns true if no task waits for a message, a continuation or a condition.
     pub(crate) fn has_no_task(&self) -> bool {
-        self.watched().is_empty() && !self.continuations.are_awaited()
+        self.watched().is_empty() && !self.continuations.are_awaited() && !self.awaited.is_any()
     }
 
+    /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.
+    pub(crate) fn ensure_progress(self: &Arc<Self>, worker: &Arc<Worker>, waker: &Waker) {
+        if !worker.platform().lets_threads_sleep() || waker_thread::start(worker, self).is_err() {
+            worker.pause();
+            waker.wake_by_ref(); // the task has to poll again and again
+        }
+    }
+
+    /// Returns the messages with a waker.
     pub(crate) fn watched(&self) -> Vec<Arc<MessageOp>> {
         self.queue().all(MessageOp::is_watched)
     }
@@ -269,7 +280,27 @@ impl Agent for ProgressEngine {
         if follows {
             self.to_wake().extend(self.continuations.ready());
         }
-        (count > 0 || follows) && !self.to_wake().is_empty()
+        let is_awaited = self.awaited.is_any();
+        if is_awaited {
+            let looks = if effort == Effort::Full { LOOKS_MAX } else { BRIEF_LOOKS_MAX };
+            let wakers = self.awaited.take_decided(worker, looks);
+            self.to_wake().extend(wakers);
+        }
+        (count > 0 || follows || is_awaited) && !self.to_wake().is_empty()
+    }
+
+    fn wake_when(self: Arc<Self>, worker: &Arc<Worker>, awaited: Awaited, waker: &Waker) -> Option<u64> {
+        if !worker.platform().lets_threads_sleep() {
+            self.ensure_progress(worker, waker);
+            return None;
+        }
+        let number = self.awaited.add(awaited, waker.clone());
+        self.ensure_progress(worker, waker);
+        Some(number)
+    }
+
+    fn forget_awaited(&self, number: u64) {
+        drop(self.awaited.remove(number));
     }
 
     fn is_busy(&self) -> bool {

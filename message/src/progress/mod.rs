@@ -4,9 +4,11 @@
 //! engine        all operations of a rank               continuation  what runs when signals have been raised
 //! operation     one send or receive                    waker_thread  wakes the tasks of futures
 //! pending       the queue of those that may take a step
+//! awaited       conditions that tasks await
 //! finalize      what a rank does before it leaves      drain         messages that it must deliver before
 //! ```
 
+mod awaited;
 mod continuation;
 mod drain;
 pub(crate) mod engine;

@@ -549,6 +549,10 @@ impl WaitEvent for MessageOp {
         Some((self.bank.peer, stage))
     }
 
+    fn call(&self) -> String {
+        MessageOp::call(self)
+    }
+
     fn needs_message_of(&self) -> Option<Rank> {
         self.impossible_after().map(|(peer, _)| peer)
     }

@@ -1,20 +1,21 @@
-//! The waker thread of a rank: it waits on behalf of all futures of messages and of collective calls, like any waiting call, and wakes their
-//! tasks. It starts when a future is first pending, and ends when no task waits.
+//! The waker thread of a rank: it waits on behalf of all requests that tasks await, like any waiting call, and wakes
+//! their tasks. It starts when a request is first pending, and ends when no task waits.
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, WaitEvent, Worker, describe_awaited};
 
-/// Starts the thread; if it runs already, has it wait for one more message.
+/// Starts the thread; if it runs already, has it look at what it waits for again.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
     if progress.has_waker_thread.swap(true, Ordering::SeqCst) {
-        worker.wake_own_threads(); // it may sleep, and has to look at one more message
+        worker.wake_own_threads(); // it may sleep, and has to look at one more message or condition
         return Ok(());
     }
     let (thread_worker, weak_progress) = (worker.clone(), Arc::downgrade(progress));
@@ -47,8 +48,9 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let mut look_after = LOOK_AFTER_NS;
     loop {
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
-        let call = || awaited(&watched);
-        if watched.is_empty() && !is_followed {
+        let given = progress.awaited.given();
+        let call = || awaited(&watched, &progress);
+        if progress.has_no_task() {
             progress.has_waker_thread.store(false, Ordering::SeqCst);
             // A task that came in between has found the flag set. This thread serves it, or the one that next sets the
             // flag.
@@ -62,12 +64,14 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
             progress: progress.clone(),
             count: watched.len(),
             is_followed,
+            given,
         };
         let now_ns = worker.platform().now_ns();
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
         let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
         let look_at = if is_followed { Some(now_ns + look_after) } else { None };
-        let next = first.into_iter().chain(look_at).min();
+        let due = Some(progress.awaited.first_due_ns()).filter(|&at| at < u64::MAX);
+        let next = first.into_iter().chain(look_at).chain(due).min();
         let limit = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
         let waited = worker.wait(&Condition::Event(Arc::new(event)), limit, &call);
         if is_followed && waited.is_err() {
@@ -83,24 +87,18 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
                 operation.wake();
             }
         }
+        progress.awaited.take_due(now_ns, over).into_iter().for_each(Waker::wake);
         worker.progress();
     }
 }
 
-/// Describes what the tasks wait for: `await(irecv(slot 3 from rank 1) and 2 more)`. Messages of
-/// one call of the program are listed once.
-fn awaited(messages: &[Arc<MessageOp>]) -> String {
-    let mut calls: Vec<String> = messages.iter().map(|message| message.call()).collect();
-    calls.sort();
-    calls.dedup();
-    match &calls[..] {
-        [] => "await".into(),
-        [one] => format!("await({one})"),
-        [first, others @ ..] => format!("await({first} and {} more)", others.len()),
-    }
+/// Describes what the tasks wait for.
+fn awaited(messages: &[Arc<MessageOp>], progress: &ProgressEngine) -> String {
+    let messages = messages.iter().map(|message| message.call());
+    describe_awaited(messages.chain(progress.awaited.calls()).collect())
 }
 
-/// Waits until something has happened to one of the messages.
+/// Waits until something has happened to one of the messages or conditions.
 #[derive(Debug)]
 struct WatchedOps {
     worker: Arc<Worker>,
@@ -108,6 +106,8 @@ struct WatchedOps {
     count: usize,
     /// True if a task awaits a continuation.
     is_followed: bool,
+    /// The number of conditions that were ever awaited.
+    given: u64,
 }
 
 impl WaitEvent for WatchedOps {
@@ -116,7 +116,10 @@ impl WaitEvent for WatchedOps {
         let concerns =
             |operation: &Arc<MessageOp>| operation.happened() || operation.cannot_finish(&self.worker);
         let is_followed = self.progress.continuations.are_awaited();
-        (watched.len(), is_followed) != (self.count, self.is_followed) || watched.iter().any(concerns)
+        let seen = (watched.len(), is_followed, self.progress.awaited.given());
+        seen != (self.count, self.is_followed, self.given)
+            || watched.iter().any(concerns)
+            || self.progress.awaited.any_decided(&self.worker)
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

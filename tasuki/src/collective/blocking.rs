@@ -55,11 +55,12 @@ impl Communicator {
     /// up to 110 KiB times ceil(log2 P) - 1 for the queue, and 256 bytes for each round.
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(3, |job| {
     ///     let parts = job.alloc::<u64>(1)?;
     ///     for step in 1..4 {
     ///         parts.set(0, step)?;
-    ///         let barrier = job.world().fuzzy_barrier()?;
+    ///         let mut barrier = job.world().fuzzy_barrier()?;
     ///         let inner: u64 = (0..1000).sum();            // work that needs no other rank
     ///         barrier.wait()?;                             // all ranks have set their value of this step
     ///         assert_eq!((job.load(parts.on(job.rank_after(1)))?, inner), (step, 499_500));
@@ -73,7 +74,7 @@ impl Communicator {
     /// Source: NICAM, `nicam_barrier`.
     #[inline]
     pub fn fuzzy_barrier(&self) -> Result<FuzzyBarrier> {
-        self.inner().fuzzy_barrier(&|| self.start_helper())
+        self.inner().fuzzy_barrier(&|| self.start_helper()).map(FuzzyBarrier::new)
     }
 
     /// Broadcasts the root's values to all members. Each member passes the same number of values.

@@ -1,8 +1,11 @@
 //! Chunked plans: each start takes any number of values, which pass through the plan's own buffers chunk by chunk.
 
+use crate::request::{Request, future_by_request};
 use crate::{Plan, Pod, Result};
 use std::fmt;
+use std::task::{self, Poll};
 use tasuki_collective::ChunkedRun;
+use tasuki_core::engine::AwaitedCondition;
 
 /// A plan whose starts take any number of values of the program. Made by [`Plan::chunked`] from a plan with equal
 /// blocks.
@@ -13,33 +16,43 @@ use tasuki_collective::ChunkedRun;
 /// replaces them, also for operations such as an exchange whose plan has a separate result buffer; the vector then
 /// needs room for the larger of the two.
 ///
-/// [`start`](ChunkedPlan::start) takes a vector, and [`wait`](ChunkedPlan::wait) returns it.
+/// [`start`](ChunkedPlan::start) takes a vector, and [`wait`](Request::wait) returns it with the result.
 /// [`Scope::start`](crate::Scope::start) borrows a slice within a scope, [`run`](ChunkedPlan::run) for the time of
 /// the call. The first chunk goes on while the program computes. A later chunk begins when any call of the rank
 /// waits. Members may start different plans, and wait for them, in different orders. If the plan is dropped during a
 /// start, the start goes on in later calls of the rank until the rank leaves, because other members wait for it.
 ///
 /// ```
-/// use tasuki::Rank;
+/// use tasuki::{Rank, Request};
 /// tasuki::local(3, |job| {
 ///     let mut values = job.world().bcast_init::<u16>(100, Rank(2))?.chunked()?;
 ///     for length in [1, 100, 12_345] {
 ///         let own = if job.rank() == 2 { vec![7; length] } else { vec![0; length] };
 ///         values.start(own)?;
 ///         let inner: u64 = (0..1000).sum();                  // work that does not need the values
-///         assert_eq!((values.wait()?, inner), (Some(vec![7; length]), 499_500));
+///         assert_eq!((values.wait()?, inner), (vec![7; length], 499_500));
 ///     }
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 ///
+/// Errors of a wait: those of a wait for [`Plan`]; no start is active. After an error of the first kind the plan cannot
+/// be used any more.
+///
+/// # Cancel safety
+///
+/// Dropping a future of a wait, `&mut plan`, changes nothing.
+///
 /// Source: the buffered collectives of the ACP library (Honda et al.).
-pub struct ChunkedPlan<T: Pod + Send>(ChunkedRun<T>);
+pub struct ChunkedPlan<T: Pod + Send> {
+    run: ChunkedRun<T>,
+    awaited: AwaitedCondition,
+}
 
 impl<T: Pod + Send> fmt::Debug for ChunkedPlan<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.run.fmt(f)
     }
 }
 
@@ -56,7 +69,10 @@ impl<T: Pod + Send> Plan<T> {
             return Err(plan.refused("chunked", "a start is active: wait for it first"));
         }
         match chunk_shape {
-            Some(chunk_shape) => Ok(ChunkedPlan(ChunkedRun::new(plan, chunk_shape))),
+            Some(chunk_shape) => Ok(ChunkedPlan {
+                run: ChunkedRun::new(plan, chunk_shape),
+                awaited: AwaitedCondition::default(),
+            }),
             None => {
                 let text = "only a plan of the library with equal blocks that are not empty can be chunked";
                 Err(plan.refused("chunked", text))
@@ -72,36 +88,42 @@ impl<T: Pod + Send> ChunkedPlan<T> {
     /// the others start again or leave. Errors: the values do not form that number of blocks; the previous start has
     /// not been waited for; the job is over. Cost: a copy of the first chunk, and a start of the plan.
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
-        self.0.start(values)
-    }
-
-    /// Returns when the start is complete on this member, and returns its values with the result. Returns `None` if
-    /// no start is active. Errors: those of [`Plan::wait`]; after an error the plan cannot be used any more.
-    pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
-        self.0.wait()
-    }
-
-    /// Returns the values with the result if the start is complete on this member, `None` otherwise. Never waits.
-    pub fn test(&mut self) -> Result<Option<Vec<T>>> {
-        self.0.test()
+        self.run.start(values)
     }
 
     /// Starts the plan with these values and returns when they are the result. Cost: one more copy of the values.
     pub fn run(&mut self, values: &mut [T]) -> Result<()> {
-        self.0.start(values.to_vec())?;
+        self.run.start(values.to_vec())?;
         self.finish_into(values)
     }
 
     /// Returns true if a start has not been waited for.
     pub fn is_active(&self) -> bool {
-        self.0.is_active()
+        self.run.is_active()
     }
 
     /// Waits, and copies the result into `values`.
     pub(crate) fn finish_into(&mut self, values: &mut [T]) -> Result<()> {
-        if let Some(got) = self.0.wait()? {
-            values[..got.len()].copy_from_slice(&got);
-        }
+        let got = self.run.wait()?;
+        values[..got.len()].copy_from_slice(&got);
         Ok(())
     }
 }
+
+impl<T: Pod + Send> Request for ChunkedPlan<T> {
+    type Value = Vec<T>;
+
+    fn test(&mut self) -> bool {
+        self.run.test()
+    }
+
+    fn wait(&mut self) -> Result<Vec<T>> {
+        self.run.wait()
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        self.run.poll(context.waker(), &mut self.awaited)
+    }
+}
+
+future_by_request!([T: Pod + Send] ChunkedPlan<T>);

@@ -12,6 +12,7 @@ pub(crate) mod nonblocking;
 pub(crate) mod plan;
 
 pub(crate) mod chunked_plan;
+pub(crate) mod fuzzy_barrier;
 pub(crate) mod vector;
 
 pub(crate) mod neighbourhood;
@@ -23,9 +24,8 @@ pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
 pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
 pub use chunked_plan::ChunkedPlan;
+pub use fuzzy_barrier::FuzzyBarrier;
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
 pub use plan::PlanReduceOp;
 pub use reduce_buffers::ReduceBuffers;
-#[doc(inline)]
-pub use tasuki_collective::FuzzyBarrier;

@@ -137,10 +137,11 @@ impl Neighbourhood {
     /// Begins an [`exchange`](Neighbourhood::exchange).
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(3, |job| {
     ///     let line = job.world().grid(&[3], &[false])?;
     ///     let own = vec![job.rank().0; line.destinations().len()];
-    ///     let request = line.iexchange(own)?;
+    ///     let mut request = line.iexchange(own)?;
     ///     let sum: u64 = (0..1000).sum();                                 // work that needs no neighbour
     ///     let got: Vec<usize> = line.sources().iter().map(|source| source.0).collect();
     ///     assert_eq!((request.wait()?, sum), (got, 499_500));
@@ -176,6 +177,7 @@ impl Neighbourhood {
     /// the other, and reads the blocks from its sources one behind the other.
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(4, |job| {
     ///     let grid = job.world().grid(&[2, 2], &[false, false])?;
     ///     let mut edges = grid.exchange_init::<f64>(1)?;

@@ -9,41 +9,41 @@
 
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
+use crate::request::{Request, future_by_request};
 use crate::{Communicator, Pod, Result};
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{self, Poll};
 use tasuki_collective::StartedCollective;
 use tasuki_core::queue::reduction::BoxedOperation;
 
-/// A collective call that was begun. [`CollectiveRequest::wait`] or `.await` returns its result. Dropping the request
-/// does not cancel the call: this member's part goes on in later waiting calls of the rank, so that the other members
-/// get their results.
+/// A collective call that was begun. [`wait`](Request::wait) or `.await` returns its result.
+///
+/// It is complete when this member's part is, which may be before the parts of other members are.
+///
+/// # Cancel safety
+///
+/// Dropping the request does not cancel the call: this member's part goes on in later waiting calls of the rank, so
+/// that the other members get their results.
 #[must_use = "wait() returns the result"]
 #[derive(Debug)]
 pub struct CollectiveRequest<R>(pub(crate) StartedCollective<R>);
 
-impl<R> CollectiveRequest<R> {
-    /// Returns true if the call is complete on this member. Never waits. Moves this call and other work of the rank
-    /// on.
-    pub fn is_finished(&self) -> bool {
-        self.0.is_finished()
+impl<R> Request for CollectiveRequest<R> {
+    type Value = R;
+
+    fn test(&mut self) -> bool {
+        self.0.test()
     }
 
-    /// Waits until the call is complete on this member and returns its result. Meanwhile it moves other work of the
-    /// rank on.
-    pub fn wait(self) -> Result<R> {
+    fn wait(&mut self) -> Result<R> {
         self.0.wait()
     }
-}
 
-impl<R> Future for CollectiveRequest<R> {
-    type Output = Result<R>;
-
-    fn poll(self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(task.waker())
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        self.0.poll(context.waker())
     }
 }
+
+future_by_request!([R] CollectiveRequest<R>);
 
 /// The operation, in the form in which a nonblocking call owns it.
 fn boxed<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedOperation {
@@ -57,8 +57,9 @@ impl Communicator {
     /// [`Communicator::fuzzy_barrier`] also goes on while all members compute, without helpers.
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(3, |job| {
-    ///     let request = job.world().ibarrier()?;
+    ///     let mut request = job.world().ibarrier()?;
     ///     let sum: u64 = (0..1000).sum();                        // work that needs no other rank
     ///     request.wait()?;
     ///     assert_eq!(sum, 499_500);
@@ -80,8 +81,8 @@ impl Communicator {
     /// tasuki::local(3, |job| {
     ///     let own = vec![job.rank().0; 100];
     ///     let (first, last) = (job.world().ibcast(own.clone(), Rank(0))?, job.world().ibcast(own, Rank(2))?);
-    ///     // Any executor will do; this one runs a single future.
-    ///     let both = pollster::block_on(async { Ok::<_, tasuki::Error>((last.await?, first.await?)) })?;
+    ///     // Any executor will do; this one waits as a blocking call does.
+    ///     let both = tasuki::block_on(async { Ok::<_, tasuki::Error>((last.await?, first.await?)) })?;
     ///     assert_eq!(both, (vec![2; 100], vec![0; 100]));
     ///     Ok(())
     /// })?;
@@ -118,7 +119,7 @@ impl Communicator {
     /// number of values. The call owns the values until it is complete; the result is another vector.
     ///
     /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
-    /// the rank is in a call that waits for anything or tests it ([`CollectiveRequest::is_finished`]), and while a task
+    /// the rank is in a call that waits for anything or tests it ([`Request::test`]), and while a task
     /// awaits the future of a message or a collective call: then a thread of the library waits for it. A helper of the
     /// rank continues it, too. Without helpers it does not go on while all members compute: a member that computes
     /// delays the members that need its values or what it passes on. Calls of one kind that run a compiled schedule run
@@ -145,12 +146,12 @@ impl Communicator {
     /// [`Communicator::quiesce`] frees them.
     ///
     /// ```
-    /// use tasuki::Sum;
+    /// use tasuki::{Request, Sum};
     /// tasuki::local(4, |job| {
     ///     let (mut x, mut norm) = (vec![1.0_f64; 100], 0.0);
     ///     for _ in 0..3 {
     ///         let square: f64 = x.iter().map(|x| x * x).sum();
-    ///         let total = job.world().iallreduce(vec![square], Sum)?;
+    ///         let mut total = job.world().iallreduce(vec![square], Sum)?;
     ///         let next: Vec<f64> = x.iter().map(|x| x / 2.0).collect();   // work that does not need it
     ///         norm = total.wait()?[0].sqrt();
     ///         x = next;

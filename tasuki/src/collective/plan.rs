@@ -2,11 +2,14 @@
 
 use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
-use crate::{Communicator, Pod, Rank, Result};
+use crate::request::{Request, future_by_request};
+use crate::{Communicator, Error, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::{self, Poll};
 use tasuki_collective::ChunkShape;
+use tasuki_core::engine::AwaitedCondition;
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_core::segment::layout::RANGE_BYTES;
 use tasuki_schedule::{BufferId, Schedule, StepKind};
@@ -16,7 +19,7 @@ use tasuki_schedule::{CollectiveKind, Shape};
 /// collective.
 ///
 /// A plan has buffers of its own. The program writes this member's input into them and reads the result from them.
-/// From [`start`](Plan::start) until [`wait`](Plan::wait) returns, the plan owns the buffers and the program may
+/// From [`start`](Plan::start) until [`wait`](Request::wait) returns, the plan owns the buffers and the program may
 /// compute. Nothing is reset between starts. A member may be one start ahead of another that has not read its result
 /// yet: the result is not overwritten.
 ///
@@ -31,7 +34,7 @@ use tasuki_schedule::{CollectiveKind, Shape};
 /// can access it any more ([`Communicator::quiesce`]).
 ///
 /// ```
-/// use tasuki::Rank;
+/// use tasuki::{Rank, Request};
 /// tasuki::local(3, |job| {
 ///     let mut weights = job.world().bcast_init::<f32>(1000, Rank(1))?;
 ///     for step in 0..10 {
@@ -48,6 +51,14 @@ use tasuki_schedule::{CollectiveKind, Shape};
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 ///
+/// A start is complete on this member when its result is in place and its input may be written again. If no start is
+/// active, a wait returns at once. Errors of a wait: a member died, or left without having started the plan; a step
+/// failed, for instance because the program's operation panicked.
+///
+/// # Cancel safety
+///
+/// Dropping a future of a wait, `&mut plan`, changes nothing. A plan that is dropped is freed when no member uses it.
+///
 /// Source: persistent collectives of MPI-4; Morie et al., persistent collectives run by Tofu2.
 pub struct Plan<T> {
     inner: tasuki_collective::Plan,
@@ -56,6 +67,9 @@ pub struct Plan<T> {
     result: BufferId,
     /// The layout of the buffers, if they hold equal blocks.
     chunk_shape: Option<ChunkShape>,
+    /// The error that a test has found and the next wait returns.
+    failed: Option<Error>,
+    awaited: AwaitedCondition,
     of: PhantomData<T>,
 }
 
@@ -66,38 +80,25 @@ impl<T> fmt::Debug for Plan<T> {
 }
 
 impl<T: Pod> Plan<T> {
+    /// A plan whose result is in the buffer that holds the input.
+    fn of_one(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
+        let (failed, awaited) = (None, AwaitedCondition::default());
+        let (input, result) = (tasuki_schedule::DATA, tasuki_schedule::DATA);
+        Plan { inner, input, result, chunk_shape, failed, awaited, of: PhantomData }
+    }
+
     /// A plan with one buffer for the input and another one for the result.
     pub(crate) fn of_two(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
-        Plan {
-            inner,
-            input: tasuki_schedule::DATA,
-            result: tasuki_schedule::RESULT,
-            chunk_shape,
-            of: PhantomData,
-        }
+        Plan { result: tasuki_schedule::RESULT, ..Plan::of_one(inner, chunk_shape) }
     }
 
     /// Starts the plan: from now on it may read this member's input and write its result. Returns at once.
     ///
-    /// Errors: the previous start is not complete ([`wait`](Plan::wait) or [`test`](Plan::test) completes it); the
+    /// Errors: the previous start is not complete ([`wait`](Request::wait) or [`test`](Request::test) completes it); the
     /// job is over. Cost: one raised signal, and the steps that can run at once.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         self.inner.start()
-    }
-
-    /// Returns when the start is complete on this member: its result is in place and its input may be written again.
-    /// Returns at once if no start is active. Serves peers meanwhile. Errors: a member died, or left without having
-    /// started the plan; a step failed, for instance because the program's operation panicked.
-    #[inline]
-    pub fn wait(&mut self) -> Result<()> {
-        self.inner.wait()
-    }
-
-    /// Returns true if the start is complete on this member. Never waits; moves this rank's work on. Errors: those of
-    /// [`wait`](Plan::wait).
-    pub fn test(&mut self) -> Result<bool> {
-        self.inner.test()
     }
 
     /// Returns true if a start is active, as far as this member knows.
@@ -141,6 +142,36 @@ impl<T: Pod> Plan<T> {
     }
 }
 
+impl<T: Pod> Request for Plan<T> {
+    type Value = ();
+
+    fn test(&mut self) -> bool {
+        let tested = if self.failed.is_some() { Ok(true) } else { self.inner.test() };
+        tested.unwrap_or_else(|error| {
+            self.failed = Some(error);
+            true
+        })
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Result<()> {
+        match self.failed.take() {
+            None => self.inner.wait(),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        if self.failed.is_some() {
+            return Poll::Ready(());
+        }
+        let polled = self.inner.poll(context.waker(), &mut self.awaited);
+        polled.map(|over| self.failed = over.err())
+    }
+}
+
+future_by_request!([T: Pod] Plan<T>);
+
 /// A reduction operation that a plan can store.
 pub trait PlanReduceOp<T>: reduce_op::ReduceOp<T> + Send + Sync + 'static {}
 
@@ -172,7 +203,7 @@ impl Communicator {
     /// whole values.
     ///
     /// ```
-    /// use tasuki::Sum;
+    /// use tasuki::{Request, Sum};
     /// use tasuki::schedule::{Builder, CollectiveKind, Shape};
     ///
     /// fn reduce_to_first(b: &mut Builder) {
@@ -197,13 +228,7 @@ impl Communicator {
         self.check_schedule(schedule)?;
         self.check_values(schedule, size_of::<T>() as u64)?;
         let inner = self.inner().plan(schedule, shared::<T>(operation), &|| self.start_helper())?;
-        Ok(Plan {
-            inner,
-            input: tasuki_schedule::DATA,
-            result: tasuki_schedule::DATA,
-            chunk_shape: None,
-            of: PhantomData,
-        })
+        Ok(Plan::of_one(inner, None))
     }
 
     fn check_schedule(&self, schedule: &Schedule) -> Result<()> {
@@ -236,13 +261,7 @@ impl Communicator {
     /// incorrect schedule may never complete, or leave any bytes in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, ReduceOperation::Nothing, &|| self.start_helper())?;
-        Ok(Plan {
-            inner,
-            input: tasuki_schedule::DATA,
-            result: tasuki_schedule::DATA,
-            chunk_shape: None,
-            of: PhantomData,
-        })
+        Ok(Plan::of_one(inner, None))
     }
 
     /// Prepares a barrier: a start is complete when all members have started.
@@ -276,7 +295,7 @@ impl Communicator {
     /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
     ///
     /// ```
-    /// use tasuki::Sum;
+    /// use tasuki::{Request, Sum};
     /// tasuki::local(3, |job| {
     ///     let mut sum = job.world().allreduce_init::<f64>(2, Sum)?;
     ///     for step in 0..4 {
@@ -369,13 +388,7 @@ impl Communicator {
         if shape.collective == CollectiveKind::Alltoall {
             return Ok(Plan::of_two(inner, chunk_shape));
         }
-        Ok(Plan {
-            inner,
-            input: tasuki_schedule::DATA,
-            result: tasuki_schedule::DATA,
-            chunk_shape,
-            of: PhantomData,
-        })
+        Ok(Plan::of_one(inner, chunk_shape))
     }
 
     /// Returns when all plans of this communicator that all members have dropped are freed, and also its cached

@@ -95,10 +95,10 @@ impl Communicator {
     /// members get `None`. Only the root's `counts` are used.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::{Rank, Request};
     /// tasuki::local(3, |job| {
     ///     let own = vec![job.rank().0; job.rank().index()];                   // none, one, two values
-    ///     let all = job.world().igather_v(own, &[0, 1, 2], Rank(0))?;
+    ///     let mut all = job.world().igather_v(own, &[0, 1, 2], Rank(0))?;
     ///     let sum: u64 = (0..1000).sum();                                    // work that needs no other rank
     ///     assert_eq!((all.wait()?, sum), ((job.rank() == 0).then(|| vec![1, 2, 2]), 499_500));
     ///     Ok(())
@@ -171,7 +171,7 @@ impl Communicator {
     /// members before it, and reads the values of all members; other members write theirs at the beginning.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::{Rank, Request};
     /// tasuki::local(3, |job| {
     ///     let (me, counts) = (job.rank().index(), [1, 0, 2]);
     ///     let mut rows = job.world().gather_v_init::<u32>(counts[me], &counts, Rank(0))?;
@@ -221,6 +221,7 @@ impl Communicator {
     /// of `recv_counts` values each.
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(2, |job| {
     ///     let me = job.rank().index();
     ///     let mut exchange = job.world().alltoall_v_init(&[1, 2], &[me + 1, me + 1])?;

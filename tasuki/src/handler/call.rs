@@ -22,7 +22,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// of this rank, and from there by the called rank.
     ///
     /// ```
-    /// use tasuki::{Handler, Handlers};
+    /// use tasuki::{Handler, Handlers, Request};
     ///
     /// const LENGTH: Handler<[u8], usize> = Handler::new("length", |_, text| text.len());
     ///
@@ -44,7 +44,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// ordinary result: run handlers ([`Job::serve`]), so that a peer that waits for this rank can go on, and try again.
     ///
     /// ```
-    /// use tasuki::{Handler, Handlers};
+    /// use tasuki::{Handler, Handlers, Request};
     ///
     /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
     ///

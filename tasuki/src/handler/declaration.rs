@@ -24,7 +24,7 @@ use tasuki_core::queue::inline_data::Inline;
 /// ```
 /// use std::collections::HashMap;
 /// use std::sync::Mutex;
-/// use tasuki::{Handler, HandlerCx, Handlers};
+/// use tasuki::{Handler, HandlerCx, Handlers, Request};
 ///
 /// type Part = Mutex<HashMap<u64, u64>>;
 ///
@@ -124,7 +124,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// it.
     ///
     /// ```
-    /// use tasuki::{Handler, Handlers};
+    /// use tasuki::{Handler, Handlers, Request};
     ///
     /// const ROOT: Handler<i64, f64> = Handler::fallible("root", |_, &value| {
     ///     if value < 0 { Err(format!("{value} has no root").into()) } else { Ok((value as f64).sqrt()) }

@@ -25,7 +25,7 @@ type MakeEntry = dyn Fn(&Arc<Locals>) -> HandlerEntry + Send + Sync;
 /// ```
 /// use std::collections::BTreeMap;
 /// use std::sync::Mutex;
-/// use tasuki::{Handler, HandlerCx, Handlers, Rank};
+/// use tasuki::{Handler, HandlerCx, Handlers, Rank, Request};
 ///
 /// type Counts = Mutex<BTreeMap<u64, u64>>;
 /// fn count(cx: &HandlerCx<'_>, key: &u64) -> u64 {

@@ -3,7 +3,7 @@
 use crate::collective::Data;
 use crate::job::Job;
 use crate::memory::word::Word;
-use crate::onesided::{After, AtomicOp, Handle};
+use crate::onesided::{After, AtomicOp, Handle, TransferRequest};
 use crate::{GlobalPtr, Pod, Result};
 use tasuki_collective::allocate;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
@@ -78,14 +78,12 @@ impl Job {
 
     /// Issues a copy of `count` values between any two places: one end or both may be remote.
     ///
-    /// The copy starts when `after` permits it. The returned handle tells when it has ended.
-    /// Overlapping ranges of one rank's memory are copied as `memmove` does. The call waits only if
-    /// 4,096 operations are unfinished. Errors: those of [`Job::put`], reported by this call or by
-    /// [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
+    /// The copy starts when `after` permits it. The request tells when it has ended. Overlapping ranges of one rank's memory are copied as `memmove` does. The call waits only if
+    /// 4,096 operations are unfinished. Errors: those of [`Job::put`], reported by this call, by the wait or by [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
     ///
     /// ```
     /// use tasuki::onesided::After;
-    /// use tasuki::local;
+    /// use tasuki::{Request, local};
     /// local(2, |job| {
     ///     let data = job.alloc::<usize>(8)?;
     ///     data.fill(job.rank().0 + 1)?;
@@ -93,8 +91,8 @@ impl Job {
     ///     if job.rank().0 == 0 {
     ///         let one = tasuki::Rank(1);
     ///         let first = job.copy(data.on(one), data.pointer(), 4, After::Nothing)?;
-    ///         let second = job.copy(data.pointer(), data.on(one).at(4), 4, After::Exact(first))?;
-    ///         job.complete(second)?;
+    ///         let second = job.copy(data.pointer(), data.on(one).at(4), 4, After::Exact(first.handle()))?;
+    ///         tasuki::wait_all((first, second))?;
     ///         assert_eq!(data.to_vec()?, [2, 2, 2, 2, 1, 1, 1, 1]);
     ///     }
     ///     job.barrier()
@@ -107,9 +105,10 @@ impl Job {
         to: GlobalPtr<T>,
         count: usize,
         after: After,
-    ) -> Result<Handle> {
+    ) -> Result<TransferRequest<()>> {
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
-        self.worker.copy(from.address(), to.address(), bytes, after).map(|issued| issued.handle)
+        let issued = self.worker.copy(from.address(), to.address(), bytes, after)?;
+        Ok(self.transfer(issued.handle, ()))
     }
 
     /// Waits until all operations that this rank issued up to `handle` have ended. A handle that is null, finished or
@@ -117,11 +116,6 @@ impl Job {
     /// yet.
     pub fn complete(&self, handle: Handle) -> Result<()> {
         self.worker.complete(handle)
-    }
-
-    /// Returns true if an operation up to `handle` is unfinished. Moves operations on, but never waits.
-    pub fn is_pending(&self, handle: Handle) -> bool {
-        self.worker.is_pending(handle)
     }
 
     /// Applies an atomic operation to a word and returns the word's previous value. The operation is atomic with
@@ -186,7 +180,7 @@ impl Job {
     }
 
     /// Issues an atomic operation without waiting. The word's previous value is stored at `result`, in this rank's
-    /// own registered memory, before the handle is complete. With a null `result` it is not stored.
+    /// own registered memory, before the operation has ended. With a null `result` it is not stored.
     ///
     /// Errors: those of [`Job::atomic`]; `result` is not in this rank's memory. Source: ACP basic
     /// layer (atomics).
@@ -196,16 +190,16 @@ impl Job {
         operation: AtomicOp<W>,
         result: GlobalPtr<W>,
         after: After,
-    ) -> Result<Handle> {
+    ) -> Result<TransferRequest<()>> {
         let issued = self.worker.issue_atomic(at.address(), operation.atomic(), result.address(), after)?;
-        Ok(issued.handle)
+        Ok(self.transfer(issued.handle, ()))
     }
 
     /// Issues an atomic store of a word without waiting.
-    pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<Handle> {
+    pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<TransferRequest<()>> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         let issued =
             self.worker.issue_atomic(at.address(), atomic, crate::onesided::GlobalAddress::NULL, after)?;
-        Ok(issued.handle)
+        Ok(self.transfer(issued.handle, ()))
     }
 }

@@ -1,25 +1,72 @@
-//! Nonblocking puts and gets that own their buffer and return it.
+//! Requests of transfers: puts and gets, which own their buffer and return it, copies, and atomic operations.
 #![allow(unsafe_code)]
 //! Unsafe: the engine gets a pointer to the buffer's heap block and keeps the block alive through an `Arc` until the
 //! operation has ended; nothing else accesses the block before.
 
 use crate::job::Job;
 use crate::onesided::{After, Handle};
+use crate::request::{Request, future_by_request};
 use crate::{GlobalPtr, Pod, Result};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use tasuki_core::engine::{Local, Operation, Worker};
+use std::task::{self, Poll};
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Awaited, AwaitedCondition, Condition, Local, Operation, Worker};
 
-/// A put or get in flight. It owns its vector; [`TransferRequest::wait`] returns the vector. If the request is dropped, the
-/// operation ends by itself and the vector is freed after that. If the request is forgotten, the vector leaks. In
-/// neither case does a peer access freed memory.
-#[must_use = "wait() returns the buffer"]
+/// A transfer that was issued: a put or get, whose wait returns its vector (`V` is `Vec<T>`); or a copy or an atomic
+/// operation (`V` is `()`).
+///
+/// Errors of a wait: the operation failed. [`Job::complete`] does not report that failure again.
+///
+/// # Cancel safety
+///
+/// If the request is dropped, the operation ends by itself, and the vector is freed after that. If the request is
+/// forgotten, the vector leaks. In neither case does a peer access freed memory. [`Job::complete`] reports a failure
+/// that no wait has reported.
 #[derive(Debug)]
-pub struct TransferRequest<T: Pod> {
+pub struct TransferRequest<V: TransferValue> {
     worker: Arc<Worker>,
     handle: Handle,
-    buffer: Arc<Buffer<T>>,
+    /// Taken by the first wait.
+    kept: Option<V::Kept>,
+    awaited: AwaitedCondition,
 }
+
+/// What the wait for a [`TransferRequest`] returns.
+pub trait TransferValue: sealed::Sealed {
+    /// What the request keeps for it.
+    #[doc(hidden)]
+    type Kept: Unpin;
+
+    #[doc(hidden)]
+    fn take(kept: Self::Kept) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for () {}
+impl TransferValue for () {
+    type Kept = ();
+
+    fn take((): ()) {}
+}
+
+impl<T: Pod> sealed::Sealed for Vec<T> {}
+impl<T: Pod> TransferValue for Vec<T> {
+    type Kept = KeptBuffer<T>;
+
+    fn take(kept: KeptBuffer<T>) -> Vec<T> {
+        // SAFETY: called when the operation has ended, so the engine no longer accesses the vector.
+        unsafe { std::mem::take(&mut *kept.0.0.get()) }
+    }
+}
+
+/// The vector of a transfer.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct KeptBuffer<T>(Arc<Buffer<T>>);
 
 #[derive(Debug)]
 struct Buffer<T>(UnsafeCell<Vec<T>>);
@@ -30,20 +77,26 @@ unsafe impl<T: Pod> Send for Buffer<T> {}
 unsafe impl<T: Pod> Sync for Buffer<T> {}
 
 impl Job {
-    /// Issues a put of `values`, which [`TransferRequest::wait`] returns. The put starts when `after` permits it. Errors and
+    /// Issues a put of `values`, which the request's wait returns. The put starts when `after` permits it. Errors and
     /// cost: those of [`Job::put`].
-    pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<TransferRequest<T>> {
+    pub fn iput<T: Pod>(
+        &self,
+        to: GlobalPtr<T>,
+        values: Vec<T>,
+        after: After,
+    ) -> Result<TransferRequest<Vec<T>>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Put { to: to.address(), from: local, len })
     }
 
-    /// Issues a get that fills `values`, which [`TransferRequest::wait`] returns. The get starts when `after` permits it.
+    /// Issues a get that fills `values`, which the request's wait returns. The get starts when `after` permits it.
     /// Errors and cost: those of [`Job::put`].
     ///
     /// ```
+    /// use tasuki::Request;
     /// tasuki::local(1, |job| {
     ///     let data = job.alloc::<u8>(3)?;
-    ///     let request = job.iget(data.pointer(), vec![9; 3], tasuki::onesided::After::Nothing)?;
+    ///     let mut request = job.iget(data.pointer(), vec![9; 3], tasuki::onesided::After::Nothing)?;
     ///     assert_eq!(request.wait()?, [0, 0, 0]);
     ///     Ok(())
     /// })?;
@@ -54,7 +107,7 @@ impl Job {
         from: GlobalPtr<T>,
         values: Vec<T>,
         after: After,
-    ) -> Result<TransferRequest<T>> {
+    ) -> Result<TransferRequest<Vec<T>>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Get { from: from.address(), to: local, len })
     }
@@ -64,31 +117,56 @@ impl Job {
         mut values: Vec<T>,
         after: After,
         action: impl FnOnce(Local) -> Operation,
-    ) -> Result<TransferRequest<T>> {
+    ) -> Result<TransferRequest<Vec<T>>> {
         let local = Local(values.as_mut_ptr().cast());
         let buffer = Arc::new(Buffer(UnsafeCell::new(values)));
         // SAFETY: the engine keeps `buffer` alive until the operation has ended; nothing else accesses the vector
         // before.
         let issued = unsafe { self.worker.issue_kept(action(local), after, Some(buffer.clone()))? };
-        Ok(TransferRequest { worker: self.worker.clone(), handle: issued.handle, buffer })
+        Ok(self.transfer(issued.handle, KeptBuffer(buffer)))
+    }
+
+    /// The request of an operation that was issued.
+    pub(crate) fn transfer<V: TransferValue>(&self, handle: Handle, kept: V::Kept) -> TransferRequest<V> {
+        let (worker, awaited) = (self.worker.clone(), AwaitedCondition::default());
+        TransferRequest { worker, handle, kept: Some(kept), awaited }
     }
 }
 
-impl<T: Pod> TransferRequest<T> {
-    /// The operation's handle, with which other operations can be ordered after it.
+impl<V: TransferValue> TransferRequest<V> {
+    /// The operation's handle, with which other operations can be ordered after it ([`After`]).
     pub fn handle(&self) -> Handle {
         self.handle
     }
+}
 
-    /// Returns true if the operation has ended. Moves operations on.
-    pub fn is_finished(&self) -> bool {
-        !self.worker.is_pending_exactly(self.handle)
+impl<V: TransferValue> Request for TransferRequest<V> {
+    type Value = V;
+
+    fn test(&mut self) -> bool {
+        self.kept.is_none()
+            || !self.worker.is_pending_exactly(self.handle)
+            || self.worker.end_if_over().is_some()
     }
 
-    /// Waits until the operation has ended and returns the vector. Errors: the operation failed.
-    pub fn wait(self) -> Result<Vec<T>> {
+    fn wait(&mut self) -> Result<V> {
+        let Some(kept) = self.kept.take() else {
+            let text = "the transfer was waited for already: issue another";
+            let call = || format!("wait(operation {})", self.handle.number());
+            return Err(self.worker.fault(Cause::Argument(text.into()), call));
+        };
         self.worker.complete_exactly(self.handle)?;
-        // SAFETY: the operation has ended, so the engine no longer accesses the vector.
-        Ok(unsafe { std::mem::take(&mut *self.buffer.0.get()) })
+        Ok(V::take(kept))
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        if self.test() {
+            return Poll::Ready(());
+        }
+        let ended = Awaited::only(Condition::Finished(self.handle.number()));
+        self.awaited.set(&self.worker, ended, context.waker());
+        Poll::Pending
     }
 }
+
+future_by_request!([V: TransferValue] TransferRequest<V>);

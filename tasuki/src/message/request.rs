@@ -4,55 +4,73 @@
 //! before the message has ended.
 
 use crate::message::slot::{Received, Slot, received};
+use crate::request::{Request, future_by_request};
 use crate::{Error, Pod, Rank, Result};
 use std::cell::UnsafeCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Local, RevocableBuffer};
 use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend};
 
+/// The values of a request.
+#[derive(Debug)]
+enum Values<T> {
+    /// No message uses their memory: it has been sent, or it arrives elsewhere.
+    Own(Vec<T>),
+    Lent(Arc<LentValues<T>>),
+}
+
 /// Values that a message may be using.
 #[derive(Debug)]
-struct Values<T>(UnsafeCell<Vec<T>>);
+pub(crate) struct LentValues<T>(UnsafeCell<Vec<T>>);
 
 // SAFETY: only the message accesses the vector until it has ended, and only its request after that.
-unsafe impl<T: Pod> Send for Values<T> {}
+unsafe impl<T: Pod> Send for LentValues<T> {}
 // SAFETY: only the message accesses the vector until it has ended, and only its request after that.
-unsafe impl<T: Pod> Sync for Values<T> {}
+unsafe impl<T: Pod> Sync for LentValues<T> {}
 
-impl<T: Pod> Values<T> {
-    fn new(values: Vec<T>) -> Arc<Values<T>> {
-        Arc::new(Values(UnsafeCell::new(values)))
-    }
-
-    /// The bytes of the values, if no message uses them.
-    fn bytes(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(self.0.get_mut())
+impl<T: Pod> LentValues<T> {
+    pub(crate) fn new(values: Vec<T>) -> Arc<LentValues<T>> {
+        Arc::new(LentValues(UnsafeCell::new(values)))
     }
 
     /// Gives a message access to the values, for as long as the returned buffer is in use.
-    fn lend(self: &Arc<Self>, writable: bool) -> Arc<RevocableBuffer> {
+    pub(crate) fn lend(self: &Arc<Self>, writable: bool) -> Arc<RevocableBuffer> {
         // SAFETY: nothing has accessed the vector since it was made, or will before the message has ended.
         let values = unsafe { &mut *self.0.get() };
         let (place, len) = (Local(values.as_mut_ptr().cast()), size_of_val(&values[..]));
         // SAFETY: the buffer keeps the vector alive, and the request does not access it meanwhile.
         unsafe { RevocableBuffer::new(place, len, writable, Some(self.clone())) }
     }
+}
 
-    /// Takes the values, which no message uses.
-    fn take_unused(&mut self) -> Vec<T> {
-        std::mem::take(self.0.get_mut())
+impl<T: Pod> Values<T> {
+    /// The bytes of values that no message uses; an empty slice for others.
+    fn own_bytes(&mut self) -> &mut [u8] {
+        match self {
+            Values::Own(values) => bytemuck::cast_slice_mut(values),
+            Values::Lent(_) => &mut [],
+        }
+    }
+
+    /// Takes the values if nothing uses them.
+    fn take_unused(&mut self) -> Option<Vec<T>> {
+        match self {
+            Values::Own(values) => Some(std::mem::take(values)),
+            Values::Lent(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
+        }
     }
 
     /// Takes the values of a message that has ended.
     ///
     /// # Safety
-    /// The message has ended.
-    unsafe fn take(&self) -> Vec<T> {
-        // SAFETY: the caller's promise.
-        unsafe { std::mem::take(&mut *self.0.get()) }
+    /// The message has ended, if there was one.
+    unsafe fn take(&mut self) -> Vec<T> {
+        match self {
+            Values::Own(values) => std::mem::take(values),
+            // SAFETY: the caller's promise.
+            Values::Lent(values) => unsafe { std::mem::take(&mut *values.0.get()) },
+        }
     }
 }
 
@@ -75,7 +93,10 @@ impl<P> Stage<P> {
     }
 }
 
-/// A send that was begun. [`SendRequest::wait`] or `.await` returns the values.
+/// A send that was begun. [`wait`](Request::wait) or `.await` returns the values, which may be reused then.
+///
+/// Errors of a wait: those of [`Communicator::send`](crate::Communicator::send). If the send buffer is full, the send
+/// goes on: wait again, or drop the request. After any other error [`SendRequest::into_values`] returns the values.
 ///
 /// # Cancel safety
 ///
@@ -85,10 +106,15 @@ impl<P> Stage<P> {
 #[derive(Debug)]
 pub struct SendRequest<T: Pod> {
     stage: Stage<PendingSend>,
-    values: Arc<Values<T>>,
+    values: Values<T>,
+    /// What a poll has found and the next wait returns.
+    outcome: Option<Result<()>>,
 }
 
-/// A receive that was begun. [`RecvRequest::wait`] or `.await` returns the values.
+/// A receive that was begun. [`wait`](Request::wait) or `.await` returns the values, with what was received.
+///
+/// Errors of a wait: those of [`Communicator::recv`](crate::Communicator::recv). After an error
+/// [`RecvRequest::into_values`] returns the values.
 ///
 /// # Cancel safety
 ///
@@ -97,14 +123,14 @@ pub struct SendRequest<T: Pod> {
 /// their order. So a receive may stand under a time limit of an executor, or in a branch of its `select!`:
 ///
 /// ```
-/// use tasuki::{Rank, Slot};
+/// use tasuki::{Rank, Request, Slot};
 /// tasuki::local(2, |job| {
 ///     let world = job.world();
 ///     if job.rank() == 0 {
 ///         world.send(&[7; 1000], Rank(1), Slot(3))?;
 ///     } else {
-///         let receive = world.irecv(vec![0; 1000], Rank(0), Slot(3))?;
-///         while !receive.is_finished() {}
+///         let mut receive = world.irecv(vec![0; 1000], Rank(0), Slot(3))?;
+///         while !receive.test() {}
 ///         drop(receive);
 ///         assert_eq!(world.irecv(vec![0; 1000], Rank(0), Slot(3))?.wait()?.0, [7; 1000]);
 ///     }
@@ -122,7 +148,7 @@ pub struct SendRequest<T: Pod> {
 #[derive(Debug)]
 pub struct RecvRequest<T: Pod> {
     stage: Stage<PendingRecv>,
-    values: Arc<Values<T>>,
+    values: Values<T>,
     slot: Slot,
 }
 
@@ -133,44 +159,22 @@ impl<T: Pod> SendRequest<T> {
         to: Option<Rank>,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
-        let Some(to) = to else {
-            return Ok(SendRequest { stage: Stage::Nobody, values: Values::new(values) });
-        };
+        let request = |stage, values| SendRequest { stage, values, outcome: None };
+        let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
         let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.word())?;
-        let values = Values::new(values);
-        let request = match sent {
-            Some(sent) => sent,
-            None => context.begin_send(MessageBuffer::Unregistered(values.lend(false)), to, slot.word())?,
-        };
-        Ok(SendRequest { stage: Stage::UnderWay(request), values })
-    }
-
-    /// Returns true if the send has ended. Moves messages on.
-    pub fn is_finished(&self) -> bool {
-        self.stage.under_way().is_none_or(PendingSend::is_finished)
-    }
-
-    /// Waits until the values may be reused and returns them. Only the first call can return them.
-    ///
-    /// Errors: those of [`Communicator::send`](crate::Communicator::send). If the send buffer is full, the send goes
-    /// on: wait again, or drop the request. After any other error [`SendRequest::into_values`] returns the values.
-    pub fn wait(&mut self) -> Result<Vec<T>> {
-        let sent = match &mut self.stage {
-            Stage::UnderWay(message) => message.finish(),
-            Stage::Nobody => Ok(()),
-            Stage::Ended => return Err(ended("isend")),
-        };
-        self.settle(sent)
+        if let Some(sent) = sent {
+            return Ok(request(Stage::UnderWay(sent), Values::Own(values)));
+        }
+        let values = LentValues::new(values);
+        let buffer = MessageBuffer::Unregistered(values.lend(false));
+        let sent = context.begin_send(buffer, to, slot.word())?;
+        Ok(request(Stage::UnderWay(sent), Values::Lent(values)))
     }
 
     /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
     /// or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.stage.under_way().is_some() {
-            None
-        } else {
-            Arc::get_mut(&mut self.values).map(Values::take_unused)
-        }
+        if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
 
     /// Ends the request according to the outcome of the send.
@@ -184,18 +188,32 @@ impl<T: Pod> SendRequest<T> {
     }
 }
 
-impl<T: Pod> Future for SendRequest<T> {
-    type Output = Result<Vec<T>>;
+impl<T: Pod> Request for SendRequest<T> {
+    type Value = Vec<T>;
 
-    fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let sent = match &mut self.stage {
-            Stage::UnderWay(message) => std::task::ready!(message.poll(task.waker())),
-            Stage::Nobody => Ok(()),
-            Stage::Ended => return Poll::Ready(Err(ended("isend"))),
+    fn test(&mut self) -> bool {
+        self.outcome.is_some() || self.stage.under_way().is_none_or(PendingSend::test)
+    }
+
+    fn wait(&mut self) -> Result<Vec<T>> {
+        let sent = match (self.outcome.take(), &mut self.stage) {
+            (Some(sent), _) => sent,
+            (None, Stage::UnderWay(message)) => message.finish(),
+            (None, Stage::Nobody) => Ok(()),
+            (None, Stage::Ended) => return Err(ended("isend")),
         };
-        Poll::Ready(self.settle(sent))
+        self.settle(sent)
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        if let (None, Stage::UnderWay(message)) = (&self.outcome, &mut self.stage) {
+            self.outcome = Some(std::task::ready!(message.poll(context.waker())));
+        }
+        Poll::Ready(())
     }
 }
+
+future_by_request!([T: Pod] SendRequest<T>);
 
 impl<T: Pod> RecvRequest<T> {
     pub(crate) fn new(
@@ -205,43 +223,23 @@ impl<T: Pod> RecvRequest<T> {
         slot: Slot,
     ) -> Result<RecvRequest<T>> {
         let Some(from) = from else {
-            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::new(values), slot });
+            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::Own(values), slot });
         };
-        let room = size_of_val(&values[..]);
-        let values = Values::new(values);
-        let request =
-            context.begin_recv(room, || MessageBuffer::Unregistered(values.lend(true)), from, slot.word())?;
+        let (room, mut values) = (size_of_val(&values[..]), Values::Own(values));
+        let lend = || {
+            let lent = LentValues::new(values.take_unused().unwrap_or_default());
+            let buffer = MessageBuffer::Unregistered(lent.lend(true));
+            values = Values::Lent(lent);
+            buffer
+        };
+        let request = context.begin_recv(room, lend, from, slot.word())?;
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot })
-    }
-
-    /// Returns true if the message has arrived. Moves messages on.
-    pub fn is_finished(&self) -> bool {
-        self.stage.under_way().is_none_or(PendingRecv::is_finished)
-    }
-
-    /// Waits for the message and returns the values with what was received. Only the first call can return them.
-    ///
-    /// Errors: those of [`Communicator::recv`](crate::Communicator::recv); after an error
-    /// [`RecvRequest::into_values`] returns the values.
-    pub fn wait(&mut self) -> Result<(Vec<T>, Received)> {
-        match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::UnderWay(mut message) => {
-                let got = message.take(self.short_buffer());
-                self.settle(message.context(), got)
-            }
-            Stage::Nobody => Ok(self.nothing()),
-            Stage::Ended => Err(ended("irecv")),
-        }
     }
 
     /// Returns the values of a receive that has ended with an error. Returns `None` if a peer may still write the
     /// values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.stage.under_way().is_some() {
-            None
-        } else {
-            Arc::get_mut(&mut self.values).map(Values::take_unused)
-        }
+        if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
 
     /// Ends the request according to the outcome of the receive.
@@ -260,31 +258,32 @@ impl<T: Pod> RecvRequest<T> {
         // SAFETY: there is no message.
         (unsafe { self.values.take() }, Received::nothing(self.slot))
     }
-
-    /// The buffer of a short receive, which its message does not access; an empty slice for any other receive.
-    fn short_buffer(&mut self) -> &mut [u8] {
-        Arc::get_mut(&mut self.values).map_or(&mut [], Values::bytes)
-    }
 }
 
-impl<T: Pod> Future for RecvRequest<T> {
-    type Output = Result<(Vec<T>, Received)>;
+impl<T: Pod> Request for RecvRequest<T> {
+    type Value = (Vec<T>, Received);
 
-    fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let mut message = match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::UnderWay(message) => message,
-            Stage::Nobody => return Poll::Ready(Ok(self.nothing())),
-            Stage::Ended => return Poll::Ready(Err(ended("irecv"))),
-        };
-        match message.poll(self.short_buffer(), task.waker()) {
-            Poll::Pending => {
-                self.stage = Stage::UnderWay(message);
-                Poll::Pending
+    fn test(&mut self) -> bool {
+        self.stage.under_way().is_none_or(PendingRecv::test)
+    }
+
+    fn wait(&mut self) -> Result<(Vec<T>, Received)> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::UnderWay(mut message) => {
+                let got = message.take(self.values.own_bytes());
+                self.settle(message.context(), got)
             }
-            Poll::Ready(got) => Poll::Ready(self.settle(message.context(), got)),
+            Stage::Nobody => Ok(self.nothing()),
+            Stage::Ended => Err(ended("irecv")),
         }
     }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        self.stage.under_way().map_or(Poll::Ready(()), |message| message.poll(context.waker()))
+    }
 }
+
+future_by_request!([T: Pod] RecvRequest<T>);
 
 /// The error of a second wait.
 #[cold]
@@ -295,7 +294,7 @@ fn ended(call: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Rank, Result, Slot, local};
+    use crate::{Rank, Request, Result, Slot, local};
 
     /// Exchanges `count` messages of a rank with itself, so that nothing depends on time. Returns how many times calls
     /// have looked at unfinished messages, per message.
@@ -307,7 +306,7 @@ mod tests {
             let mut receives = receives.collect::<Result<Vec<_>>>()?;
             let sends = (0..count).map(|slot| all.isend(vec![slot as u64; 50], Rank(0), Slot(slot)));
             let mut sends = sends.collect::<Result<Vec<_>>>()?;
-            while tests_first && !receives.iter().all(|receive| receive.is_finished()) {}
+            while tests_first && !receives.iter_mut().all(|receive| receive.test()) {}
             for slot in (0..count).map(|index| order(index, count)) {
                 assert_eq!(receives[slot].wait()?.0, [slot as u64; 50]);
                 sends[slot].wait()?;

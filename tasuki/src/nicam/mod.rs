@@ -41,11 +41,14 @@ mod rendezvous;
 
 pub use flag::{Flag, Flags, RemoteFlag};
 
+use crate::request::{Request, future_by_request};
 use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
 use rendezvous::MatchLists;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{self, Poll};
 use tasuki_core::base::Cause;
+use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 
 /// Transfers of a rank that may be in flight at a time; one more waits for the oldest.
 pub const TICKETS: usize = 64;
@@ -66,6 +69,7 @@ const QUEUE: usize = TICKETS * 6;
 /// the same block fail; [`Transfers::sync`] and all later transfers of this rank report the failure.
 ///
 /// ```
+/// use tasuki::Request;
 /// tasuki::local(2, |job| {
 ///     let (data, flags, transfers) = (job.alloc::<f64>(100)?, job.flags(1)?, job.transfers()?);
 ///     let (me, peer) = (job.rank(), job.rank_after(1));
@@ -101,11 +105,20 @@ struct Lane<'job> {
     numbered: AtomicU64,
 }
 
-/// All transfers that a rank had issued at a moment.
-#[derive(Clone, Copy, Debug)]
+/// All transfers that a rank had issued at a moment. Made by [`Transfers::sync`].
+///
+/// It is finished when the data of all these transfers are visible at their destinations. It may be waited for any
+/// number of times. Errors of a wait: a transfer has failed; a rank died. Cost of a test: a load for each ticket if it
+/// is true; otherwise the call moves this rank's work on.
+///
+/// # Cancel safety
+///
+/// Dropping it changes nothing.
+#[derive(Clone, Debug)]
 pub struct Sync<'t> {
     transfers: &'t Transfers<'t>,
     given: u64,
+    awaited: AwaitedCondition,
 }
 
 /// One transfer: its signal, and the signal's count before the transfer.
@@ -148,7 +161,7 @@ impl Ticket<'_, '_> {
     }
 
     /// The trigger that is met when the ticket's copy has arrived.
-    fn has_copied(&self) -> crate::onesided::Trigger {
+    fn has_copied(&self) -> crate::onesided::Trigger<'_> {
         self.signal.reaches(self.before + 1)
     }
 }
@@ -205,7 +218,8 @@ impl<'job> Transfers<'job> {
     ///
     /// Source: NICAM, `nicam_sync`.
     pub fn sync(&self) -> Sync<'_> {
-        Sync { transfers: self, given: self.given.load(Ordering::Relaxed) }
+        let given = self.given.load(Ordering::Relaxed);
+        Sync { transfers: self, given, awaited: AwaitedCondition::default() }
     }
 
     /// The next ticket. Waits until the previous transfer with the same signal has ended; `call` is the name of the
@@ -230,7 +244,7 @@ impl<'job> Transfers<'job> {
         &self,
         flag: RemoteFlag,
         value: u64,
-        trigger: crate::onesided::Trigger,
+        trigger: crate::onesided::Trigger<'_>,
         end: crate::onesided::Effect,
     ) -> [Command; 2] {
         let lane = self.lane(flag.rank());
@@ -298,19 +312,40 @@ impl<'job> Transfers<'job> {
     }
 }
 
-impl Sync<'_> {
-    /// Returns true if the data of all these transfers are visible at their destinations. Never waits. Cost: a load
-    /// for each ticket if it is true; otherwise the call moves this rank's work on. Errors: those of [`Sync::wait`].
-    pub fn is_done(&self) -> Result<bool> {
-        let has_reached = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
-        let Some((signal, end)) = self.signals().find(|one| !has_reached(one)) else { return Ok(true) };
-        Ok(signal.test(end, &|| "sync().is_done".into())? && self.signals().all(|one| has_reached(&one)))
+impl Request for Sync<'_> {
+    type Value = ();
+
+    fn test(&mut self) -> bool {
+        self.unfinished().is_none_or(|condition| {
+            let is_met = self.transfers.job.worker.test(&condition, &String::new);
+            is_met.map_or(true, |is_met| is_met && self.unfinished().is_none())
+        })
     }
 
-    /// Waits until the data of all these transfers are visible at their destinations. Errors: a transfer has failed;
-    /// a rank died.
-    pub fn wait(&self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         self.signals().try_for_each(|(signal, end)| signal.wait_in_call(end, &|| "sync().wait".into()))
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        if self.test() {
+            return Poll::Ready(());
+        }
+        if let Some(condition) = self.unfinished() {
+            let worker = &self.transfers.job.worker;
+            self.awaited.set(worker, Awaited::only(condition), context.waker());
+            return Poll::Pending;
+        }
+        Poll::Ready(()) // the last one has ended since the test
+    }
+}
+
+future_by_request!(['t] Sync<'t>);
+
+impl Sync<'_> {
+    /// The condition of the first transfer that has not ended.
+    fn unfinished(&self) -> Option<Condition> {
+        let has_reached = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
+        self.signals().find(|one| !has_reached(one)).map(|(signal, end)| signal.condition(end))
     }
 
     /// The signals of the last tickets, and the count that each reaches.

@@ -17,7 +17,7 @@ use tasuki_core::queue::reduction::Reduction;
 ///
 /// ```
 /// use tasuki::collective::AnyOrder;
-/// use tasuki::Sum;
+/// use tasuki::{Request, Sum};
 /// tasuki::local(3, |job| {
 ///     let mut sum = job.world().allreduce_init::<f64>(1, AnyOrder(Sum))?;
 ///     sum.write(0, &[0.5])?;

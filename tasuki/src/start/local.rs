@@ -36,7 +36,7 @@ pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> R
 /// Runs `app` like [`local`], with handlers on each rank.
 ///
 /// ```
-/// use tasuki::{Handler, Handlers};
+/// use tasuki::{Handler, Handlers, Request};
 ///
 /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
 /// let doubled = tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {

@@ -42,7 +42,7 @@ pub fn main<E: Into<ProgramError>>(app: impl Fn(&Job) -> Result<(), E> + Sync) -
 /// Runs `app` like [`main`](main()), with handlers on each rank.
 ///
 /// ```no_run
-/// use tasuki::{Handler, Handlers, Job};
+/// use tasuki::{Handler, Handlers, Job, Request};
 ///
 /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
 ///

@@ -57,7 +57,7 @@ pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<
 /// Runs `app` like [`sim`](sim()), with handlers on each rank.
 ///
 /// ```
-/// use tasuki::{Handler, Handlers, Sim};
+/// use tasuki::{Handler, Handlers, Request, Sim};
 ///
 /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
 /// let doubled = tasuki::sim_with(Sim::seed(7).ranks(3), Handlers::new().add(DOUBLE), |job| {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use tasuki::{Communicator, Job, Plan, Rank, Result, Slot, Sum};
+use tasuki::{Communicator, Job, Plan, Rank, Request, Result, Slot, Sum};
 
 const SLOT: Slot = Slot(5);
 const LONG: Slot = Slot(6);

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
-use tasuki::{Array, Command, GlobalPtr, Handler, Handlers, Job, Rank, Result};
+use tasuki::{Array, Command, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;

@@ -14,7 +14,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tasuki::{Error, Job, Rank, Result, Slot};
+use tasuki::{Error, Job, Rank, Request, Result, Slot};
 
 /// The parent treats a child that runs longer than this as hung.
 const WATCHDOG: Duration = Duration::from_secs(40);

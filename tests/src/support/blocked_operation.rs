@@ -7,8 +7,9 @@
 
 use crate::exchange::{exchange_all, is_simulated};
 use crate::wait_until::stay_away;
-use tasuki::onesided::{After, AtomicOp, Handle, Registered};
-use tasuki::{Array, GlobalPtr, Job, Rank, Result};
+use std::sync::Mutex;
+use tasuki::onesided::{After, AtomicOp, Handle, Registered, TransferRequest};
+use tasuki::{Array, GlobalPtr, Job, Rank, Request, Result};
 
 /// The rank that issues the blocked operation, and everything ordered after it.
 pub(crate) const ISSUER: Rank = Rank(0);
@@ -23,6 +24,8 @@ pub(crate) struct Gate {
     /// At the keeper: 1 once the keeper may make its next waiting call.
     opened: Array<u64>,
     kept: Option<Registered<u64>>,
+    /// The operation that is blocked, at the issuer.
+    blocked: Mutex<Option<TransferRequest<()>>>,
 }
 
 impl Gate {
@@ -32,7 +35,7 @@ impl Gate {
         let kept = (job.rank() == KEEPER).then(|| job.register(vec![0_u64])).transpose()?;
         let own = kept.as_ref().map_or(GlobalPtr::NULL, Registered::pointer);
         let word = exchange_all(job, own)?[KEEPER.index()];
-        Ok(Gate { word, away, opened, kept })
+        Ok(Gate { word, away, opened, kept, blocked: Mutex::default() })
     }
 
     /// Called by the issuer: waits until the keeper makes no more waiting calls, then issues the
@@ -41,7 +44,15 @@ impl Gate {
         while job.load(self.away.pointer())? == 0 {
             stay_away(job);
         }
-        job.iatomic(self.word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)
+        let blocked = job.iatomic(self.word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
+        let handle = blocked.handle();
+        *self.blocked.lock().expect("no thread panics with it") = Some(blocked);
+        Ok(handle)
+    }
+
+    /// Returns true if the blocked operation has ended, or none was issued. Makes progress.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.blocked.lock().expect("no thread panics with it").as_mut().is_none_or(Request::test)
     }
 
     /// Called by the issuer: opens the gate.

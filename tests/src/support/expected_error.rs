@@ -1,8 +1,7 @@
 //! Assertions on errors. An error must name the rank and the call, be of the right kind, and tell
 //! the remedy.
 
-use tasuki::onesided::{Handle, TransferRequest};
-use tasuki::{Error, ErrorKind, Job, Pod, Result};
+use tasuki::{Error, ErrorKind, Job, Request, Result};
 
 /// Asserts that a call failed as expected: the error names this rank and a call, has the expected
 /// kind, and contains all of `texts`. One of the texts should be the remedy.
@@ -51,25 +50,8 @@ pub(crate) fn refused_together<T>(
     refused(job, outcome, if is_own_fault { ErrorKind::Misuse } else { ErrorKind::Disagreement }, texts)
 }
 
-/// The result of a call that does not wait; `end` waits for the operation.
-pub(crate) trait Unfinished {
-    fn end(self, job: &Job) -> Result<()>;
-}
-
-impl Unfinished for Handle {
-    fn end(self, job: &Job) -> Result<()> {
-        job.complete(self)
-    }
-}
-
-impl<T: Pod> Unfinished for TransferRequest<T> {
-    fn end(self, _: &Job) -> Result<()> {
-        self.wait().map(drop)
-    }
-}
-
 /// Waits for the outcome of a call that does not wait. A fabric may detect an error only after the
 /// call has returned.
-pub(crate) fn ended(job: &Job, issued: Result<impl Unfinished>) -> Result<()> {
-    issued.and_then(|unfinished| unfinished.end(job))
+pub(crate) fn ended(issued: Result<impl Request>) -> Result<()> {
+    issued.and_then(|mut request| request.wait()).map(drop)
 }

@@ -4,7 +4,7 @@
 use crate::exchange::is_simulated;
 use std::thread;
 use std::time::Duration;
-use tasuki::{Job, Result, Signal};
+use tasuki::{Job, Request, Result, Signal};
 
 /// One step of a wait without any call that could serve a peer or make progress.
 pub(crate) fn stay_away(job: &Job) {
@@ -33,11 +33,9 @@ impl<'job> Idle<'job> {
 
     /// Serves peers for about `limit`.
     pub(crate) fn serve(&self, limit: Duration) -> Result<()> {
-        match self.0.wait_timeout(1, limit) {
-            Err(error) if error.is_timeout() => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => panic!("a signal that nobody raises was raised"),
-        }
+        let raised = self.0.reaches(1).wait_timeout(limit)?;
+        assert!(raised.is_none(), "a signal that nobody raises was raised");
+        Ok(())
     }
 
     /// Serves peers until `done` returns true.

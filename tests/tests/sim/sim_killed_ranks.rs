@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{Job, Rank, Result, Signal, Sim, Slot};
+use tasuki::{Job, Rank, Request, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 

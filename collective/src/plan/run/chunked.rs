@@ -4,12 +4,16 @@
 //! in any call in which it waits, not only in the wait for this plan: members may wait for several plans in different
 //! orders, or for something else first.
 
+use crate::failure::monitor::FailureMonitor;
+use crate::plan::state::PlanOver;
 use crate::plan::{Plan, PlanState};
 use bytemuck::Pod;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::task::{Poll, Waker};
 use tasuki_core::base::{Error, Result};
+use tasuki_core::engine::{AwaitedCondition, Condition};
 use tasuki_message::{Context, Continuation};
 use tasuki_schedule::BufferId;
 use tasuki_schedule::shape::{CollectiveKind, Counts, DATA, RESULT, Shape};
@@ -137,34 +141,47 @@ impl<T: Pod + Send> ChunkedRun<T> {
         Ok(())
     }
 
-    /// Waits for the start and returns its values. Returns None if no start is under way.
-    pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
-        self.finish(true)
-    }
-
-    /// Returns the values of the start if it is complete, else None. Never waits.
-    pub fn test(&mut self) -> Result<Option<Vec<T>>> {
-        self.finish(false)
-    }
-
-    /// Returns true if a start is under way.
-    pub fn is_active(&self) -> bool {
-        self.0.lock().cursor.is_some()
-    }
-
-    fn finish(&mut self, waits: bool) -> Result<Option<Vec<T>>> {
+    /// Waits for the start and returns its values. Error: the start has failed, or none is under way.
+    pub fn wait(&mut self) -> Result<Vec<T>> {
         let mut state = self.0.lock();
-        let Some(ChunkCursor { len, .. }) = state.cursor else { return Ok(None) };
-        let outcome = state.resume(waits);
-        if matches!(outcome, Ok(false)) {
-            return Ok(None);
-        }
+        let Some(ChunkCursor { len, .. }) = state.cursor else {
+            return Err(state.plan.refused("wait", "no start is active: its values were returned already"));
+        };
+        let outcome = state.resume(true);
         self.0.messages.progress().remove_continuation(&*self.0);
         outcome?;
         state.cursor = None;
         let mut values = std::mem::take(&mut state.values);
         values.truncate(len * state.shape.count[1]);
-        Ok(Some(values))
+        Ok(values)
+    }
+
+    /// Returns true if [`ChunkedRun::wait`] would return at once. Never waits.
+    pub fn test(&mut self) -> bool {
+        let mut state = self.0.lock();
+        state.cursor.is_none() || state.is_over()
+    }
+
+    /// Returns `Ready` if [`ChunkedRun::test`] returns true; otherwise the task of `waker` is woken when it does.
+    pub fn poll(&mut self, waker: &Waker, awaited: &mut AwaitedCondition) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.cursor.is_none() || state.is_over() {
+            return Poll::Ready(());
+        }
+        let worker = &self.0.plan_state.worker;
+        if let Err(error) = self.0.plan_state.look(&state.plan.monitor, &|| state.plan.start_under_way()) {
+            state.failed = Some(state.plan.failed(error));
+            return Poll::Ready(());
+        }
+        let over = PlanOver { plan_state: self.0.plan_state.clone(), call: state.plan.start_under_way() };
+        drop(state); // another thread may continue the start
+        awaited.set(worker, FailureMonitor::awaited(worker, Condition::Event(Arc::new(over))), waker);
+        Poll::Pending
+    }
+
+    /// Returns true if a start is under way.
+    pub fn is_active(&self) -> bool {
+        self.0.lock().cursor.is_some()
     }
 }
 
@@ -263,6 +280,17 @@ impl<T: Pod> ChunkProgress<T> {
             self.plan.plan_state.set_chunked_starts(0);
         }
         outcome
+    }
+
+    /// Continues the start. Returns true if a wait for it returns at once.
+    fn is_over(&mut self) -> bool {
+        match self.resume(false) {
+            Ok(is_over) => is_over,
+            Err(error) => {
+                self.failed = Some(error); // `wait` returns it
+                true
+            }
+        }
     }
 
     fn pass_on(&mut self, waits: bool) -> Result<bool> {

@@ -44,6 +44,15 @@ impl PendingCall<'_> {
         self.calls.reply_lines.has_arrived(self.ticket)
     }
 
+    /// The condition that the reply has arrived.
+    pub fn arrival(&self) -> Condition {
+        Condition::Event(Arc::new(ReplyEvent {
+            reply_lines: self.calls.reply_lines.clone(),
+            ticket: self.ticket,
+            from: self.to,
+        }))
+    }
+
     /// The rank that sends the reply.
     pub fn to(&self) -> Rank {
         self.to
@@ -136,6 +145,10 @@ impl WaitEvent for ReplyEvent {
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         // A rank that leaves first runs the calls that it has accepted.
         Some((self.from, RankStage::Left))
+    }
+
+    fn call(&self) -> String {
+        format!("reply of rank {}", self.from)
     }
 }
 
@@ -277,12 +290,7 @@ impl Worker {
     ) -> Result<ReplyValue<'m>> {
         let spins = self.spins(Some(pending.to));
         if !self.wait_and_poll(spins, &|| pending.has_arrived()) {
-            let coming = ReplyEvent {
-                reply_lines: pending.calls.reply_lines.clone(),
-                ticket: pending.ticket,
-                from: pending.to,
-            };
-            self.wait(&Condition::Event(Arc::new(coming)), None, call)?;
+            self.wait(&pending.arrival(), None, call)?;
         }
         self.read_reply(pending).map_err(|cause| self.fault(cause, call))
     }

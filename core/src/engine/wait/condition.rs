@@ -16,6 +16,11 @@ pub trait WaitEvent: Send + Sync + Debug {
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, RankStage)>;
 
+    /// Names the call that waits for it, for reports of a task that awaits it.
+    fn call(&self) -> String {
+        "an event".into()
+    }
+
     /// Returns the only rank whose program must send or receive a message before the event can
     /// happen, if that is known.
     fn needs_message_of(&self) -> Option<Rank> {
@@ -46,6 +51,16 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Names what a task awaits.
+    pub fn call(&self) -> String {
+        match self {
+            Condition::Signal(_, threshold, _) => format!("signal >= {threshold}"),
+            Condition::Finished(number) => format!("operation {number}"),
+            Condition::Event(event) => event.call(),
+            other => format!("{other:?}"),
+        }
+    }
+
     /// Returns true if a probe may end the wait. Not a wait for operations of this rank: each ends by itself, and until
     /// then the fabric may use a buffer that the waiting call has borrowed.
     pub(super) fn can_be_abandoned(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The one function that waits, for all kinds of conditions.
 
 pub(super) mod alarm;
+pub(super) mod awaited;
+pub(super) mod block_on;
 pub(super) mod condition;
 pub(super) mod helper_control;
 pub(super) mod helper_thread;
@@ -12,7 +14,7 @@ mod progress;
 
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
-use crate::engine::wait::condition::Condition;
+use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::wait::platform::Pause;
 use crate::engine::wait::probe::wait_probe_is_urgent;
 use crate::engine::worker::Worker;
@@ -181,6 +183,19 @@ impl Worker {
         self.end_of_job(condition).map_or(Ok(false), |cause| Err(self.fault(cause, call)))
     }
 
+    /// Returns true if a condition is met, or can no longer be met. Makes no progress.
+    pub fn is_decided(&self, condition: &Condition) -> bool {
+        self.met(condition)
+            || self.check().is_err()
+            || self.poisoned(condition).is_some()
+            || self.peers_left(condition).is_some()
+    }
+
+    /// Returns true if an event has happened or can no longer happen. Makes no progress.
+    pub fn is_event_decided(&self, event: &dyn WaitEvent) -> bool {
+        event.happened() || self.check().is_err() || self.left_before(event).is_some()
+    }
+
     /// Returns true if a condition is met now.
     pub fn met(&self, condition: &Condition) -> bool {
         match condition {
@@ -242,9 +257,7 @@ impl Worker {
     fn peers_left(&self, condition: &Condition) -> Option<Cause> {
         let is_past = |rank: Rank, stage: RankStage| self.node_state().rank_state(rank).stage() >= stage;
         if let Condition::Event(event) = condition {
-            let (peer, stage) = event.impossible_after()?;
-            let is_impossible = peer != self.rank() && is_past(peer, stage) && !self.met(condition);
-            return is_impossible.then_some(Cause::PeerLeft { peer });
+            return self.left_before(&**event);
         }
         let Condition::Signal(_, _, from) = condition else { return None };
         let is_gone = |rank: Rank| is_past(rank, RankStage::Leaving);
@@ -256,6 +269,13 @@ impl Worker {
         // An operation or command of this rank may still raise it.
         let is_quiet = self.is_idle() && !self.commands().are_busy();
         (is_quiet && !self.met(condition)).then_some(Cause::PeerLeft { peer })
+    }
+
+    /// Returns a cause if the only rank that can cause an event has left. Looks at the event once more after that.
+    fn left_before(&self, event: &dyn WaitEvent) -> Option<Cause> {
+        let (peer, stage) = event.impossible_after()?;
+        let is_past = self.node_state().rank_state(peer).stage() >= stage;
+        (peer != self.rank() && is_past && !event.happened()).then_some(Cause::PeerLeft { peer })
     }
 
     /// Makes progress and pauses for a moment; for waits that no condition describes, such as for room at a fabric.

@@ -3,7 +3,7 @@
 use crate::exchange::effort;
 use crate::random::Random;
 use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Xor};
-use tasuki::{Job, Member, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Job, Member, Pod, Rank, Request, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];

@@ -5,7 +5,7 @@ use crate::exchange::effort;
 use std::fmt::Debug;
 use std::ops::{Add, Mul};
 use tasuki::collective::{Complex, PlanReduceOp, Product};
-use tasuki::{Communicator, Job, Plan, Pod, Rank, Result, Sum};
+use tasuki::{Communicator, Job, Plan, Pod, Rank, Request, Result, Sum};
 
 /// Number of values that are combined from the left.
 const GROUP: usize = 32;
@@ -137,7 +137,7 @@ fn calls<T: Pod + Debug + Send + Sync>(
     }
     let blocks = reference.of(me, 0, size * count);
     reference.check("reduce_scatter", &world.reduce_scatter(&blocks, operation)?, size, me * count);
-    let begun = world.ireduce_scatter(blocks, operation)?;
+    let mut begun = world.ireduce_scatter(blocks, operation)?;
     reference.check("ireduce_scatter", &begun.wait()?, size, me * count);
     Ok(())
 }

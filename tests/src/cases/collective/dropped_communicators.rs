@@ -1,6 +1,6 @@
 //! J: communicators that all members have dropped leave no memory behind.
 
-use tasuki::{Communicator, Job, Rank, Result, Slot, Sum};
+use tasuki::{Communicator, Job, Rank, Request, Result, Slot, Sum};
 
 /// Makes calls of every kind on a communicator: first calls and cached ones, nonblocking ones, messages, plans, and
 /// fuzzy barriers.

@@ -5,7 +5,7 @@ use crate::exchange::effort;
 use std::fmt::Debug;
 use tasuki::collective::{Complex, Max, MaxAbs, MaxLoc, Min, MinAbs, MinLoc, PlanReduceOp, ValueLoc};
 use tasuki::engine::{Combine, RemoteQueue};
-use tasuki::{Command, Communicator, Job, Pod, Rank, Result};
+use tasuki::{Command, Communicator, Job, Pod, Rank, Request, Result};
 
 /// The bits of every NaN that a call returns.
 const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);

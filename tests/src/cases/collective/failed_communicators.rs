@@ -6,7 +6,7 @@ use crate::expected_error::refused;
 use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
-use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Sum};
 
 /// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
@@ -44,7 +44,7 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
         let later = [
             part.barrier(),
             part.allreduce(&[1_u64], Sum).map(drop),
-            part.iallreduce(vec![1_u64], Sum).and_then(|request| request.wait()).map(drop),
+            part.iallreduce(vec![1_u64], Sum).and_then(|mut request| request.wait()).map(drop),
             part.split(Some(0), 0).map(drop),
         ];
         for outcome in later {

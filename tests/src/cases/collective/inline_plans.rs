@@ -4,7 +4,7 @@ use crate::cases::plans::{sums, values};
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
 use crate::wait_until::may_be_helped;
-use tasuki::{Error, ErrorKind, Job, Rank, Result, Sum};
+use tasuki::{Error, ErrorKind, Job, Rank, Request, Result, Sum};
 
 /// Values that pass in several pieces, the last one shorter, while members wait for other plans.
 /// The operation panics on values that no member gave.

@@ -4,7 +4,7 @@
 use crate::exchange::effort;
 use crate::expected_error::{disagreed, misused, refused, refused_together};
 use tasuki::collective::Neighbourhood;
-use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Result};
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result};
 
 /// Values that tell the rank that gives them, the number of its block, the start, and the place.
 fn block(from: usize, number: usize, start: usize, count: usize) -> Vec<u64> {
@@ -46,7 +46,7 @@ impl Edges {
             let (given, got) = (self.given(start, count), self.got(start, count));
             plan.write(0, &given)?;
             plan.start()?;
-            let begun = with.iexchange_v(given.clone(), &gives, &gets)?;
+            let mut begun = with.iexchange_v(given.clone(), &gives, &gets)?;
             assert_eq!(with.exchange_v(&given, &gives, &gets)?, got, "blocking, scale {scale}");
             assert_eq!(begun.wait()?, got, "nonblocking, scale {scale}");
             plan.wait()?;
@@ -63,7 +63,7 @@ impl Edges {
             plan.write(0, &given)?;
             plan.start()?;
             assert_eq!(with.exchange(&given)?, got, "blocking, {count} values");
-            let begun = with.iexchange(given)?;
+            let mut begun = with.iexchange(given)?;
             plan.wait()?;
             assert_eq!(plan.to_vec()?, got, "planned, {count} values, start {start}");
             assert_eq!(begun.wait()?, got, "nonblocking, {count} values");

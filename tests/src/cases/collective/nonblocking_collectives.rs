@@ -5,7 +5,7 @@ use crate::expected_error::refused;
 use std::time::Duration;
 use tasuki::collective::{CollectiveRequest, Max};
 use tasuki::engine::Cause;
-use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
+use tasuki::{ErrorKind, Job, Rank, Request, Result, Slot, Sum, wait_all};
 
 /// Numbers of values of 8 bytes: none, one, few, more than fit into a line, more than fit into a
 /// chunk.
@@ -36,17 +36,17 @@ fn every_call(job: &Job, count: usize, root: Rank) -> Result<()> {
     let mine = of_rank(me, count);
     let blocks: Vec<u64> = (0..size).flat_map(|to| of_rank(me * 10 + to, count)).collect();
     let at_root = job.rank() == root;
-    let bcast = world.ibcast(mine.clone(), root)?;
-    let reduce = world.ireduce(mine.clone(), Sum, root)?;
-    let allreduce = world.iallreduce(mine.clone(), Sum)?;
-    let gather = world.igather(mine.clone(), root)?;
-    let scatter = world.iscatter(if at_root { blocks.clone() } else { Vec::new() }, count, root)?;
-    let allgather = world.iallgather(mine.clone())?;
-    let alltoall = world.ialltoall(blocks.clone())?;
-    let reduce_scatter = world.ireduce_scatter(blocks, Sum)?;
-    let scan = world.iscan(mine.clone(), Sum)?;
-    let exscan = world.iexscan(mine.clone(), Sum)?;
-    let barrier = world.ibarrier()?;
+    let mut bcast = world.ibcast(mine.clone(), root)?;
+    let mut reduce = world.ireduce(mine.clone(), Sum, root)?;
+    let mut allreduce = world.iallreduce(mine.clone(), Sum)?;
+    let mut gather = world.igather(mine.clone(), root)?;
+    let mut scatter = world.iscatter(if at_root { blocks.clone() } else { Vec::new() }, count, root)?;
+    let mut allgather = world.iallgather(mine.clone())?;
+    let mut alltoall = world.ialltoall(blocks.clone())?;
+    let mut reduce_scatter = world.ireduce_scatter(blocks, Sum)?;
+    let mut scan = world.iscan(mine.clone(), Sum)?;
+    let mut exscan = world.iexscan(mine.clone(), Sum)?;
+    let mut barrier = world.ibarrier()?;
     let everybodys: Vec<u64> = (0..size).flat_map(|rank| of_rank(rank, count)).collect();
     barrier.wait()?;
     assert_eq!(exscan.wait()?, (me > 0).then(|| total(0..me, count)));
@@ -91,11 +91,11 @@ pub fn j_nonblocking_calls_combine_in_member_order(job: &Job) -> Result<()> {
     let many = |ranks: std::ops::Range<usize>| product(ranks).map(|one| vec![one; 9]);
     for root in job.ranks() {
         let mine = vec![of(me); 9];
-        let all = world.iallreduce(mine.clone(), multiply)?;
-        let one = world.ireduce(mine.clone(), multiply, root)?;
-        let through = world.iscan(mine.clone(), multiply)?;
-        let before = world.iexscan(mine, multiply)?;
-        let block = world.ireduce_scatter(vec![of(me); size], multiply)?;
+        let mut all = world.iallreduce(mine.clone(), multiply)?;
+        let mut one = world.ireduce(mine.clone(), multiply, root)?;
+        let mut through = world.iscan(mine.clone(), multiply)?;
+        let mut before = world.iexscan(mine, multiply)?;
+        let mut block = world.ireduce_scatter(vec![of(me); size], multiply)?;
         assert_eq!(Some(block.wait()?), product(0..size).map(|one| vec![one]));
         assert_eq!(before.wait()?, many(0..me));
         assert_eq!(Some(through.wait()?), many(0..me + 1));
@@ -116,17 +116,17 @@ pub fn j_nonblocking_calls_around_barriers_of_the_job(job: &Job) -> Result<()> {
         if place == 1 {
             job.compute(Duration::from_millis(10));
         }
-        let sum = world.iallreduce(vec![round as u64; 10], Sum)?;
+        let mut sum = world.iallreduce(vec![round as u64; 10], Sum)?;
         let expected = vec![(round * size) as u64; 10];
         if place == 0 {
-            let barrier = world.ibarrier()?;
+            let mut barrier = world.ibarrier()?;
             assert_eq!(sum.wait()?, expected);
             job.barrier()?;
             barrier.wait()?;
             continue;
         }
         job.barrier()?;
-        let barrier = world.ibarrier()?;
+        let mut barrier = world.ibarrier()?;
         if place.is_multiple_of(2) {
             barrier.wait()?;
             assert_eq!(sum.wait()?, expected);
@@ -158,18 +158,18 @@ pub fn j_nonblocking_calls_mix_with_other_calls(job: &Job) -> Result<()> {
                 assert_eq!(world.allreduce(&[1_u64], Sum)?, [size as u64]);
             }
         }
-        let in_half = half.iallgather(vec![me as u64; count])?;
+        let mut in_half = half.iallgather(vec![me as u64; count])?;
         let mut sent = world.isend(vec![me as u64; count], next(job), Slot(1))?;
         let mut got = vec![0_u64; count];
         world.recv(&mut got, previous(job), Slot(1))?;
         assert_eq!(got, vec![previous(job).index() as u64; count]);
-        let fuzzy = world.fuzzy_barrier()?;
+        let mut fuzzy = world.fuzzy_barrier()?;
         // Each member waits in its own order.
         begun.rotate_left(me % 12);
         if me % 2 == 1 {
             begun.reverse();
         }
-        for (call, started) in begun {
+        for (call, mut started) in begun {
             let sum: usize = (0..size).map(|rank| call + rank).sum();
             let expected = [sum, call + root.index(), call][call % 3];
             assert_eq!(started.wait()?, vec![expected as u64; count], "call {call} of round {round}");
@@ -189,11 +189,11 @@ pub fn j_dropped_nonblocking_calls_continue_for_others(job: &Job) -> Result<()> 
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
     for round in 0..effort(job, 200, 20) {
         let count = COUNTS[round % COUNTS.len()];
-        let begun = loop {
+        let mut begun = loop {
             match world.iallreduce(vec![(round + me) as u64; count], Sum) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
                     job.compute(Duration::from_micros(10));
-                    let _ = job.world().irecv(vec![0_u8], next(job), Slot(9))?.is_finished();
+                    let _ = job.world().irecv(vec![0_u8], next(job), Slot(9))?.test();
                 }
                 begun => break begun?,
             }
@@ -219,7 +219,7 @@ pub fn j_too_many_nonblocking_calls_are_refused(job: &Job) -> Result<()> {
         job.barrier()?;
         begun.remove(0).wait()?;
         begun.push(world.ibarrier()?);
-        begun.into_iter().try_for_each(CollectiveRequest::wait)?;
+        wait_all(begun)?;
     } else {
         job.barrier()?;
         for _ in 0..65 {
@@ -272,7 +272,7 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
         let part = world.split(Some(0), 0)?.expect("every rank has a colour");
         let count = if part.rank() == 0 { short } else { long };
         // Another member may have detected the disagreement before this one begins.
-        let ended = part.ibcast(vec![0_u8; count], Rank(0)).and_then(|begun| begun.wait());
+        let ended = part.ibcast(vec![0_u8; count], Rank(0)).and_then(|mut begun| begun.wait());
         if part.rank() != 0 {
             refused(job, ended, ErrorKind::Disagreement, &["disagree", "ibcast"]);
         } // The root may not notice: a short message has been sent already.
@@ -289,8 +289,8 @@ pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result
         return Ok(()); // there members cannot compare their calls through shared memory
     }
     if let Some(pair) = world.split((me.0 < 2).then_some(0), 0)? {
-        let outcome = pair.ibcast(vec![1_u64], pair.rank()).and_then(|request| {
-            while !request.is_finished() {}
+        let outcome = pair.ibcast(vec![1_u64], pair.rank()).and_then(|mut request| {
+            while !request.test() {}
             request.wait()
         });
         refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
@@ -318,8 +318,8 @@ pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result
     if me == job.size() - 1 {
         return Ok(());
     }
-    let outcome = world.iallreduce(vec![1_u64], Max).and_then(|request| {
-        while me == 1 && !request.is_finished() {}
+    let outcome = world.iallreduce(vec![1_u64], Max).and_then(|mut request| {
+        while me == 1 && !request.test() {}
         pollster::block_on(request)
     });
     refused(job, outcome, ErrorKind::PeerFailed, &["has left"]);
@@ -336,7 +336,7 @@ pub fn j_a_call_behind_another_begins_when_that_one_ends(job: &Job) -> Result<()
             job.compute(Duration::from_millis(1)); // the other member begins before the values are there
         }
         let begin = |root: Rank| world.ibcast(vec![if me == root { root.0 + call } else { 99 }], root);
-        let (first, second) = (begin(roots[0])?, begin(roots[1])?);
+        let (mut first, mut second) = (begin(roots[0])?, begin(roots[1])?);
         assert_eq!(first.wait()?, [call]);
         if me == 1 {
             world.recv(&mut [0_u8], Rank(0), Slot(0))?;
@@ -362,7 +362,7 @@ pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
         if me > 0 {
             job.world().recv(&mut [0_u8], Rank(0), Slot(0))?; // the first member has begun, and dropped all
         }
-        let request = begin()?;
+        let mut request = begin()?;
         if me == 0 {
             drop((request, part));
             (1..size).try_for_each(|to| job.world().send(&[0_u8], Rank(to), Slot(0)))?;
@@ -393,7 +393,7 @@ pub fn j_outstanding_calls_of_many_kinds(job: &Job) -> Result<()> {
                 begun.push((request, expected));
             }
             begun.rotate_left((7 * me + 11 * batch + round) % 40);
-            for (request, expected) in begun {
+            for (mut request, expected) in begun {
                 assert_eq!(request.wait()?, expected, "batch {batch} of round {round}");
             }
             part.quiesce()?;

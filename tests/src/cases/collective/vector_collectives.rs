@@ -4,7 +4,7 @@
 use crate::exchange::effort;
 use crate::expected_error::{check_error, misused, refused};
 use tasuki::collective::CollectiveRequest;
-use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Result};
+use tasuki::{Communicator, ErrorKind, Job, Plan, Rank, Request, Result};
 
 /// Values of 8 bytes that tell their sender, their receiver and their place.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
@@ -33,16 +33,16 @@ fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
     let counts = counts(ranks, scale);
     let said = if is_root { &counts[..] } else { &[] };
     let mine = block(me, 5, counts[me]);
-    let gather = world.igather_v(mine.clone(), said, root)?;
+    let mut gather = world.igather_v(mine.clone(), said, root)?;
     let given = if is_root { all(&counts, 6) } else { vec![] };
-    let scatter = world.iscatter_v(given, said, counts[me], root)?;
-    let allgather = world.iallgather_v(mine, &counts)?;
+    let mut scatter = world.iscatter_v(given, said, counts[me], root)?;
+    let mut allgather = world.iallgather_v(mine, &counts)?;
     let [gives, gets]: [Vec<usize>; 2] = [
         (0..ranks).map(|to| count(me, to, scale)).collect(),
         (0..ranks).map(|from| count(from, me, scale)).collect(),
     ];
     let given = (0..ranks).flat_map(|to| block(me, to, gives[to])).collect();
-    let alltoall = world.ialltoall_v(given, &gives, &gets)?;
+    let mut alltoall = world.ialltoall_v(given, &gives, &gets)?;
     let got: Vec<u64> = (0..ranks).flat_map(|from| block(from, me, gets[from])).collect();
     assert_eq!(alltoall.wait()?, got, "alltoall_v");
     assert_eq!(allgather.wait()?, all(&counts, 5), "allgather_v");
@@ -117,7 +117,7 @@ pub fn j_block_lengths_that_disagree_get_errors(job: &Job) -> Result<()> {
 fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
     let (values, is_first, at) = (vec![0_u64; gives], pair.rank() == 0, pair.rank().index());
     let known = if is_first { gets } else { gives };
-    let begun: CollectiveRequest<Vec<u64>> = match call {
+    let mut begun: CollectiveRequest<Vec<u64>> = match call {
         0 if is_first => return pair.igather_v(vec![0_u64; 5], &[5, gets], Rank(0))?.wait().map(drop),
         0 => return pair.igather_v(values, &[], Rank(0))?.wait().map(drop),
         1 if is_first => pair.iscatter_v(vec![], &[], gets, Rank(1))?,

@@ -6,7 +6,7 @@ use crate::wait_until::{Idle, may_be_helped};
 use std::time::Duration;
 use tasuki::engine::{Cause, Posted, RemoteQueue};
 use tasuki::onesided::AtomicOp;
-use tasuki::{Array, Command, Job, Queue, Rank, Result, Signal};
+use tasuki::{Array, Command, Job, Queue, Rank, Request, Result, Signal};
 
 /// Posts a command, and waits for room if the queue is full.
 pub(in crate::cases) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<Posted> {
@@ -39,8 +39,7 @@ pub fn d4_triggers_that_are_met_fire(job: &Job) -> Result<()> {
     queue.post(count(&word, to).then(done.on(me).add(1)))?;
     done.wait_at_least(3)?;
     queue.post(count(&word, to).when(go.reaches(6)).then(done.on(me).add(1)))?;
-    let early = done.wait_timeout(4, Duration::from_millis(2));
-    assert!(early.is_err_and(|error| error.is_timeout()));
+    assert!(done.reaches(4).wait_timeout(Duration::from_millis(2))?.is_none());
     job.raise(go.on(me), 1)?;
     done.wait_at_least(4)?;
     job.barrier()?;
@@ -213,7 +212,7 @@ pub fn d9_effects_and_chains(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     job.raise(signals[0].on(me), 14)?;
-    assert!(extra.wait_timeout(1, Duration::from_millis(1)).is_err());
+    assert!(extra.reaches(1).wait_timeout(Duration::from_millis(1))?.is_none());
     job.barrier()?;
     job.raise(signals[0].on(me), 1)?;
     signals[4].wait_at_least(15)?;
@@ -362,8 +361,8 @@ pub fn d11_thresholds_wrap(job: &Job) -> Result<()> {
         queue.post(Command::nothing().when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
     for fired in 1..=4 {
-        let early = done.wait_timeout(fired, Duration::from_micros(300));
-        assert!(early.is_err_and(|error| error.is_timeout()), "{fired}");
+        let early = done.reaches(fired).wait_timeout(Duration::from_micros(300))?;
+        assert!(early.is_none(), "{fired}");
         job.raise(go.on(me), 1)?;
         done.wait_at_least(fired)?;
     }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tasuki::engine::{Cause, Combine, RemoteQueue};
 use tasuki::onesided::{AtomicOp, RemoteSignal};
-use tasuki::{Command, Job, Rank, Result, Signal};
+use tasuki::{Command, Job, Rank, Request, Result, Signal};
 
 /// D17: a failed command poisons its signal with the cause. Commands that wait for the signal fail
 /// with that cause, on every rank of the chain, and no rank waits for ever.
@@ -356,6 +356,6 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     }
     assert_eq!(queue.stats(), tasuki::engine::QueueStats::default());
     queue.post(count(&word, me).then(signal.on(me).add(1)))?;
-    signal.wait_timeout(1, Duration::from_secs(60))?;
+    assert!(signal.reaches(1).wait_timeout(Duration::from_secs(60))?.is_some());
     job.barrier()
 }

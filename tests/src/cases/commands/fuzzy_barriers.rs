@@ -5,7 +5,7 @@ use crate::expected_error::check_error;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::collective::FuzzyBarrier;
-use tasuki::{Array, Communicator, ErrorKind, Job, Rank, Result};
+use tasuki::{Array, Communicator, ErrorKind, Job, Rank, Request, Result};
 
 /// The step of each member, which it stores in its own memory before it starts a barrier.
 struct Steps(Array<u64>);
@@ -50,13 +50,13 @@ pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
         if let Some(group) = &group {
             for step in 1..=effort(job, 60, 4) as u64 {
                 compute(job, &mut random);
-                let barrier = steps.start(job, group, step)?;
+                let mut barrier = steps.start(job, group, step)?;
                 compute(job, &mut random);
-                while !barrier.is_done()? {
+                while !barrier.test() {
                     compute(job, &mut random);
                 }
                 steps.have_started(job, &ranks, step, &format!("{size} members"))?;
-                assert!(barrier.is_done()?, "a barrier that has ended stays ended");
+                assert!(barrier.test(), "a barrier that has ended stays ended");
             }
         }
         job.barrier()?;
@@ -75,16 +75,13 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
         if job.rank() == late {
             go.wait_at_least((round + 1) * (job.size() as u64 - 1))?;
         }
-        let one = steps.start(job, world, first)?;
+        let mut one = steps.start(job, world, first)?;
         if job.rank() != late {
-            let two = steps.start(job, world, second)?;
-            assert!(
-                !one.is_done()? && !two.is_done()?,
-                "a barrier ended before the last member has started it"
-            );
+            let mut two = steps.start(job, world, second)?;
+            assert!(!one.test() && !two.test(), "a barrier ended before the last member has started it");
             job.raise(go.on(late), 1)?;
             two.wait()?;
-            assert!(one.is_done()?, "the second is over before the first");
+            assert!(one.test(), "the second is over before the first");
         } else {
             one.wait()?;
             idle.serve(Duration::from_micros(20))?;
@@ -106,10 +103,10 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
             go.wait_at_least((round + 1) * (job.size() as u64 - 1))?;
         }
         let first = round * many + 1;
-        let barriers =
+        let mut barriers =
             (first..first + many).map(|step| steps.start(job, world, step)).collect::<Result<Vec<_>>>()?;
         if job.rank() != late {
-            assert!(!barriers[0].is_done()?);
+            assert!(!barriers[0].test());
             if job.size() > 2 && many == 128 {
                 let error = world.fuzzy_barrier().expect_err("there is no room");
                 check_error(
@@ -121,7 +118,7 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
             }
             job.raise(go.on(late), 1)?;
         }
-        for (step, barrier) in (first..).zip(&barriers) {
+        for (step, barrier) in (first..).zip(&mut barriers) {
             barrier.wait()?;
             steps.have_started(job, &all, step, "a hundred")?;
         }
@@ -140,12 +137,12 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
         if job.rank() == late {
             turn.wait_at_least(turn.value())?;
         } else {
-            let barrier = world.fuzzy_barrier()?;
-            assert!(!barrier.is_done()?, "rank {late} has not started it");
+            let mut barrier = world.fuzzy_barrier()?;
+            assert!(!barrier.test(), "rank {late} has not started it");
             earlier.push(barrier);
         }
-        for before in earlier.iter().rev().skip(1).take(5) {
-            assert!(before.is_done()?, "{before:?} was done before");
+        for before in earlier.iter_mut().rev().skip(1).take(5) {
+            assert!(before.test(), "{before:?} was done before");
         }
         // Ranks synchronize by signals here. A collective call would itself be a barrier before the late member has
         // started.
@@ -158,7 +155,7 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
         if job.rank() == late {
             earlier.push(world.fuzzy_barrier()?);
         }
-        earlier.last().map_or(Ok(()), FuzzyBarrier::wait)?;
+        earlier.last_mut().map_or(Ok(()), FuzzyBarrier::wait)?;
     }
     Ok(())
 }
@@ -179,7 +176,7 @@ pub fn i2_members_compute(job: &Job) -> Result<()> {
         if job.rank().index() + 1 < job.size() {
             turn.wait_at_least(round)?;
         }
-        let barrier = world.fuzzy_barrier()?;
+        let mut barrier = world.fuzzy_barrier()?;
         if job.rank() != Rank(0) {
             job.raise(turn.on(before), 1)?;
             while word.get(0)? < round {
@@ -202,7 +199,7 @@ pub fn i8_threads_start_barriers(job: &Job) -> Result<()> {
     let bodies = job.threads(threads, |_| -> Result<()> {
         for _ in 0..each {
             job.fetch_add(started.pointer(), 1)?;
-            let barrier = world.fuzzy_barrier()?;
+            let mut barrier = world.fuzzy_barrier()?;
             barrier.wait()?;
             for rank in job.ranks() {
                 let there = job.load(started.on(rank))?;
@@ -224,11 +221,11 @@ pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
     for round in 1..=rounds {
         let half =
             world.split(Some((job.rank().0 % 2) as u64), 0)?.expect("a rank with a colour is a member");
-        let inner = half.fuzzy_barrier()?;
+        let mut inner = half.fuzzy_barrier()?;
         if job.rank() == late {
             inner.wait()?; // no rank has started the barrier of the world
         }
-        let outer = world.fuzzy_barrier()?;
+        let mut outer = world.fuzzy_barrier()?;
         outer.wait()?;
         assert_eq!((inner.instance(), outer.instance()), (1, round));
     }

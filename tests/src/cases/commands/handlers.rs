@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki::engine::Cause;
 use tasuki::onesided::RemoteSignal;
-use tasuki::{Command, Error, ErrorKind, GlobalPtr, Handler, HandlerCx, Handlers, Job, Rank, Result};
+use tasuki::{
+    Command, Error, ErrorKind, GlobalPtr, Handler, HandlerCx, Handlers, Job, Rank, Request, Result,
+};
 
 /// State that the handlers of a rank share with its cases.
 #[derive(Default)]
@@ -152,8 +154,8 @@ pub(super) fn desk(job: &Job) -> &Desk {
 pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     for to in job.ranks() {
         for value in 0..effort(job, 200, 3) as u64 {
-            let first = DOUBLE.call(job, to, &value)?;
-            let second = DOUBLE.try_call(job, to, &(value + 1))?;
+            let mut first = DOUBLE.call(job, to, &value)?;
+            let mut second = DOUBLE.try_call(job, to, &(value + 1))?;
             assert_eq!((second.wait()?, first.wait()?), (2 * value + 2, 2 * value));
         }
         let words = MIRROR.call(job, to, &[1, 2, 3, 4, 5, 6])?.wait()?;
@@ -435,7 +437,7 @@ pub fn d19_unread_answers_are_counted(job: &Job) -> Result<()> {
         }
     };
     assert!(refused.is_full() && unread.len() == 256, "{}: {refused}", unread.len());
-    for (value, reply) in (0..).zip(unread) {
+    for (value, mut reply) in (0..).zip(unread) {
         assert_eq!(reply.wait()?, 2 * value);
     }
     job.barrier()
@@ -455,11 +457,11 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
             drop(DOUBLE.call(job, Rank(1), &1)?);
         }
         let kept = (0..50_u64).map(|value| DOUBLE.call(job, Rank(2), &value));
-        let kept = kept.collect::<Result<Vec<_>>>()?;
-        idle.until(|| Ok(kept.iter().all(tasuki::engine::Reply::is_ready)))?;
+        let mut kept = kept.collect::<Result<Vec<_>>>()?;
+        idle.until(|| Ok(kept.iter_mut().all(Request::test)))?;
         job.raise(back.on(Rank(1)), 1)?;
         assert_eq!(DOUBLE.call(job, Rank(1), &7)?.wait()?, 14);
-        for (value, answer) in (0..).zip(kept) {
+        for (value, mut answer) in (0..).zip(kept) {
             assert_eq!(answer.wait()?, 2 * value);
         }
     }

@@ -6,7 +6,7 @@ use crate::wait_until::stay_away;
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::Ordering;
 use tasuki::onesided::RemoteSignal;
-use tasuki::{Handler, HandlerCx, Handlers, Job, Rank, Result};
+use tasuki::{Handler, HandlerCx, Handlers, Job, Rank, Request, Result};
 
 /// Bytes of the blocks in which long values lie, without the line that each begins with.
 const BLOCK: usize = 64 * 1024 - 64;

@@ -7,7 +7,7 @@ use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{ErrorKind, Job, Rank, Result};
+use tasuki::{ErrorKind, Job, Rank, Request, Result};
 
 const LEN: usize = 3_000;
 
@@ -115,9 +115,9 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
             let from = Rank((rank.0 + 1) % all);
             transfers.copy(source.on(from), target.on(rank).at(LEN * me.index()), LEN)?;
         }
-        let sync = transfers.sync();
+        let mut sync = transfers.sync();
         sync.wait()?;
-        assert!(sync.is_done()?);
+        assert!(sync.test());
         let mut found = vec![0; LEN];
         for rank in job.ranks() {
             job.get(target.on(rank).at(LEN * me.index()), &mut found)?;
@@ -400,7 +400,7 @@ pub fn d17_failed_transfers_end_waits_with_an_error(job: &Job) -> Result<()> {
     check_failure(transfers.set_counter(flags.at(2).on(me), 1), "set_counter: ");
     let again = transfers.copy_source(6, to, data.pointer(), 4, flags.at(0).on(me), 1);
     check_failure(again, "copy_source(key 6");
-    assert!(transfers.sync().is_done().is_err());
+    assert!(transfers.sync().test() && transfers.sync().wait().is_err());
     job.barrier()
 }
 

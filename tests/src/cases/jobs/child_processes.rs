@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tasuki::engine::Cause;
 use tasuki::onesided::{After, AtomicOp, Registered};
-use tasuki::{Array, GlobalPtr, Job, Result, Signal};
+use tasuki::{Array, GlobalPtr, Job, Request, Result, Signal};
 
 /// A rank may start programs. They run, their output can be read, and they inherit no descriptor of
 /// the library.
@@ -111,8 +111,8 @@ impl Inherited<'_> {
             ("copy", job.copy(own.pointer(), place, 1, After::Nothing).map(drop)),
             ("ichange", job.iatomic(place, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing).map(drop)),
             ("iput", job.iput(place, vec![9], After::Nothing).map(drop)),
-            ("wait_timeout", signal.wait_timeout(100, short)),
-            ("wait_timeout, met", signal.wait_timeout(5, short)),
+            ("wait_timeout", signal.reaches(100).wait_timeout(short).map(drop)),
+            ("wait_timeout, met", signal.reaches(5).wait_timeout(short).map(drop)),
             ("wait_at_least", signal.wait_at_least(100)),
             ("wait_at_least, met", signal.wait_at_least(5)),
             ("barrier", job.barrier()),

@@ -7,7 +7,7 @@ use crate::pattern;
 use crate::random::Random;
 use std::collections::BTreeSet;
 use tasuki::onesided::{After, AtomicOp, Handle};
-use tasuki::{ErrorKind, GlobalPtr, Job, Rank, Result, Signal};
+use tasuki::{ErrorKind, GlobalPtr, Job, Rank, Request, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;
@@ -38,7 +38,7 @@ pub fn g18_eight_threads_move_bytes(job: &Job) -> Result<()> {
                 _ => {
                     let near = job.alloc_local::<u8>(LEN)?;
                     near.write(0, &bytes)?;
-                    job.complete(job.copy(near.pointer(), place, LEN, After::Nothing)?)?;
+                    job.complete(job.copy(near.pointer(), place, LEN, After::Nothing)?.handle())?;
                 }
             }
             let mut found = vec![0; LEN];
@@ -94,8 +94,8 @@ pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
             let (mut end, add) = (Handle::NULL, AtomicOp::Add(1));
             for step in 0..steps {
                 let result = line.pointer().at(step);
-                end = job.iatomic(far.at(thread), add, result, After::Exact(end))?;
-                end = job.copy(result, line.pointer().at(steps), 1, After::Exact(end))?;
+                end = job.iatomic(far.at(thread), add, result, After::Exact(end))?.handle();
+                end = job.copy(result, line.pointer().at(steps), 1, After::Exact(end))?.handle();
             }
             job.complete(end)?;
             let first = turn * steps as u64;
@@ -116,7 +116,8 @@ pub fn g18_eight_threads_number_their_own(job: &Job) -> Result<()> {
     let each = effort(job, 20_000, 20);
     let numbers = job.threads(THREADS, |_| -> Result<Vec<u64>> {
         let pair = job.alloc_local::<u64>(2)?;
-        let copy = || job.copy(pair.pointer(), pair.pointer().at(1), 1, After::Nothing);
+        let copy =
+            || job.copy(pair.pointer(), pair.pointer().at(1), 1, After::Nothing).map(|copy| copy.handle());
         let numbers: Result<_> = (0..each).map(|_| copy().map(Handle::number)).collect();
         job.complete(copy()?)?;
         numbers

@@ -4,7 +4,7 @@
 use crate::exchange::{effort, is_simulated};
 use crate::random::Random;
 use std::time::Duration;
-use tasuki::{Job, Rank, Result, Signal};
+use tasuki::{Job, Rank, Request, Result, Signal};
 
 /// A sleeping rank checks its conditions twice a second without being woken. So a wake-up that arrives later than this
 /// limit was lost. A few may be late because the machine stood still.
@@ -108,16 +108,16 @@ pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let words = crate::exchange::exchange_all(job, words.pointer()).map(|addresses| (words, addresses))?;
     let line = job.payload_signal()?;
     let (next, previous) = (crate::exchange::next(job), crate::exchange::previous(job));
-    let (mut writer, mut reader) = (line.writer(next)?, line.reader(Some(previous)));
+    let (mut writer, mut reader) = (line.writer(next)?, line.reader::<u64>(Some(previous)));
     let mut random = Random::seed(job.rank().0 as u64);
     for step in 0..effort(job, 300, 30) as u64 {
         let pause = |random: &mut Random| job.compute(Duration::from_micros(random.below(2500)));
         if step % job.size() as u64 == job.rank().0 as u64 {
             pause(&mut random);
             writer.put(&step)?;
-            assert_eq!(reader.receive::<u64>()?, step);
+            assert_eq!(reader.wait()?, step);
         } else {
-            assert_eq!(reader.receive::<u64>()?, step);
+            assert_eq!(reader.wait()?, step);
             writer.put(&step)?;
         }
         if random.below(3) == 0 {

@@ -24,7 +24,7 @@ pub fn transfers_between_marks(job: &Job) -> Result<()> {
         let mut got = [0];
         job.get(board.on(to), &mut got)?;
         assert_eq!(got, [of(to, step)]);
-        let copied = job.copy(board.on(to), board.on(from).at(3), 1, After::Nothing)?;
+        let copied = job.copy(board.on(to), board.on(from).at(3), 1, After::Nothing)?.handle();
         job.complete(copied)?;
         job.barrier()?;
         // The next rank has copied the value of the rank after it to this rank.

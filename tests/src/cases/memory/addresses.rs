@@ -122,11 +122,11 @@ pub fn a7_null_is_refused(job: &Job) -> Result<()> {
     misused(job, job.fetch_add(null, 1), &texts);
     misused(job, job.store(null, 1), &texts);
     misused(job, job.put_signal(null, &[1], signal.on(next(job)), 1), &texts);
-    misused(job, ended(job, job.copy(null, good, 2, tasuki::onesided::After::Nothing)), &texts);
-    misused(job, ended(job, job.copy(good, null, 2, tasuki::onesided::After::Nothing)), &texts);
-    misused(job, ended(job, job.iput(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
-    misused(job, ended(job, job.iget(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
-    misused(job, ended(job, job.istore(null, 1, tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job.copy(null, good, 2, tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job.copy(good, null, 2, tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job.iput(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job.iget(null, vec![1], tasuki::onesided::After::Nothing)), &texts);
+    misused(job, ended(job.istore(null, 1, tasuki::onesided::After::Nothing)), &texts);
     job.barrier()?;
     assert_eq!(
         (kept, table.to_vec()?, signal.value()),

@@ -39,10 +39,10 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
             misused(job, job.get(stale, &mut kept), &texts);
             misused(job, job.fetch_add(stale, 1), &texts);
             misused(job, job.put_signal(stale, &[9], signal.on(peer), 1), &texts);
-            misused(job, ended(job, job.copy(stale, good, 1, After::Nothing)), &texts);
-            misused(job, ended(job, job.copy(good, stale, 1, After::Nothing)), &texts);
-            misused(job, ended(job, job.iatomic(stale, AtomicOp::Swap(1), good, After::Nothing)), &texts);
-            misused(job, ended(job, job.iput(stale, vec![9], After::Nothing)), &texts);
+            misused(job, ended(job.copy(stale, good, 1, After::Nothing)), &texts);
+            misused(job, ended(job.copy(good, stale, 1, After::Nothing)), &texts);
+            misused(job, ended(job.iatomic(stale, AtomicOp::Swap(1), good, After::Nothing)), &texts);
+            misused(job, ended(job.iput(stale, vec![9], After::Nothing)), &texts);
             assert_eq!(kept, [3]);
         }
     }

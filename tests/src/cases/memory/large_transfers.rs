@@ -4,7 +4,7 @@ use crate::cases::kinds_of_memory::{KINDS, Kind};
 use crate::exchange::exchange_all;
 use std::fs;
 use tasuki::onesided::{After, Registered};
-use tasuki::{Array, GlobalPtr, Job, Rank, Result};
+use tasuki::{Array, GlobalPtr, Job, Rank, Request, Result};
 
 /// Lengths above 2 GiB, the limit of signed 32-bit numbers.
 pub fn a8_transfers_beyond_31_bits(job: &Job) -> Result<()> {
@@ -61,7 +61,7 @@ fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
 fn copy_out(job: &Job, far: GlobalPtr<u8>, size: usize) -> Result<()> {
     let near = job.alloc_local::<u8>(size)?;
     mark(&mut |at, byte| near.set(at, byte), size, 1)?;
-    job.complete(job.copy(near.pointer(), far, size, After::Nothing)?)
+    job.complete(job.copy(near.pointer(), far, size, After::Nothing)?.handle())
 }
 
 fn get_and_put(job: &Job, far: GlobalPtr<u8>, size: usize) -> Result<()> {

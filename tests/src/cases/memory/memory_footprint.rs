@@ -2,7 +2,7 @@
 
 use crate::exchange::next;
 use std::time::Duration;
-use tasuki::{Job, Result};
+use tasuki::{Job, Request, Result};
 
 const PAGE: u64 = 4096;
 /// The size of the pieces in which a peer's memory is mapped.
@@ -29,8 +29,7 @@ fn tables(ranks: u64, peers: u64) -> u64 {
 
 /// Lets one wait time out. After that, the rank also polls its queue of requests.
 fn wait_in_vain(job: &Job) -> Result<()> {
-    let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
-    waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
+    job.signal()?.reaches(1).wait_timeout(Duration::from_millis(2)).map(drop)
 }
 
 /// Compares the numbers of the job with the formula, up to a page.

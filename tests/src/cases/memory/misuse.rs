@@ -5,7 +5,7 @@ use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{disagreed, ended, misused, refused};
 use tasuki::onesided::{After, AtomicOp, GlobalAddress, RemoteSignal};
-use tasuki::{Array, ErrorKind, GlobalPtr, Job, Pod, Rank, Result};
+use tasuki::{Array, ErrorKind, GlobalPtr, Job, Pod, Rank, Request, Result};
 
 /// Asserts that all ranks can still communicate after calls were refused.
 fn goes_on(job: &Job) -> Result<()> {
@@ -37,16 +37,16 @@ fn all_calls_refuse<T: Pod + PartialEq + std::fmt::Debug>(
     misused(job, job.get(bad, &mut kept), texts);
     misused(job, job.get_value(bad), texts);
     misused(job, job.put_signal(bad, &values, signal.on(bad.rank()), 1), texts);
-    misused(job, ended(job, job.copy(bad, own, 1, After::Nothing)), texts);
-    misused(job, ended(job, job.copy(own, bad, 1, After::Nothing)), texts);
-    misused(job, ended(job, job.copy(bad, bad, 1, After::Nothing)), texts);
-    misused(job, ended(job, job.iput(bad, values.clone(), After::Nothing)), texts);
-    misused(job, ended(job, job.iget(bad, values.clone(), After::Nothing)), texts);
+    misused(job, ended(job.copy(bad, own, 1, After::Nothing)), texts);
+    misused(job, ended(job.copy(own, bad, 1, After::Nothing)), texts);
+    misused(job, ended(job.copy(bad, bad, 1, After::Nothing)), texts);
+    misused(job, ended(job.iput(bad, values.clone(), After::Nothing)), texts);
+    misused(job, ended(job.iget(bad, values.clone(), After::Nothing)), texts);
     misused(job, job.atomic(word, AtomicOp::Add(1)), texts);
     misused(job, job.load(word), texts);
     misused(job, job.store(word, 1), texts);
-    misused(job, ended(job, job.istore(word, 1, After::Nothing)), texts);
-    misused(job, ended(job, job.iatomic(word, AtomicOp::Swap(1), GlobalPtr::NULL, After::Nothing)), texts);
+    misused(job, ended(job.istore(word, 1, After::Nothing)), texts);
+    misused(job, ended(job.iatomic(word, AtomicOp::Swap(1), GlobalPtr::NULL, After::Nothing)), texts);
     assert_eq!(kept, values, "a refused get wrote its buffer");
     Ok(())
 }
@@ -103,12 +103,12 @@ pub fn ranges_that_end_outside(job: &Job) -> Result<()> {
         misused(job, job.put(start.at(81), &values), &texts);
         misused(job, job.get(start.at(100), &mut [0; 1]), &texts);
         for count in [101, usize::MAX, usize::MAX / 2 + 2, 1 << 40] {
-            misused(job, ended(job, job.copy(start, good.pointer(), count, After::Nothing)), &texts);
+            misused(job, ended(job.copy(start, good.pointer(), count, After::Nothing)), &texts);
         }
         let words = [usize::MAX / 8 + 1, usize::MAX / 4, usize::MAX];
         for count in words {
             let wide: GlobalPtr<u64> = start.cast();
-            misused(job, ended(job, job.copy(wide, good.pointer().cast(), count, After::Nothing)), &texts);
+            misused(job, ended(job.copy(wide, good.pointer().cast(), count, After::Nothing)), &texts);
         }
         for beyond in [1 << 40, usize::MAX, usize::MAX / 2] {
             assert!(start.at(beyond).is_null());
@@ -210,7 +210,7 @@ pub fn zero_counts_move_nothing(job: &Job) -> Result<()> {
     for place in [array.on(next(job)), array.on(next(job)).at(1), GlobalPtr::NULL] {
         job.put(place, &[])?;
         job.get(place, &mut [])?;
-        job.complete(job.copy(place, place, 0, After::All)?)?;
+        job.complete(job.copy(place, place, 0, After::All)?.handle())?;
         assert!(job.iput(place, vec![], After::Nothing)?.wait()?.is_empty());
         assert!(job.iget(place, vec![], After::All)?.wait()?.is_empty());
     }

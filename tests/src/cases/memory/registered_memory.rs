@@ -3,7 +3,7 @@
 use crate::exchange::{effort, exchange_all, next, previous};
 use crate::pattern;
 use tasuki::onesided::{After, Registered, TransferRequest};
-use tasuki::{GlobalPtr, Job, Rank, Result, Slot};
+use tasuki::{GlobalPtr, Job, Rank, Request, Result, Slot};
 
 /// Sizes around those of the buffers of requests.
 const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
@@ -40,10 +40,10 @@ pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
         let place = |index: usize| target.at((job.rank().index() * EACH + index) * LEN);
         let seed = |rank: u64, index: usize| round * 3 + rank * 1000 + index as u64;
         let me = job.rank().0 as u64;
-        let puts: Result<Vec<TransferRequest<u8>>> = (0..EACH)
+        let puts: Result<Vec<TransferRequest<Vec<u8>>>> = (0..EACH)
             .map(|index| job.iput(place(index), pattern::bytes(seed(me, index), LEN), After::Nothing))
             .collect();
-        for put in puts? {
+        for mut put in puts? {
             put.wait()?;
         }
         job.barrier()?;

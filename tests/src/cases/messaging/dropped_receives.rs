@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{Error, Job, Rank, Result, Slot};
+use tasuki::{Error, Job, Rank, Request, Result, Slot};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 5] = [40, 49, 5_000, 100_000, 600_000];
@@ -44,8 +44,8 @@ pub fn g17_a_message_survives_dropped_receives(job: &Job) -> Result<()> {
             } else {
                 for turn in 0..5 {
                     let named = if any >> turn & 1 == 1 { Slot::ANY } else { slot };
-                    let receive = world.irecv(vec![0_u8; 600_000], Rank(0), named)?;
-                    while !receive.is_finished() {
+                    let mut receive = world.irecv(vec![0_u8; 600_000], Rank(0), named)?;
+                    while !receive.test() {
                         job.compute(Duration::from_micros(1));
                     }
                     drop(receive);
@@ -85,7 +85,7 @@ pub fn g17_receives_dropped_at_many_moments(job: &Job) -> Result<()> {
                 let looks = turn % 11;
                 for _ in 0..looks {
                     job.compute(Duration::from_nanos((turn * 37 % 900) as u64));
-                    let _ = receive.is_finished();
+                    let _ = receive.test();
                 }
                 if turn % 4 == 0 {
                     let (got, received) = receive.wait()?;
@@ -117,10 +117,10 @@ pub fn g17_receives_dropped_on_a_slot_that_keeps_a_message(job: &Job) -> Result<
         let mut missing = vec![true; messages];
         for turn in 0..messages {
             for looks in [turn % 11, turn % 3] {
-                let receive = world.irecv(vec![0_u8; len], Rank(0), slot)?;
+                let mut receive = world.irecv(vec![0_u8; len], Rank(0), slot)?;
                 for _ in 0..looks {
                     job.compute(Duration::from_nanos((turn * 37 % 900) as u64));
-                    let _ = receive.is_finished();
+                    let _ = receive.test();
                 }
             }
             let mut got = vec![0; len];
@@ -164,10 +164,10 @@ pub fn g17_dropped_receives_of_any_slot_beside_others(job: &Job) -> Result<()> {
         };
         for _ in 0..turn % 7 {
             job.compute(Duration::from_nanos((turn * 53 % 700) as u64));
-            let _ = named.is_finished();
+            let _ = named.test();
         }
         drop(any);
-        if turn % 5 == 0 && named.is_finished() {
+        if turn % 5 == 0 && named.test() {
             let (got, received) = named.wait()?;
             let number = number_of(&got[..received.count]);
             assert_eq!((received.count, received.slot), (len(number), slot));
@@ -201,9 +201,9 @@ pub fn g17_threads_drop_receives(job: &Job) -> Result<()> {
             let mut receive = world.irecv(vec![0_u8; [8, 400, 9_000, 9_000][thread]], Rank(0), slot)?;
             for _ in 0..turn % 5 {
                 job.compute(Duration::from_nanos(turn * 71 % 800));
-                let _ = receive.is_finished();
+                let _ = receive.test();
             }
-            if turn % 3 == 0 && receive.is_finished() {
+            if turn % 3 == 0 && receive.test() {
                 let (got, received) = receive.wait()?;
                 let number = number_of(&got[..received.count]);
                 assert_eq!(received.slot, Slot(number % 3));
@@ -230,9 +230,9 @@ pub fn g17_an_outstanding_receive_gets_the_message(job: &Job) -> Result<()> {
                 job.barrier()?;
                 continue;
             }
-            let any = world.irecv(vec![0_u8; 100_000], Rank(0), Slot::ANY)?;
+            let mut any = world.irecv(vec![0_u8; 100_000], Rank(0), Slot::ANY)?;
             job.barrier()?;
-            while !any.is_finished() {
+            while !any.test() {
                 job.compute(Duration::from_micros(1));
             }
             let mut got = vec![0; len];
@@ -244,9 +244,9 @@ pub fn g17_an_outstanding_receive_gets_the_message(job: &Job) -> Result<()> {
                 })?;
             } else {
                 let mut named = world.irecv(got, Rank(0), slot)?;
-                assert!(!named.is_finished());
+                assert!(!named.test());
                 drop(any);
-                while way == 1 && !named.is_finished() {}
+                while way == 1 && !named.test() {}
                 (got, _) = if way == 2 { pollster::block_on(named)? } else { named.wait()? };
             }
             assert_eq!(number_of(&got), number);
@@ -308,8 +308,8 @@ pub fn g17_kept_messages_stay(job: &Job) -> Result<()> {
             if job.rank() == 0 {
                 world.send(&message(part, len), peer, Slot(70))?;
             } else {
-                let receive = world.irecv(vec![0_u8; 5_000], peer, named)?;
-                while !receive.is_finished() {
+                let mut receive = world.irecv(vec![0_u8; 5_000], peer, named)?;
+                while !receive.test() {
                     job.compute(Duration::from_micros(1));
                 }
                 drop(receive);
@@ -337,8 +337,8 @@ pub fn g17_kept_messages_stay(job: &Job) -> Result<()> {
     if job.rank() == 0 {
         world.send(&[1_u8; 400], peer, Slot(1))
     } else {
-        let receive = world.irecv(vec![0_u8; 400], peer, Slot(1))?;
-        while !receive.is_finished() {
+        let mut receive = world.irecv(vec![0_u8; 400], peer, Slot(1))?;
+        while !receive.test() {
             job.compute(Duration::from_micros(1));
         }
         Ok(())
@@ -356,10 +356,10 @@ pub fn g17_a_rank_leaves_during_a_transfer(job: &Job) -> Result<()> {
         }
         return Ok(());
     }
-    let receive = world.irecv(vec![0_u8; 3_000_000], Rank(0), Slot(1))?;
+    let mut receive = world.irecv(vec![0_u8; 3_000_000], Rank(0), Slot(1))?;
     for _ in 0..20 {
         job.compute(Duration::from_micros(10));
-        let _ = receive.is_finished();
+        let _ = receive.test();
     }
     drop(receive);
     Ok(())

@@ -7,7 +7,7 @@ use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{Communicator, ErrorKind, Job, Rank, Result, Slot};
+use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
 /// an error, and the slot remains usable.

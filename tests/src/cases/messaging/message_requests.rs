@@ -8,7 +8,7 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::message::{RecvRequest, SendRequest};
-use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Result, Slot};
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];

@@ -6,7 +6,7 @@ use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::{ErrorKind, Job, Member, Rank, Received, Result, Slot};
+use tasuki::{ErrorKind, Job, Member, Rank, Received, Request, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
 const LENGTHS: [usize; 16] =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
 use tasuki::message::Peer;
-use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Received, Result, Slot, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Received, Request, Result, Slot, Sum};
 
 /// Communicators of all ranks or of a part of them, in the order of the job, in reverse order and shuffled, each with the
 /// ranks of its members.
@@ -186,7 +186,7 @@ pub fn g13_messages_with_nobody_end_at_once(job: &Job) -> Result<()> {
             assert_eq!(world.recv_into(table.pointer(), 2, nobody, slot)?, nothing);
             let (mut send, mut receive) =
                 (world.isend(own.clone(), no_rank, slot)?, world.irecv(vec![9_u64; len], nobody, slot)?);
-            assert!(send.is_finished() && receive.is_finished());
+            assert!(send.test() && receive.test());
             assert_eq!((send.wait()?, receive.wait()?), (own.clone(), (vec![9; len], nothing)));
             assert!(send.wait().is_err() && receive.wait().is_err(), "values are returned once");
             assert_eq!(pollster::block_on(world.isend(own.clone(), nobody, slot)?)?, own);

@@ -49,7 +49,7 @@ pub fn c7_nonblocking_adds_are_exact(job: &Job) -> Result<()> {
         results.fill(u64::MAX)?;
         let mut end = Handle::NULL;
         for index in 0..each {
-            end = job.iatomic(word, AtomicOp::Add(1), results.pointer().at(index), After::Nothing)?;
+            end = job.iatomic(word, AtomicOp::Add(1), results.pointer().at(index), After::Nothing)?.handle();
         }
         job.complete(end)?;
         assert!(results.to_vec()?.iter().all(|&value| value != u64::MAX), "a result is missing");

@@ -67,12 +67,12 @@ fn each_form<W: Tested>(
     assert!(fetched == before && job.load(word)? == after, "{change:?} on {before:?} fetched {fetched:?}");
     put()?;
     result.fill(W::of(0x5555_5555_5555_5555))?;
-    job.complete(job.iatomic(word, change, result.pointer(), After::Nothing)?)?;
+    job.complete(job.iatomic(word, change, result.pointer(), After::Nothing)?.handle())?;
     let stored = result.get(0)?;
     assert!(result.get(1)? == W::of(0x5555_5555_5555_5555), "{change:?} stored more than its word");
     assert!(stored == before && job.load(word)? == after, "{change:?} on {before:?} stored {stored:?}");
     put()?;
-    job.complete(job.iatomic(word, change, GlobalPtr::NULL, After::Nothing)?)?;
+    job.complete(job.iatomic(word, change, GlobalPtr::NULL, After::Nothing)?.handle())?;
     assert!(job.load(word)? == after, "{change:?} on {before:?}, not fetching");
     Ok(())
 }
@@ -130,7 +130,7 @@ pub fn c3_swap_and_bits(job: &Job) -> Result<()> {
             each_form(job, word, change, before, W::of(after))?;
         }
         assert!(job.swap(word.cast::<W>(), W::of(3))? == W::of(0b00_0101));
-        job.complete(job.istore(word.cast::<W>(), W::of(4), After::Nothing)?)?;
+        job.complete(job.istore(word.cast::<W>(), W::of(4), After::Nothing)?.handle())?;
         assert!(job.load(word.cast::<W>())? == W::of(4));
         Ok(())
     }
@@ -193,10 +193,10 @@ pub fn c6_misaligned_words(job: &Job) -> Result<()> {
                 misused(job, job.compare_swap(wide, 0, 1), &texts);
                 misused(job, job.store(wide, 1), &texts);
                 misused(job, job.load(wide), &texts);
-                misused(job, ended(job, job.istore(wide, 1, After::Nothing)), &texts);
+                misused(job, ended(job.istore(wide, 1, After::Nothing)), &texts);
                 misused(
                     job,
-                    ended(job, job.iatomic(wide, AtomicOp::Or(1), GlobalPtr::NULL, After::Nothing)),
+                    ended(job.iatomic(wide, AtomicOp::Or(1), GlobalPtr::NULL, After::Nothing)),
                     &texts,
                 );
                 let narrow: GlobalPtr<u32> = start.at(shift).cast();

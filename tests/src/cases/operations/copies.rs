@@ -8,7 +8,7 @@ use crate::pattern::{self, GUARD};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use tasuki::onesided::After;
-use tasuki::{GlobalPtr, Job, Rank, Result};
+use tasuki::{GlobalPtr, Job, Rank, Request, Result};
 
 /// Sizes next to the sizes of words, lines, pages and pieces.
 const SIZES: [usize; 17] =
@@ -44,7 +44,7 @@ pub fn b1_any_rank_to_any_rank(job: &Job) -> Result<()> {
                     job.barrier()?;
                     if job.rank() == issuer {
                         let (source, target) = (areas.on(source, from), areas.on(target, to).at(LEN));
-                        job.complete(job.copy(source, target, LEN, After::Nothing)?)?;
+                        job.complete(job.copy(source, target, LEN, After::Nothing)?.handle())?;
                     }
                     job.barrier()?;
                     if job.rank() == to {
@@ -68,7 +68,7 @@ pub fn b3_ends_that_make_no_call(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     if job.rank() == issuer {
-        job.complete(job.copy(bytes.on(source), bytes.on(target), LEN, After::Nothing)?)?;
+        job.complete(job.copy(bytes.on(source), bytes.on(target), LEN, After::Nothing)?.handle())?;
         job.put(ended.on(source), &[1])?;
         job.put(ended.on(target), &[1])?;
     } else if [source, target].contains(&job.rank()) {
@@ -134,7 +134,7 @@ fn gets(job: &Job, areas: &Areas, mover: Rank, far: Rank) -> Result<()> {
                 pattern::check_image(&found, expected, "iget");
                 let near = job.alloc_local::<u8>(size + 2 * ZONE)?;
                 near.fill(GUARD)?;
-                job.complete(job.copy(source, near.pointer().at(ZONE), size, After::Nothing)?)?;
+                job.complete(job.copy(source, near.pointer().at(ZONE), size, After::Nothing)?.handle())?;
                 let (found, frame) = (near.to_vec()?, [GUARD; ZONE]);
                 pattern::check_image(&found, &[&frame, expected, &frame].concat(), "copy in");
             }
@@ -164,7 +164,7 @@ impl Way {
             Way::CopyOut => {
                 let near = job.alloc_local::<u8>(bytes.len().max(1))?;
                 near.write(0, &bytes)?;
-                job.complete(job.copy(near.pointer(), to, bytes.len(), After::Nothing)?)
+                job.complete(job.copy(near.pointer(), to, bytes.len(), After::Nothing)?.handle())
             }
         }
     }
@@ -194,7 +194,7 @@ pub fn b12_overlap_moves_as_memmove(job: &Job) -> Result<()> {
             job.barrier()?;
             if job.rank() == Rank(0) {
                 let place = areas.on(kind, owner);
-                job.complete(job.copy(place.at(from), place.at(to), len, After::Nothing)?)?;
+                job.complete(job.copy(place.at(from), place.at(to), len, After::Nothing)?.handle())?;
             }
             job.barrier()?;
             if job.rank() == owner {
@@ -223,13 +223,13 @@ pub fn b2_too_long_moves_nothing(job: &Job) -> Result<()> {
             misused(job, job.put(far.at(offset), &vec![2; len]), &texts);
             misused(job, job.get(far.at(offset), &mut vec![2; len]), &texts);
             let out = job.copy(long.pointer(), far.at(offset), len, After::Nothing);
-            misused(job, ended(job, out), &texts);
+            misused(job, ended(out), &texts);
             let back = job.copy(far.at(offset), long.pointer(), len, After::Nothing);
-            misused(job, ended(job, back), &texts);
+            misused(job, ended(back), &texts);
         }
         for count in [usize::MAX, usize::MAX / 2, 1 << 40] {
             let huge = job.copy(far, long.pointer(), count, After::Nothing);
-            misused(job, ended(job, huge), &texts);
+            misused(job, ended(huge), &texts);
         }
     }
     job.barrier()?;
@@ -245,7 +245,7 @@ pub fn b2_counts_are_values(job: &Job) -> Result<()> {
     let words = job.alloc::<u64>(8)?;
     let pairs = job.register(vec![[0_u32; 2]; 8])?;
     words.write(0, &[1, 2, 3, 4, 5, 6, 7, 8])?;
-    job.complete(job.copy(words.pointer().cast(), pairs.pointer().at(1), 3, After::Nothing)?)?;
+    job.complete(job.copy(words.pointer().cast(), pairs.pointer().at(1), 3, After::Nothing)?.handle())?;
     let expected = [[0, 0], [1, 0], [2, 0], [3, 0], [0, 0]];
     assert_eq!(pairs.to_vec()[..5], expected);
     let values: Vec<[u32; 2]> = job.iget(pairs.pointer().at(2), vec![[9; 2]; 2], After::Nothing)?.wait()?;

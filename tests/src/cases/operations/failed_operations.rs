@@ -4,8 +4,8 @@ use crate::blocked_operation::{Gate, KEEPER};
 use crate::exchange::next;
 use crate::expected_error::check_error;
 use tasuki::engine::Cause;
-use tasuki::onesided::{After, Handle};
-use tasuki::{Array, ErrorKind, GlobalPtr, Job, Result};
+use tasuki::onesided::{After, Handle, TransferRequest};
+use tasuki::{Array, ErrorKind, GlobalPtr, Job, Request, Result};
 
 /// An address behind the end of a registration; only the start of an operation detects that.
 fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
@@ -24,11 +24,11 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
     memory.set(0, 5)?;
     gate.held(job, |gate| {
         let closed = gate.close(job)?;
-        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
-        let copied = job.copy(memory.pointer(), memory.on(KEEPER).at(1), 1, After::Exact(bad))?;
-        let put = job.iput(memory.on(KEEPER).at(2), vec![6], After::Exact(copied))?;
-        let got = job.iget(memory.on(KEEPER).at(0), vec![0_u64], After::Prefix(put.handle()))?;
-        let free = job.iput(memory.on(KEEPER).at(3), vec![8], After::Exact(closed))?;
+        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?.handle();
+        let copied = job.copy(memory.pointer(), memory.on(KEEPER).at(1), 1, After::Exact(bad))?.handle();
+        let mut put = job.iput(memory.on(KEEPER).at(2), vec![6], After::Exact(copied))?;
+        let mut got = job.iget(memory.on(KEEPER).at(0), vec![0_u64], After::Prefix(put.handle()))?;
+        let mut free = job.iput(memory.on(KEEPER).at(3), vec![8], After::Exact(closed))?;
         gate.open(job)?;
         assert_eq!(free.wait()?, [8], "an operation not ordered after the failure is carried out");
         for error in [got.wait().err(), put.wait().err()] {
@@ -57,9 +57,9 @@ pub fn b11_a_failure_is_reported_once_by_complete(job: &Job) -> Result<()> {
     let memory = job.alloc::<u64>(4)?;
     gate.held(job, |gate| {
         let closed = gate.close(job)?;
-        let good = job.copy(memory.pointer(), memory.on(KEEPER), 1, After::Exact(closed))?;
-        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(good))?;
-        let more = job.copy(nowhere(&memory), memory.pointer(), 1, After::Exact(good))?;
+        let good = job.copy(memory.pointer(), memory.on(KEEPER), 1, After::Exact(closed))?.handle();
+        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(good))?.handle();
+        let more = job.copy(nowhere(&memory), memory.pointer(), 1, After::Exact(good))?.handle();
         gate.open(job)?;
         job.complete(good)?;
         let error = job.complete(more).expect_err("two operations failed");
@@ -85,15 +85,15 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
     let idle = crate::wait_until::Idle::new(job)?;
     gate.held(job, |gate| {
         let closed = gate.close(job)?;
-        let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
+        let mut bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
         gate.open(job)?;
-        idle.until(|| Ok(!job.is_pending(bad)))?;
-        let good = job.iput(memory.on(KEEPER), vec![1], After::Nothing)?;
+        idle.until(|| Ok(bad.test()))?;
+        let mut good = job.iput(memory.on(KEEPER), vec![1], After::Nothing)?;
         let handle = good.handle();
         assert_eq!(good.wait().expect("wait returned the failure of another operation"), [1]);
-        let after = job.iput(memory.on(KEEPER).at(1), vec![2], After::Exact(handle))?;
+        let mut after = job.iput(memory.on(KEEPER).at(1), vec![2], After::Exact(handle))?;
         assert_eq!(after.wait().expect("the operation before it has succeeded"), [2]);
-        is_out_of_range(job, &job.complete(bad).expect_err("complete returns the failure"));
+        is_out_of_range(job, &job.complete(bad.handle()).expect_err("complete returns the failure"));
         Ok(())
     })?;
     if job.rank() == KEEPER {
@@ -111,7 +111,7 @@ pub fn b11_a_reported_failure_still_stops_successors(job: &Job) -> Result<()> {
         let mut bad = Handle::NULL;
         first.held(job, |gate| {
             let closed = gate.close(job)?;
-            bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
+            bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?.handle();
             gate.open(job)?;
             is_out_of_range(job, &job.complete(bad).expect_err("the copy failed"));
             Ok(())
@@ -119,7 +119,7 @@ pub fn b11_a_reported_failure_still_stops_successors(job: &Job) -> Result<()> {
         second.held(job, |gate| {
             let other = if busy { gate.close(job)? } else { Handle::NULL };
             let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad));
-            let outcome = late.and_then(tasuki::onesided::TransferRequest::wait);
+            let outcome = late.and_then(|mut late| late.wait());
             let error = outcome.err().unwrap_or_else(|| panic!("a successor started (busy: {busy})"));
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
             gate.open(job)?;
@@ -138,17 +138,15 @@ pub fn b11_many_failures(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let closed = gate.close(job)?;
         let bad = |_| job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed));
-        let bad = (0..MANY).map(bad).collect::<Result<Vec<_>>>()?;
+        let mut all = (0..MANY).map(bad).collect::<Result<Vec<_>>>()?;
         gate.open(job)?;
-        let idle_until = |handle| {
-            while job.is_pending(handle) {
-                crate::wait_until::stay_away(job)
-            }
-        };
-        idle_until(bad[MANY - 1]);
+        while !all.iter_mut().all(Request::test) {
+            crate::wait_until::stay_away(job);
+        }
+        let bad: Vec<Handle> = all.iter().map(TransferRequest::handle).collect();
         for index in [0, 1, MANY / 2, MANY - 1] {
             let late = job.iput(memory.on(KEEPER), vec![1], After::Exact(bad[index]));
-            let late = late.and_then(tasuki::onesided::TransferRequest::wait);
+            let late = late.and_then(|mut late| late.wait());
             assert!(late.is_err(), "the successor of failure {index} of {MANY} started");
         }
         is_out_of_range(job, &job.complete(bad[0]).expect_err("the first of many failures was forgotten"));
@@ -169,7 +167,7 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         memory.set(1, 77)?;
         let result = memory.pointer().at(1);
         let add = tasuki::onesided::AtomicOp::Add(1);
-        let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
+        let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?.handle();
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");
         check_error(job, &error, ErrorKind::Misuse, &["atomic add", "are not inside one registration"]);

@@ -80,7 +80,7 @@ fn issue(
     let held = HELD.min(source.len());
     for index in 0..source.len() {
         let order = if index < held { After::Exact(end) } else { after(end) };
-        let handle = job.copy(source.pointer().at(index), to.at(index), 1, order)?;
+        let handle = job.copy(source.pointer().at(index), to.at(index), 1, order)?.handle();
         if matches!(after(end), After::Exact(_)) {
             end = handle;
         }
@@ -88,7 +88,7 @@ fn issue(
             job.put(issued.on(KEEPER), &[index as u64 + 1])?;
         }
     }
-    job.complete(job.copy(source.pointer(), source.pointer(), 1, After::All)?)
+    job.complete(job.copy(source.pointer(), source.pointer(), 1, After::All)?.handle())
 }
 
 /// Makes no waiting call until the issuer has issued as many operations as it may, and issues no

@@ -5,8 +5,8 @@ use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::pattern;
 use crate::wait_until::stay_away;
-use tasuki::onesided::{After, AtomicOp, Handle};
-use tasuki::{Array, GlobalPtr, Job, Result};
+use tasuki::onesided::{After, AtomicOp, TransferRequest};
+use tasuki::{Array, GlobalPtr, Job, Request, Result};
 
 /// Copies of the issuer go from word i to word [`TO`] + i. Word i has the value i + 1, and the
 /// words from [`TO`] on are zero.
@@ -19,7 +19,7 @@ fn words(job: &Job) -> Result<Array<u64>> {
 }
 
 /// Copies word `index` to its place behind [`TO`].
-fn copy_word(job: &Job, words: &Array<u64>, index: usize, after: After) -> Result<Handle> {
+fn copy_word(job: &Job, words: &Array<u64>, index: usize, after: After) -> Result<TransferRequest<()>> {
     job.copy(words.pointer().at(index), words.pointer().at(TO + index), 1, after)
 }
 
@@ -28,9 +28,9 @@ fn has_arrived(words: &Array<u64>, index: usize) -> Result<bool> {
 }
 
 /// Waits for a copy without completing the operations before it.
-fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
+fn arrival(job: &Job, words: &Array<u64>, index: usize, copy: &mut TransferRequest<()>) -> Result<()> {
     while !has_arrived(words, index)? {
-        job.is_pending(handle);
+        copy.test();
         stay_away(job);
     }
     Ok(())
@@ -38,10 +38,16 @@ fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Resul
 
 /// Asserts that an operation ordered after a closed gate does not start, however often operations
 /// make progress.
-fn stays_away(job: &Job, gate: &Gate, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
+fn stays_away(
+    job: &Job,
+    gate: &Gate,
+    words: &Array<u64>,
+    index: usize,
+    copy: &mut TransferRequest<()>,
+) -> Result<()> {
     if gate.is_tight(job) {
         for _ in 0..50 {
-            assert!(job.is_pending(handle), "an operation behind a closed gate counts as finished");
+            assert!(!copy.test(), "an operation behind a closed gate counts as finished");
             assert!(!has_arrived(words, index)?, "an operation started before the one it was ordered after");
             stay_away(job);
         }
@@ -64,9 +70,9 @@ pub fn b4_chain_by_handles(job: &Job) -> Result<()> {
                 areas.fill(job, 0)?;
                 let a = areas.on(hop, ISSUER);
                 let (b, c) = (areas.on(Kind::Job, KEEPER), areas.on(hop, ISSUER).at(2 * len));
-                let first = job.copy(areas.on(remote, last(job)), a, len, After::Nothing)?;
-                let second = job.copy(a, b, len, After::Exact(first))?;
-                let third = job.copy(b, c, len, After::Exact(second))?;
+                let first = job.copy(areas.on(remote, last(job)), a, len, After::Nothing)?.handle();
+                let second = job.copy(a, b, len, After::Exact(first))?.handle();
+                let third = job.copy(b, c, len, After::Exact(second))?.handle();
                 job.complete(third)?;
                 pattern::check(&areas.image(hop)?[2 * len..], round, &format!("{remote:?} by {hop:?}"));
             }
@@ -85,14 +91,14 @@ pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
         let step = |from: usize, after| {
             job.copy(line.pointer().at(from), line.pointer().at(from + 1), 1, After::Exact(after))
         };
-        let first = step(0, gate.close(job)?)?;
-        let third = step(2, step(1, first)?)?;
+        let first = step(0, gate.close(job)?)?.handle();
+        let mut third = step(2, step(1, first)?.handle())?;
         for _ in 0..50 {
-            assert!(!gate.is_tight(job) || (job.is_pending(third) && line.to_vec()? == [9, 0, 0, 0]));
+            assert!(!gate.is_tight(job) || (!third.test() && line.to_vec()? == [9, 0, 0, 0]));
             stay_away(job);
         }
         gate.open(job)?;
-        job.complete(third)?;
+        third.wait()?;
         assert_eq!(line.to_vec()?, [9; 4]);
         Ok(())
     })
@@ -105,14 +111,14 @@ pub fn b5_prefix_and_exact(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = words(job)?;
         gate.close(job)?;
-        let fast = copy_word(job, &words, 0, After::Nothing)?;
-        arrival(job, &words, 0, fast)?;
-        let prefix = copy_word(job, &words, 1, After::Prefix(fast))?;
-        let exact = copy_word(job, &words, 2, After::Exact(fast))?;
-        arrival(job, &words, 2, exact)?;
-        stays_away(job, gate, &words, 1, prefix)?;
+        let mut fast = copy_word(job, &words, 0, After::Nothing)?;
+        arrival(job, &words, 0, &mut fast)?;
+        let mut prefix = copy_word(job, &words, 1, After::Prefix(fast.handle()))?;
+        let mut exact = copy_word(job, &words, 2, After::Exact(fast.handle()))?;
+        arrival(job, &words, 2, &mut exact)?;
+        stays_away(job, gate, &words, 1, &mut prefix)?;
         gate.open(job)?;
-        job.complete(prefix)?;
+        job.complete(prefix.handle())?;
         assert!(has_arrived(&words, 1)?);
         Ok(())
     })
@@ -125,14 +131,14 @@ pub fn b6_all(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = words(job)?;
         gate.close(job)?;
-        let fast = copy_word(job, &words, 0, After::Nothing)?;
-        let all = copy_word(job, &words, 1, After::All)?;
-        let later = copy_word(job, &words, 2, After::Nothing)?;
-        arrival(job, &words, 0, fast)?;
-        arrival(job, &words, 2, later)?;
-        stays_away(job, gate, &words, 1, all)?;
+        let mut fast = copy_word(job, &words, 0, After::Nothing)?;
+        let mut all = copy_word(job, &words, 1, After::All)?;
+        let mut later = copy_word(job, &words, 2, After::Nothing)?;
+        arrival(job, &words, 0, &mut fast)?;
+        arrival(job, &words, 2, &mut later)?;
+        stays_away(job, gate, &words, 1, &mut all)?;
         gate.open(job)?;
-        job.complete(all)?;
+        job.complete(all.handle())?;
         assert!(has_arrived(&words, 1)?);
         Ok(())
     })
@@ -144,10 +150,10 @@ pub fn b7_cont_on_another_path(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = words(job)?;
         gate.close(job)?;
-        let cont = copy_word(job, &words, 1, After::Cont)?;
-        stays_away(job, gate, &words, 1, cont)?;
+        let mut cont = copy_word(job, &words, 1, After::Cont)?;
+        stays_away(job, gate, &words, 1, &mut cont)?;
         gate.open(job)?;
-        job.complete(cont)?;
+        job.complete(cont.handle())?;
         assert!(has_arrived(&words, 1)?);
         Ok(())
     })
@@ -166,7 +172,7 @@ pub fn b7_cont_on_one_path(job: &Job) -> Result<()> {
             let mut end = gate.close(job)?;
             for round in 1..20 {
                 let from = areas.on(Kind::Job, ISSUER).at(round * len);
-                end = job.copy(from, areas.on(kind, KEEPER), len, After::Cont)?;
+                end = job.copy(from, areas.on(kind, KEEPER), len, After::Cont)?.handle();
             }
             gate.open(job)?;
             job.complete(end)?;
@@ -191,18 +197,18 @@ pub fn b10_unmet_order_delays_nobody(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = words(job)?;
         let closed = gate.close(job)?;
-        let held = copy_word(job, &words, 0, After::Exact(closed))?;
+        let mut held = copy_word(job, &words, 0, After::Exact(closed))?;
         for index in 1..TO {
-            let free = copy_word(job, &words, index, After::Nothing)?;
-            arrival(job, &words, index, free)?;
+            let mut free = copy_word(job, &words, index, After::Nothing)?;
+            arrival(job, &words, index, &mut free)?;
         }
         job.put(far.on(KEEPER), &[1])?;
         assert_eq!(job.fetch_add(far.on(KEEPER), 1)?, 1);
-        let request = job.iget(far.on(KEEPER), vec![0_u64], After::Nothing)?;
+        let mut request = job.iget(far.on(KEEPER), vec![0_u64], After::Nothing)?;
         assert_eq!(request.wait()?, [2], "a request waits only for its own operation");
-        stays_away(job, gate, &words, 0, held)?;
+        stays_away(job, gate, &words, 0, &mut held)?;
         gate.open(job)?;
-        job.complete(held)
+        job.complete(held.handle())
     })
 }
 
@@ -212,14 +218,14 @@ pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = words(job)?;
         // More operations than the keeper has room for while it makes no call.
-        let held = (0..effort(job, 200, 20)).try_fold(Handle::NULL, |_, _| gate.close(job))?;
+        (0..effort(job, 200, 20)).try_for_each(|_| gate.close(job).map(drop))?;
         let elsewhere = areas.on(Kind::Program, last(job)).cast::<u64>();
-        let other = job.iatomic(elsewhere, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
-        let after = copy_word(job, &words, 1, After::Exact(other))?;
-        arrival(job, &words, 1, after)?;
-        assert!(!gate.is_tight(job) || job.is_pending(held), "the copy waited for the gate");
+        let other = job.iatomic(elsewhere, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?.handle();
+        let mut after = copy_word(job, &words, 1, After::Exact(other))?;
+        arrival(job, &words, 1, &mut after)?;
+        assert!(!gate.is_tight(job) || !gate.has_ended(), "the copy waited for the gate");
         gate.open(job)?;
-        job.complete(after)
+        after.wait()
     })
 }
 
@@ -233,8 +239,9 @@ pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
                 words.fill(u64::MAX)?;
                 let (result, copied) = (words.pointer(), words.pointer().at(1));
                 let add = AtomicOp::Add(3);
-                let atomic = job.iatomic(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?;
-                job.complete(job.copy(result, copied, 1, After::Exact(atomic))?)?;
+                let atomic =
+                    job.iatomic(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?.handle();
+                job.complete(job.copy(result, copied, 1, After::Exact(atomic))?.handle())?;
                 assert_eq!(words.to_vec()?, [3 * round; 2], "{kind:?} memory, round {round}");
             }
         }

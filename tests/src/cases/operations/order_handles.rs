@@ -2,8 +2,8 @@
 
 use crate::blocked_operation::Gate;
 use crate::wait_until::stay_away;
-use tasuki::onesided::{After, Handle};
-use tasuki::{Array, Job, Result};
+use tasuki::onesided::{After, Handle, TransferRequest};
+use tasuki::{Array, Job, Request, Result};
 
 fn pair(job: &Job) -> Result<Array<u64>> {
     let pair = job.alloc_local::<u64>(2)?;
@@ -11,33 +11,33 @@ fn pair(job: &Job) -> Result<Array<u64>> {
     Ok(pair)
 }
 
-fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<Handle> {
+fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<TransferRequest<()>> {
     job.copy(pair.pointer(), pair.pointer().at(1), 1, after)
 }
 
 /// Waits until the pair has been copied, without completing earlier operations.
-fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
+fn arrival(job: &Job, pair: &Array<u64>, copy: &mut TransferRequest<()>) -> Result<()> {
     while pair.get(1)? == 0 {
-        job.is_pending(handle);
+        copy.test();
         stay_away(job);
     }
     Ok(())
 }
 
-/// Completing a later operation completes the earlier ones. `is_pending` agrees, before and after.
+/// Completing a later operation completes the earlier ones. Tests agree, before and after.
 pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
         let pair = pair(job)?;
         let slow = gate.close(job)?;
-        let fast = copy(job, &pair, After::Nothing)?;
+        let mut fast = copy(job, &pair, After::Nothing)?;
         if gate.is_tight(job) {
-            assert!(fast > slow, "numbers grow in the order of issue");
-            assert!(job.is_pending(slow) && job.is_pending(fast), "nothing up to either handle has ended");
+            assert!(fast.handle() > slow, "numbers grow in the order of issue");
+            assert!(!gate.has_ended(), "an operation behind a closed gate counts as finished");
         }
         gate.open(job)?;
-        job.complete(fast)?;
-        assert!(!job.is_pending(slow) && !job.is_pending(fast));
+        job.complete(fast.handle())?;
+        assert!(gate.has_ended() && fast.test());
         job.complete(slow)
     })?;
     assert!(gate.passed().is_none_or(|passed| passed == 1), "complete returned before the earlier one ended");
@@ -49,23 +49,21 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
         let first = pair(job)?;
-        let done = copy(job, &first, After::Nothing)?;
+        let done = copy(job, &first, After::Nothing)?.handle();
         job.complete(done)?;
         let slow = gate.close(job)?;
         for handle in [Handle::NULL, Handle::from_number(0), done, Handle::default()] {
             job.complete(handle)?;
-            assert!(!job.is_pending(handle), "{handle:?} counts as unfinished");
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "complete waited for the gate");
+        assert!(!gate.is_tight(job) || !gate.has_ended(), "complete waited for the gate");
         // The pairs live until the end: the last bytes of a copy may arrive after the word that is
         // checked.
         let pairs = (0..4).map(|_| pair(job)).collect::<Result<Vec<_>>>()?;
         let orders = [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]);
         for (after, pair) in orders.zip(&pairs) {
-            let free = copy(job, pair, after)?;
-            arrival(job, pair, free)?;
+            arrival(job, pair, &mut copy(job, pair, after)?)?;
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "a copy waited for the gate");
+        assert!(!gate.is_tight(job) || !gate.has_ended(), "a copy waited for the gate");
         gate.open(job)?;
         job.complete(slow)
     })
@@ -78,10 +76,9 @@ pub fn b8_handles_never_issued(job: &Job) -> Result<()> {
         let slow = gate.close(job)?;
         for number in [slow.number() + 1, slow.number() + 1000, u64::MAX / 2, u64::MAX] {
             let never = Handle::from_number(number);
-            assert!(!job.is_pending(never), "handle {number} was never issued and counts as unfinished");
             job.complete(never)?;
         }
-        assert!(!gate.is_tight(job) || job.is_pending(slow), "complete waited for the gate");
+        assert!(!gate.is_tight(job) || !gate.has_ended(), "complete waited for the gate");
         gate.open(job)?;
         job.complete(slow)
     })
@@ -98,9 +95,9 @@ pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
             for order in [After::Exact, After::Prefix] {
                 let never = Handle::from_number(end.number() + ahead);
                 let pair = pair(job)?;
-                let free = copy(job, &pair, order(never))?;
-                arrival(job, &pair, free)?;
-                end = end.max(free);
+                let mut free = copy(job, &pair, order(never))?;
+                arrival(job, &pair, &mut free)?;
+                end = end.max(free.handle());
                 pairs.push(pair);
             }
         }
@@ -115,16 +112,18 @@ pub fn b8_any_order_and_again(job: &Job) -> Result<()> {
     gate.held(job, |gate| {
         let words = job.alloc_local::<u64>(101)?;
         words.set(0, 7)?;
-        let mut handles = vec![gate.close(job)?];
+        let (mut handles, mut copies) = (vec![gate.close(job)?], Vec::new());
         for index in 0..100 {
             let after = After::Exact(handles[index]);
             let place = words.pointer().at(index);
-            handles.push(job.copy(place, place.at(1), 1, after)?);
+            copies.push(job.copy(place, place.at(1), 1, after)?);
+            handles.push(copies[index].handle());
         }
         gate.open(job)?;
         for &handle in handles.iter().step_by(7).rev().chain(&handles) {
             job.complete(handle)?;
-            assert!(!job.is_pending(handle));
+            let mut up_to = copies.iter_mut().filter(|copy| copy.handle() <= handle);
+            assert!(gate.has_ended() && up_to.all(|copy| copy.test()));
         }
         assert_eq!(words.to_vec()?, [7; 101]);
         Ok(())

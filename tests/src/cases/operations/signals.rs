@@ -2,12 +2,11 @@
 
 use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};
-use crate::expected_error::refused;
 use crate::pattern;
 use crate::wait_until::Idle;
 use std::time::Duration;
 use tasuki::onesided::After;
-use tasuki::{ErrorKind, Job, Rank, Result};
+use tasuki::{Job, Rank, Request, Result};
 
 /// D1: when a rank sees a signal, all bytes that were put with it are there. The ranks form a ring and put into each
 /// kind of memory, with sizes up to those that are copied with non-temporal stores.
@@ -64,15 +63,16 @@ pub fn d2_store_after_copy(job: &Job) -> Result<()> {
         for _ in 0..effort(job, 25, 4) {
             round += 1;
             outbox.set(job, source, &pattern::bytes(round, len))?;
-            let sent = job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?;
-            let flag_store = job.istore(flag.on(to), round, After::Exact(sent))?;
+            let sent =
+                job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?.handle();
+            let mut flag_store = job.istore(flag.on(to), round, After::Exact(sent))?;
             idle.until(|| {
-                job.is_pending(flag_store);
+                flag_store.test();
                 job.load(flag.pointer()).map(|value| value == round)
             })?;
             let what = format!("{source:?} memory of rank {from} to {target:?} memory");
             pattern::check(&inbox.image(target)?, round, &what);
-            job.complete(flag_store)?;
+            flag_store.wait()?;
             job.barrier()?;
         }
     }
@@ -94,13 +94,13 @@ pub fn signals_count(job: &Job) -> Result<()> {
     signal.wait_at_least(all)?;
     assert_eq!(signal.value(), all);
     job.barrier()?;
-    let late = signal.wait_timeout(all + 1, Duration::from_millis(5));
-    let texts = ["wait(signal", &format!(">= {}", all + 1), "timed out after", "hint: `tasuki ps`"];
-    assert!(refused(job, late, ErrorKind::TimedOut, &texts).is_timeout());
+    let mut next_raise = signal.reaches(all + 1);
+    assert!(next_raise.wait_timeout(Duration::from_millis(5))?.is_none(), "nobody has raised it");
     assert_eq!(signal.value(), all, "a time-out changed the signal");
     job.barrier()?;
     job.raise(signal.on(next(job)), 1)?;
-    signal.wait_timeout(all + 1, Duration::from_secs(3600))
+    assert!(next_raise.wait_timeout(Duration::from_secs(3600))?.is_some());
+    Ok(())
 }
 
 /// A time-out lasts at least as long as its limit, for every limit.
@@ -108,8 +108,7 @@ pub fn time_outs_are_not_early(job: &Job) -> Result<()> {
     let signal = job.signal()?;
     for limit in [0, 1, 50, 3_000, 30_000].map(Duration::from_micros) {
         let start = job.clock();
-        let error = refused(job, signal.wait_timeout(1, limit), ErrorKind::TimedOut, &["timed out"]);
-        assert!(error.is_timeout());
+        assert!(signal.reaches(1).wait_timeout(limit)?.is_none());
         assert!(job.clock() - start >= limit, "a limit of {limit:?} lasted {:?}", job.clock() - start);
     }
     job.barrier()?;
@@ -118,8 +117,10 @@ pub fn time_outs_are_not_early(job: &Job) -> Result<()> {
         job.ranks().try_for_each(|rank| job.raise(signal.on(rank), 1))?;
     }
     // Longer than 2^64 ns; cut to 64 bits it would be short.
-    signal.wait_timeout(1, Duration::from_secs(18_446_744_074))?;
-    signal.wait_timeout(1, Duration::MAX)
+    for limit in [Duration::from_secs(18_446_744_074), Duration::MAX] {
+        assert!(signal.reaches(1).wait_timeout(limit)?.is_some());
+    }
+    Ok(())
 }
 
 /// Signals wrap, and waits work across the wrap.
@@ -133,8 +134,9 @@ pub fn signals_wrap(job: &Job) -> Result<()> {
     signal.wait_at_least(u64::MAX - 2)?;
     job.barrier()?;
     for step in 0..6 {
-        let early = signal.wait_timeout(u64::MAX.wrapping_add(step).wrapping_sub(1), Duration::ZERO);
-        assert!(early.is_err_and(|error| error.is_timeout()), "step {step} was visible before it was raised");
+        let early =
+            signal.reaches(u64::MAX.wrapping_add(step).wrapping_sub(1)).wait_timeout(Duration::ZERO)?;
+        assert!(early.is_none(), "step {step} was visible before it was raised");
         job.barrier()?;
         job.raise(signal.on(next(job)), 1)?;
         signal.wait_at_least(u64::MAX.wrapping_add(step).wrapping_sub(1))?;
@@ -159,14 +161,14 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
     let (there, back) = (job.payload_signal()?, job.payload_signal()?);
     let (to, from) = (next(job), previous(job));
     let (mut out, mut answer) = (there.writer(to)?, back.writer(from)?);
-    let (mut inward, mut confirmed) = (there.reader(Some(from)), back.reader(None));
+    let (mut inward, mut confirmed) = (there.reader::<[u64; 6]>(Some(from)), back.reader::<[u8; 3]>(None));
     for round in 0..effort(job, 5_000, 30) as u64 {
         let value = [round, !round, round << 7, job.rank().0 as u64, 5, round * 3];
         out.put(&value)?;
-        let got: [u64; 6] = inward.receive()?;
+        let got = inward.wait()?;
         assert_eq!(got, [round, !round, round << 7, from.0 as u64, 5, round * 3]);
         answer.put(&[round as u8; 3])?;
-        assert_eq!(confirmed.receive::<[u8; 3]>()?, [round as u8; 3]);
+        assert_eq!(confirmed.wait()?, [round as u8; 3]);
     }
     let none = there.writer(Rank(job.size())).map(drop);
     crate::expected_error::misused(job, none, &[&format!("there is no rank {}: ", job.size())]);
@@ -182,8 +184,7 @@ pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
         writer.put(&[value; 6])?;
     }
     job.barrier()?;
-    let mut reader = line.reader(Some(previous(job)));
-    let lost = reader.receive::<[u64; 6]>();
+    let lost = line.reader::<[u64; 6]>(Some(previous(job))).wait();
     crate::expected_error::misused(job, lost, &["wrote again before", "reply to each value"]);
     job.barrier()
 }
@@ -199,7 +200,7 @@ pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
         let own = areas.on(kind, job.rank()).cast();
         crate::expected_error::misused(
             job,
-            crate::expected_error::ended(job, job.copy(own, word, 1, After::Nothing)),
+            crate::expected_error::ended(job.copy(own, word, 1, After::Nothing)),
             &texts,
         );
     }

@@ -7,12 +7,12 @@ use crate::exchange::effort;
 use crate::leak::forget;
 use crate::pattern;
 use tasuki::onesided::{After, TransferRequest};
-use tasuki::{Job, Result};
+use tasuki::{Job, Request, Result};
 
 /// What a case does with a request.
-type Fate = fn(TransferRequest<u8>);
+type Fate = fn(TransferRequest<Vec<u8>>);
 
-const FATES: [(&str, Fate); 2] = [("dropped", drop::<TransferRequest<u8>>), ("forgotten", forget)];
+const FATES: [(&str, Fate); 2] = [("dropped", drop::<TransferRequest<Vec<u8>>>), ("forgotten", forget)];
 
 const LEN: usize = 5000;
 
@@ -37,7 +37,9 @@ pub fn puts_outlive_their_request(job: &Job) -> Result<()> {
                 reuse_freed_memory();
                 gate.open(job)?;
                 reuse_freed_memory();
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?)
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )
             })?;
             if job.rank() == KEEPER {
                 for (part, bytes) in areas.image(kind)?.chunks(LEN).enumerate() {
@@ -68,10 +70,12 @@ pub fn gets_outlive_their_request(job: &Job) -> Result<()> {
                     end(job.iget(areas.on(kind, KEEPER), vec![0; LEN], After::Exact(closed))?);
                 }
                 let blocks: Vec<Vec<u8>> = (0..50).map(|_| vec![0xdd; LEN]).collect();
-                let kept = job.iget(areas.on(kind, KEEPER), vec![0; LEN], After::Exact(closed))?;
+                let mut kept = job.iget(areas.on(kind, KEEPER), vec![0; LEN], After::Exact(closed))?;
                 gate.open(job)?;
                 pattern::check(&kept.wait()?, 5, "a request that was kept");
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?)?;
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )?;
                 let clean = blocks.iter().all(|block| block.iter().all(|&byte| byte == 0xdd));
                 assert!(clean, "{fate}: a get wrote into memory that was freed");
                 Ok(())
@@ -103,10 +107,12 @@ pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
                 }
                 reuse_freed_memory();
                 gate.open(job)?;
-                for (part, request) in kept {
+                for (part, mut request) in kept {
                     assert!(request.wait()? == bytes(part), "put {part} returned other bytes");
                 }
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?)
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )
             })?;
             if job.rank() == KEEPER {
                 for (part, found) in areas.image(kind)?.chunks(LONG).enumerate() {
@@ -128,12 +134,13 @@ pub fn requests_give_their_vector_back(job: &Job) -> Result<()> {
         let closed = gate.close(job)?;
         let mut values = Vec::with_capacity(100);
         values.extend([1_u32, 2, 3]);
-        let (start, request) = (values.as_ptr(), job.iput(memory.on(KEEPER), values, After::Exact(closed))?);
-        assert!(!gate.is_tight(job) || !request.is_finished());
-        let empty = job.iput(memory.on(KEEPER), Vec::new(), After::Exact(closed))?;
-        let got = job.iget(memory.on(KEEPER), vec![9; 4], After::Exact(request.handle()))?;
+        let (start, mut request) =
+            (values.as_ptr(), job.iput(memory.on(KEEPER), values, After::Exact(closed))?);
+        assert!(!gate.is_tight(job) || !request.test());
+        let mut empty = job.iput(memory.on(KEEPER), Vec::new(), After::Exact(closed))?;
+        let mut got = job.iget(memory.on(KEEPER), vec![9; 4], After::Exact(request.handle()))?;
         gate.open(job)?;
-        while !request.is_finished() {
+        while !request.test() {
             crate::wait_until::stay_away(job);
         }
         let back = request.wait()?;

@@ -1,0 +1,315 @@
+//! Runs a future on the calling thread.
+//!
+//! Requests of this library recognise the waker of a thread that is in [`block_until`]. They do not register it. They
+//! name the conditions that they need instead ([`wait_in_call`]), and the thread waits for these as a blocking call
+//! does: it spins, makes progress, runs handlers, and sleeps. All other wakers wake the thread by a flag.
+//!
+//! The flag and the worker whose threads a wake has to wake are under one lock, so no wake falls between a look at the
+//! flag and the wait: the thread names its worker before it looks at the flag for the last time.
+
+use crate::base::Rank;
+use crate::engine::wait::awaited::{Awaited, describe_awaited};
+use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::worker::Worker;
+use crate::node::node_state::RankStage;
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// The longest pause between two polls of a future that is not ready although the job is over.
+const PAUSE_AFTER_END: Duration = Duration::from_millis(1);
+
+/// A thread that runs a future, as wakers see it.
+#[derive(Debug)]
+struct BlockedThread {
+    state: Mutex<WakeState>,
+    thread: Thread,
+}
+
+#[derive(Debug, Default)]
+struct WakeState {
+    is_woken: bool,
+    /// The worker in whose wait the thread may be.
+    worker: Option<Arc<Worker>>,
+}
+
+impl BlockedThread {
+    /// Locked for a few instructions only, and never during a call of the fabric.
+    fn state(&self) -> MutexGuard<'_, WakeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_woken(&self) -> bool {
+        self.state().is_woken
+    }
+}
+
+impl Wake for BlockedThread {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let worker = {
+            let mut state = self.state();
+            state.is_woken = true;
+            state.worker.clone()
+        };
+        worker.iter().for_each(|worker| worker.wake_own_threads());
+        self.thread.unpark(); // it may wait for something that belongs to no worker
+    }
+}
+
+/// A call of [`block_until`] that this thread is in.
+struct Call {
+    thread: Arc<BlockedThread>,
+    /// Identifies the call's waker, and its clones. The thread above keeps the address from being used again.
+    waker_data: *const (),
+    /// The first worker whose requests the future has polled. Requests of other workers wake the waker.
+    worker: Option<Arc<Worker>>,
+    /// What the future waits for since it was polled last.
+    awaited: Vec<Awaited>,
+    may_spin: bool,
+}
+
+thread_local! {
+    /// The calls that this thread is in, innermost last.
+    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+    /// A waker of an earlier call that nobody holds any more.
+    static SPARE: Cell<Option<(Arc<BlockedThread>, Waker)>> = const { Cell::new(None) };
+}
+
+/// Calls `work` with this thread's innermost call, if `waker` is the call's and `worker` the one that it waits in.
+fn with_call<R>(waker: &Waker, worker: &Arc<Worker>, work: impl FnOnce(&mut Call) -> R) -> Option<R> {
+    CALLS.with_borrow_mut(|calls| {
+        let call = calls.last_mut().filter(|call| std::ptr::eq(call.waker_data, waker.data()))?;
+        let entered = call.worker.get_or_insert_with(|| {
+            call.thread.state().worker = Some(worker.clone());
+            worker.clone()
+        });
+        Arc::ptr_eq(entered, worker).then(|| work(call))
+    })
+}
+
+/// Returns true if this thread polls with its own waker: it then waits in `worker` when the poll has returned.
+#[inline]
+pub fn waits_in_call(waker: &Waker, worker: &Arc<Worker>) -> bool {
+    with_call(waker, worker, |_| ()).is_some()
+}
+
+/// Returns true, once in a call of [`block_on`], if this thread polls with its own waker. The request then looks for
+/// its end as long as a blocking call does before its first pause.
+#[inline]
+pub fn take_spin(waker: &Waker, worker: &Arc<Worker>) -> bool {
+    with_call(waker, worker, |call| std::mem::take(&mut call.may_spin)).unwrap_or(false)
+}
+
+/// Lets this thread wait for a condition when the poll has returned, if it polls with its own waker. Otherwise returns
+/// the condition, for which the waker must be registered.
+pub fn wait_in_call(waker: &Waker, worker: &Arc<Worker>, awaited: Awaited) -> Option<Awaited> {
+    let mut awaited = Some(awaited);
+    with_call(waker, worker, |call| call.awaited.extend(awaited.take()));
+    awaited
+}
+
+/// Leaves the innermost call when it is dropped, also during a panic.
+struct CallGuard {
+    thread: Arc<BlockedThread>,
+    waker: Waker,
+}
+
+impl CallGuard {
+    fn begin() -> CallGuard {
+        let (thread, waker) = SPARE.take().unwrap_or_else(|| {
+            let (state, thread) = (Mutex::default(), std::thread::current());
+            let thread = Arc::new(BlockedThread { state, thread });
+            (thread.clone(), Waker::from(thread))
+        });
+        let (awaited, worker) = (Vec::new(), None);
+        let call = Call { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin: true };
+        CALLS.with_borrow_mut(|calls| calls.push(call));
+        CallGuard { thread, waker }
+    }
+
+    /// Takes the conditions that the last poll has named.
+    fn take_awaited(&self) -> (Option<Arc<Worker>>, Vec<Awaited>) {
+        CALLS.with_borrow_mut(|calls| {
+            let call = calls.last_mut();
+            call.map_or((None, Vec::new()), |call| (call.worker.clone(), std::mem::take(&mut call.awaited)))
+        })
+    }
+
+    /// Waits until the future may be ready, until `deadline`, or until one of the conditions wants another poll.
+    fn wait(&self, deadline: &mut Deadline, has_failed: &mut bool) {
+        let (worker, awaited) = self.take_awaited();
+        let Some(worker) = worker.filter(|_| !*has_failed) else {
+            if !self.thread.is_woken() {
+                deadline.park(*has_failed);
+            }
+            return;
+        };
+        let until_ns = deadline.until_ns(&worker);
+        if !self.thread.is_woken() {
+            let again_at_ns = awaited.iter().map(|awaited| awaited.again_at_ns).min().unwrap_or(u64::MAX);
+            let end_ns = until_ns.min(again_at_ns);
+            let left = || Duration::from_nanos(end_ns.saturating_sub(worker.now_ns()));
+            let limit = (end_ns < u64::MAX).then(left);
+            let event = Arc::new(AnyAwaited { thread: self.thread.clone(), worker: worker.clone(), awaited });
+            let waited = worker.wait(&Condition::Event(event.clone()), limit, &|| event.call());
+            *has_failed = waited.is_err_and(|error| !error.is_timeout());
+        }
+        deadline.is_over = until_ns < u64::MAX && worker.now_ns() >= until_ns;
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        let call = CALLS.with_borrow_mut(Vec::pop);
+        drop(call); // not while the list is borrowed: what was awaited may be dropped with it
+        let [mine, of_waker] = [1, 1];
+        if Arc::strong_count(&self.thread) == mine + of_waker {
+            *self.thread.state() = WakeState::default();
+            let waker = std::mem::replace(&mut self.waker, Waker::noop().clone());
+            SPARE.set(Some((self.thread.clone(), waker)));
+        }
+    }
+}
+
+/// When a call gives up. The clock is that of the worker, which may be virtual, from the moment when it is known.
+struct Deadline {
+    limit: Option<Duration>,
+    begin: Instant,
+    until_ns: Option<u64>,
+    is_over: bool,
+}
+
+impl Deadline {
+    fn until_ns(&mut self, worker: &Worker) -> u64 {
+        let Some(limit) = self.limit else { return u64::MAX };
+        let after = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        *self.until_ns.get_or_insert_with(|| worker.now_ns().saturating_add(after(limit)))
+    }
+
+    /// Parks the thread, which waits for nothing that belongs to a worker; or the job is over.
+    fn park(&mut self, is_job_over: bool) {
+        let left = self.limit.map(|limit| limit.saturating_sub(self.begin.elapsed()));
+        let pause = if is_job_over { Some(PAUSE_AFTER_END) } else { None };
+        match left.into_iter().chain(pause).min() {
+            Some(limit) => std::thread::park_timeout(limit),
+            None => std::thread::park(),
+        }
+        self.is_over = left.is_some_and(|left| left.is_zero());
+    }
+}
+
+/// Runs a future on this thread and returns its output. A request of this library that the future awaits is waited for
+/// as in a blocking call.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Some(output) = block_until(None, |context| future.as_mut().poll(context)) {
+            return output;
+        }
+    }
+}
+
+/// Polls until the result is ready, for at most `limit`; `None` after that. Polls at least once.
+pub fn block_until<T>(
+    limit: Option<Duration>,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Option<T> {
+    let call = CallGuard::begin();
+    let mut context = Context::from_waker(&call.waker);
+    let begin = Instant::now();
+    let mut deadline = Deadline { limit, begin, until_ns: None, is_over: false };
+    let mut has_failed = false;
+    loop {
+        if let Poll::Ready(value) = poll(&mut context) {
+            return Some(value);
+        }
+        if deadline.is_over {
+            return None;
+        }
+        call.wait(&mut deadline, &mut has_failed);
+        call.thread.state().is_woken = false; // before the next poll, which sees what a wake has announced
+    }
+}
+
+/// One of several awaited conditions is decided, or the thread was woken.
+#[derive(Debug)]
+struct AnyAwaited {
+    thread: Arc<BlockedThread>,
+    worker: Arc<Worker>,
+    awaited: Vec<Awaited>,
+}
+
+impl AnyAwaited {
+    fn call(&self) -> String {
+        describe_awaited(self.awaited.iter().map(|awaited| awaited.condition.call()).collect())
+    }
+}
+
+impl WaitEvent for AnyAwaited {
+    fn happened(&self) -> bool {
+        self.awaited.iter().any(|awaited| self.worker.is_decided(&awaited.condition))
+            || self.thread.is_woken()
+    }
+
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        None // a condition that can no longer be met ends the wait, too
+    }
+
+    fn needs_message_of(&self) -> Option<Rank> {
+        match &self.awaited[..] {
+            [Awaited { condition: Condition::Event(event), .. }] => event.needs_message_of(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn a_wake_of_another_thread_ends_the_wait() {
+        let polls = AtomicU32::new(0);
+        let value = block_until(None, |context| {
+            if polls.fetch_add(1, Ordering::Relaxed) > 0 {
+                return Poll::Ready(7);
+            }
+            let waker = context.waker().clone();
+            std::thread::spawn(move || waker.wake());
+            Poll::Pending
+        });
+        assert_eq!((value, polls.load(Ordering::Relaxed)), (Some(7), 2));
+    }
+
+    #[test]
+    fn a_limit_ends_the_wait_after_a_last_poll() {
+        let mut polls = 0;
+        let value = block_until(Some(Duration::from_millis(2)), |_| {
+            polls += 1;
+            Poll::<()>::Pending
+        });
+        assert_eq!(value, None);
+        assert!(polls >= 2, "polled {polls} times");
+    }
+
+    #[test]
+    fn calls_nest_and_reuse_their_waker() {
+        let data = |waker: &Waker| waker.data() as usize;
+        let outer = block_on(async {
+            let outer = std::future::poll_fn(|context| Poll::Ready(data(context.waker()))).await;
+            let inner = block_on(std::future::poll_fn(|context| Poll::Ready(data(context.waker()))));
+            assert_ne!(outer, inner, "a thread in two calls has two wakers");
+            outer
+        });
+        let next = block_on(std::future::poll_fn(|context| Poll::Ready(data(context.waker()))));
+        assert_eq!(outer, next, "the waker of a call that has ended is used again");
+    }
+}

@@ -209,6 +209,15 @@ pub(crate) static CASES: [Case; 40] = [
         ..BASE
     },
     Case {
+        name: "await",
+        text: "A message that block_on awaits at both ends, one way, beside blocking calls (--sizes)",
+        played: Played::Two("await"),
+        set_up: messages::awaited,
+        operations: &[operation("block_on", SHORT, SHORT)],
+        bars: &[(Beside, AtMost(1.5), |variant, _, _| !variant.ends_with("_call"))],
+        ..BASE
+    },
+    Case {
         name: "rate",
         text: "Messages of 8 bytes a second: 64 receives posted, 64 sends, one answer",
         played: Played::Two("rate"),

@@ -141,7 +141,7 @@ impl Neighbourhood {
     /// tasuki::local(3, |job| {
     ///     let line = job.world().grid(&[3], &[false])?;
     ///     let own = vec![job.rank().0; line.destinations().len()];
-    ///     let request = line.iexchange(own)?;
+    ///     let mut request = line.iexchange(own)?;
     ///     let sum: u64 = (0..1000).sum();                                 // work that needs no neighbour
     ///     let got: Vec<usize> = line.sources().iter().map(|source| source.0).collect();
     ///     assert_eq!((request.wait()?, sum), (got, 499_500));

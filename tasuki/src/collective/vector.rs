@@ -98,7 +98,7 @@ impl Communicator {
     /// use tasuki::{Rank, Request};
     /// tasuki::local(3, |job| {
     ///     let own = vec![job.rank().0; job.rank().index()];                   // none, one, two values
-    ///     let all = job.world().igather_v(own, &[0, 1, 2], Rank(0))?;
+    ///     let mut all = job.world().igather_v(own, &[0, 1, 2], Rank(0))?;
     ///     let sum: u64 = (0..1000).sum();                                    // work that needs no other rank
     ///     assert_eq!((all.wait()?, sum), ((job.rank() == 0).then(|| vec![1, 2, 2]), 499_500));
     ///     Ok(())

@@ -127,7 +127,10 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
 
 /// The issuer starts a copy from the last rank and then a put. `end` should move the copied bytes
 /// on after both operations have ended. Returns how often it moved other bytes.
-fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, TransferRequest<Vec<u8>>) -> Result<()>) -> Result<usize> {
+fn two_under_way(
+    job: &Job,
+    end: impl Fn(&Array<u8>, TransferRequest<Vec<u8>>) -> Result<()>,
+) -> Result<usize> {
     let areas = job.alloc::<u8>(2 * LEN)?;
     let mut stale = 0;
     for round in 1..=ROUNDS {

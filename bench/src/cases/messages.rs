@@ -289,7 +289,9 @@ fn gap(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
         expect(got[0], first, "post_gap")?;
         let mut sends = words.iter().zip(window_slots());
         return world
-            .scope(|scope| sends.try_for_each(|(word, slot)| scope.send(from_ref(word), peer, slot).map(drop)))
+            .scope(|scope| {
+                sends.try_for_each(|(word, slot)| scope.send(from_ref(word), peer, slot).map(drop))
+            })
             .map(|()| 0);
     }
     let mut words = [0; WINDOW];

@@ -5,9 +5,9 @@ use crate::failure::monitor::FailureMonitor;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{AwaitedCondition, Condition, LocalQueue, Worker, scoped_wait_probe};
-use std::task::{Poll, Waker};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.

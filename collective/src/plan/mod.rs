@@ -27,9 +27,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{
-    AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe,
-};
+use tasuki_core::engine::{AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Pieces;

@@ -1,7 +1,7 @@
 //! Fuzzy barriers, as requests.
 
-use crate::request::{Request, future_by_request};
 use crate::Result;
+use crate::request::{Request, future_by_request};
 use std::task::{self, Poll};
 use tasuki_core::engine::AwaitedCondition;
 

@@ -22,7 +22,7 @@ pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
 pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
 pub use chunked_plan::ChunkedPlan;
-pub use neighbourhood::Neighbourhood;
 pub use fuzzy_barrier::FuzzyBarrier;
+pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
 pub use plan::PlanReduceOp;

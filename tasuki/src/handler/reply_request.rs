@@ -14,8 +14,7 @@ impl<R: Pod> Request for Reply<'_, R> {
     #[inline]
     fn test(&mut self) -> bool {
         let Some(pending) = &self.pending else { return true };
-        pending.has_arrived()
-            || !matches!(self.job.worker.test(&pending.arrival(), &String::new), Ok(false))
+        pending.has_arrived() || !matches!(self.job.worker.test(&pending.arrival(), &String::new), Ok(false))
     }
 
     #[inline]

@@ -79,7 +79,12 @@ unsafe impl<T: Pod> Sync for Buffer<T> {}
 impl Job {
     /// Issues a put of `values`, which the request's wait returns. The put starts when `after` permits it. Errors and
     /// cost: those of [`Job::put`].
-    pub fn iput<T: Pod>(&self, to: GlobalPtr<T>, values: Vec<T>, after: After) -> Result<TransferRequest<Vec<T>>> {
+    pub fn iput<T: Pod>(
+        &self,
+        to: GlobalPtr<T>,
+        values: Vec<T>,
+        after: After,
+    ) -> Result<TransferRequest<Vec<T>>> {
         let len = size_of_val(&values[..]) as u64;
         self.issue(values, after, |local| Operation::Put { to: to.address(), from: local, len })
     }

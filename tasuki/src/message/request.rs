@@ -57,9 +57,7 @@ impl<T: Pod> Values<T> {
     fn take_unused(&mut self) -> Option<Vec<T>> {
         match self {
             Values::Own(values) => Some(std::mem::take(values)),
-            Values::Lent(values) => {
-                Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut()))
-            }
+            Values::Lent(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
         }
     }
 
@@ -176,11 +174,7 @@ impl<T: Pod> SendRequest<T> {
     /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
     /// or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.stage.under_way().is_some() {
-            None
-        } else {
-            self.values.take_unused()
-        }
+        if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
 
     /// Ends the request according to the outcome of the send.
@@ -245,11 +239,7 @@ impl<T: Pod> RecvRequest<T> {
     /// Returns the values of a receive that has ended with an error. Returns `None` if a peer may still write the
     /// values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
-        if self.stage.under_way().is_some() {
-            None
-        } else {
-            self.values.take_unused()
-        }
+        if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
 
     /// Ends the request according to the outcome of the receive.

@@ -300,10 +300,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 /// Takes the message of a short receive.
 #[inline(always)]
-pub(super) fn take(
-    context: &Context,
-    (posted, into): ShortRecv<'_>,
-) -> Result<tasuki_message::Received> {
+pub(super) fn take(context: &Context, (posted, into): ShortRecv<'_>) -> Result<tasuki_message::Received> {
     // SAFETY: the values are borrowed mutably for longer than the scope, and no other entry of its list holds their
     // address.
     let into = unsafe { std::slice::from_raw_parts_mut(into.0, posted.room()) };

@@ -41,10 +41,10 @@ mod rendezvous;
 
 pub use flag::{Flag, Flags, RemoteFlag};
 
+use crate::request::{Request, future_by_request};
 use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
 use rendezvous::MatchLists;
-use crate::request::{Request, future_by_request};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{self, Poll};
 use tasuki_core::base::Cause;

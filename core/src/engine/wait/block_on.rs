@@ -129,13 +129,7 @@ impl CallGuard {
             (thread.clone(), Waker::from(thread))
         });
         let (awaited, worker) = (Vec::new(), None);
-        let call = Call {
-            thread: thread.clone(),
-            waker_data: waker.data(),
-            worker,
-            awaited,
-            may_spin: true,
-        };
+        let call = Call { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin: true };
         CALLS.with_borrow_mut(|calls| calls.push(call));
         CallGuard { thread, waker }
     }

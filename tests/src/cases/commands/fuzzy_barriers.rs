@@ -78,10 +78,7 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
         let mut one = steps.start(job, world, first)?;
         if job.rank() != late {
             let mut two = steps.start(job, world, second)?;
-            assert!(
-                !one.test() && !two.test(),
-                "a barrier ended before the last member has started it"
-            );
+            assert!(!one.test() && !two.test(), "a barrier ended before the last member has started it");
             job.raise(go.on(late), 1)?;
             two.wait()?;
             assert!(one.test(), "the second is over before the first");

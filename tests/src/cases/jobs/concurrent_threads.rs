@@ -116,7 +116,8 @@ pub fn g18_eight_threads_number_their_own(job: &Job) -> Result<()> {
     let each = effort(job, 20_000, 20);
     let numbers = job.threads(THREADS, |_| -> Result<Vec<u64>> {
         let pair = job.alloc_local::<u64>(2)?;
-        let copy = || job.copy(pair.pointer(), pair.pointer().at(1), 1, After::Nothing).map(|copy| copy.handle());
+        let copy =
+            || job.copy(pair.pointer(), pair.pointer().at(1), 1, After::Nothing).map(|copy| copy.handle());
         let numbers: Result<_> = (0..each).map(|_| copy().map(Handle::number)).collect();
         job.complete(copy()?)?;
         numbers

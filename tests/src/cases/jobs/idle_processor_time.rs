@@ -66,9 +66,7 @@ fn blocked(world: &Communicator, len: usize, slot: Slot) -> Result<()> {
 
 fn in_a_scope(world: &Communicator, len: usize, slot: Slot) -> Result<()> {
     let mut got = vec![0_u8; len];
-    world.scope(|s| {
-        s.recv(&mut got, SENDER, slot)?.wait().map(drop)
-    })
+    world.scope(|s| s.recv(&mut got, SENDER, slot)?.wait().map(drop))
 }
 
 fn under_pollster(world: &Communicator, len: usize, slot: Slot) -> Result<()> {

@@ -282,7 +282,8 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
             }
             pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
         }
-        let outside = world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)).map(drop));
+        let outside =
+            world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)).map(drop));
         refused(job, outside, ErrorKind::Misuse, &["irecv(slot 3 from rank"]);
         job.barrier()?;
     }

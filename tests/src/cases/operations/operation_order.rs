@@ -239,7 +239,8 @@ pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
                 words.fill(u64::MAX)?;
                 let (result, copied) = (words.pointer(), words.pointer().at(1));
                 let add = AtomicOp::Add(3);
-                let atomic = job.iatomic(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?.handle();
+                let atomic =
+                    job.iatomic(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?.handle();
                 job.complete(job.copy(result, copied, 1, After::Exact(atomic))?.handle())?;
                 assert_eq!(words.to_vec()?, [3 * round; 2], "{kind:?} memory, round {round}");
             }

@@ -28,8 +28,7 @@ enum Way {
     Drop,
 }
 
-const WAYS: [Way; 7] =
-    [Way::Wait, Way::Test, Way::Limit, Way::BlockOn, Way::Pollster, Way::Any, Way::Drop];
+const WAYS: [Way; 7] = [Way::Wait, Way::Test, Way::Limit, Way::BlockOn, Way::Pollster, Way::Any, Way::Drop];
 
 const SHORT: Duration = Duration::from_micros(50);
 const LONG: Duration = Duration::from_secs(3600);
@@ -286,7 +285,8 @@ pub fn transfers_end_in_each_way(job: &Job) -> Result<()> {
             let mut put = job.iput(far, vec![value, value], after)?;
             let get = job.iget(far, vec![0_u64; 2], After::Exact(put.handle()))?;
             let mut copy = job.copy(far, words.pointer(), 2, After::Exact(put.handle()))?;
-            let add = job.iatomic(far.at(1), AtomicOp::Add(1), GlobalPtr::NULL, After::Exact(copy.handle()))?;
+            let add =
+                job.iatomic(far.at(1), AtomicOp::Add(1), GlobalPtr::NULL, After::Exact(copy.handle()))?;
             let store = job.istore(far.at(2), value, After::Exact(add.handle()))?;
             let last = store.handle();
             if gate.is_tight(job) {
@@ -334,7 +334,8 @@ pub fn any_of_different_kinds(job: &Job) -> Result<()> {
     let mut writer = line.writer(next(job))?;
     let mut values = line.reader::<u64>(Some(previous(job)));
     for round in 0..6_u64 {
-        let mut message = world.irecv(vec![0_u64; if round < 3 { 2 } else { 2000 }], previous(job), Slot(0))?;
+        let mut message =
+            world.irecv(vec![0_u64; if round < 3 { 2 } else { 2000 }], previous(job), Slot(0))?;
         let mut raised = signal.reaches(round + 1);
         job.barrier()?;
         let give = |kind: u64, writer: &mut tasuki::onesided::PayloadWriter<'_>| match kind {

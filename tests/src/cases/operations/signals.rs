@@ -63,7 +63,8 @@ pub fn d2_store_after_copy(job: &Job) -> Result<()> {
         for _ in 0..effort(job, 25, 4) {
             round += 1;
             outbox.set(job, source, &pattern::bytes(round, len))?;
-            let sent = job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?.handle();
+            let sent =
+                job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?.handle();
             let mut flag_store = job.istore(flag.on(to), round, After::Exact(sent))?;
             idle.until(|| {
                 flag_store.test();
@@ -133,7 +134,8 @@ pub fn signals_wrap(job: &Job) -> Result<()> {
     signal.wait_at_least(u64::MAX - 2)?;
     job.barrier()?;
     for step in 0..6 {
-        let early = signal.reaches(u64::MAX.wrapping_add(step).wrapping_sub(1)).wait_timeout(Duration::ZERO)?;
+        let early =
+            signal.reaches(u64::MAX.wrapping_add(step).wrapping_sub(1)).wait_timeout(Duration::ZERO)?;
         assert!(early.is_none(), "step {step} was visible before it was raised");
         job.barrier()?;
         job.raise(signal.on(next(job)), 1)?;

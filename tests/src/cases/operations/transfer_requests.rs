@@ -37,7 +37,9 @@ pub fn puts_outlive_their_request(job: &Job) -> Result<()> {
                 reuse_freed_memory();
                 gate.open(job)?;
                 reuse_freed_memory();
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle())
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )
             })?;
             if job.rank() == KEEPER {
                 for (part, bytes) in areas.image(kind)?.chunks(LEN).enumerate() {
@@ -71,7 +73,9 @@ pub fn gets_outlive_their_request(job: &Job) -> Result<()> {
                 let mut kept = job.iget(areas.on(kind, KEEPER), vec![0; LEN], After::Exact(closed))?;
                 gate.open(job)?;
                 pattern::check(&kept.wait()?, 5, "a request that was kept");
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle())?;
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )?;
                 let clean = blocks.iter().all(|block| block.iter().all(|&byte| byte == 0xdd));
                 assert!(clean, "{fate}: a get wrote into memory that was freed");
                 Ok(())
@@ -106,7 +110,9 @@ pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
                 for (part, mut request) in kept {
                     assert!(request.wait()? == bytes(part), "put {part} returned other bytes");
                 }
-                job.complete(job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle())
+                job.complete(
+                    job.copy(areas.on(kind, ISSUER), areas.on(kind, ISSUER), 1, After::All)?.handle(),
+                )
             })?;
             if job.rank() == KEEPER {
                 for (part, found) in areas.image(kind)?.chunks(LONG).enumerate() {
@@ -128,7 +134,8 @@ pub fn requests_give_their_vector_back(job: &Job) -> Result<()> {
         let closed = gate.close(job)?;
         let mut values = Vec::with_capacity(100);
         values.extend([1_u32, 2, 3]);
-        let (start, mut request) = (values.as_ptr(), job.iput(memory.on(KEEPER), values, After::Exact(closed))?);
+        let (start, mut request) =
+            (values.as_ptr(), job.iput(memory.on(KEEPER), values, After::Exact(closed))?);
         assert!(!gate.is_tight(job) || !request.test());
         let mut empty = job.iput(memory.on(KEEPER), Vec::new(), After::Exact(closed))?;
         let mut got = job.iget(memory.on(KEEPER), vec![9; 4], After::Exact(request.handle()))?;

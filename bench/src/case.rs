@@ -151,7 +151,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 40] = [
+pub(crate) static CASES: [Case; 41] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -206,6 +206,15 @@ pub(crate) static CASES: [Case; 40] = [
         long_ranks: &[8],
         job: Some(spread),
         bars: &[(Message, AtMost(1.3), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "await",
+        text: "A message that block_on awaits at both ends, one way, beside blocking calls (--sizes)",
+        played: Played::Two("await"),
+        set_up: messages::awaited,
+        operations: &[operation("block_on", SHORT, SHORT)],
+        bars: &[(Beside, AtMost(1.5), |variant, _, _| !variant.ends_with("_call"))],
         ..BASE
     },
     Case {

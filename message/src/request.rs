@@ -299,6 +299,18 @@ impl Context {
         ShortArrival { bank: bank.clone(), index, number, late_matches: self.late_matches.clone() }
     }
 
+    /// Posts a short receive again if the message that arrived did not fit in an earlier receive, which was withdrawn.
+    pub fn repost_if_too_long<'c>(&self, posted: &PostedRecv<'c>) -> Result<Option<PostedRecv<'c>>> {
+        let (bank, index, old, room) = (posted.bank(), posted.index(), posted.number(), posted.room());
+        let now = encoding::version(bank.state(index).version.load(Relaxed));
+        match encoding::read_data(bank.data(index), old) {
+            Data::TooLong { version } if version != now => {
+                Ok(Some(PostedRecv::new(bank, index, self.post_again(bank, index, old, room)?, room)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Returns true if the message of a short receive has arrived or can no longer arrive. Makes progress.
     pub fn test_posted(&self, posted: &PostedRecv<'_>) -> bool {
         self.worker.progress_briefly();
@@ -522,15 +534,10 @@ impl PendingRecv {
     /// Reposts a short receive if the message that arrived did not fit in an earlier, withdrawn receive. Returns true
     /// if it did.
     fn repost_if_too_long(&self, number: &AtomicU32, room: usize) -> Result<bool> {
-        let (bank, index, old) = (&*self.bank, self.index, number.load(Relaxed));
-        let now = encoding::version(bank.state(index).version.load(Relaxed));
-        match encoding::read_data(bank.data(index), old) {
-            Data::TooLong { version } if version != now => {
-                number.store(self.context.post_again(bank, index, old, room)?, Relaxed);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
+        let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), room);
+        let again = self.context.repost_if_too_long(&posted)?;
+        again.iter().for_each(|again| number.store(again.number(), Relaxed));
+        Ok(again.is_some())
     }
 
     /// Returns `Ready` if [`PendingRecv::take`] would not wait: the message has arrived, or can no longer arrive.

@@ -66,7 +66,7 @@ impl From<usize> for Member {
 ///     let (own, mut from_before) = ([me], [7_usize]);
 ///     world.scope(|s| {
 ///         s.send(&own, after, Slot(0))?;
-///         s.recv(&mut from_before, before, Slot(0))
+///         s.recv(&mut from_before, before, Slot(0)).map(drop)
 ///     })?;
 ///     assert_eq!(from_before, [[7], [0], [1]][me]);
 ///

@@ -135,6 +135,7 @@ impl<R: Request + ?Sized> AnyRequest for R {
 ///     let first = wait_any([&mut message as &mut dyn AnyRequest, &mut signal])?;
 ///     assert_eq!(first, 1, "no message was sent");
 ///     signal.wait()?;
+///     job.barrier()?;
 ///     world.isend(vec![5; 3], peer, Slot(0))?.wait()?;
 ///     message.wait()?;
 ///     Ok(())
@@ -200,7 +201,7 @@ fn first_of<'r, R: AnyRequest + ?Sized + 'r>(
 ///
 ///     let sends = (0..4).map(|slot| world.isend(vec![me; 5], next, Slot(slot)));
 ///     let sends = sends.collect::<tasuki::Result<Vec<_>>>()?;
-///     let receives = (0..4).map(|slot| world.irecv(vec![0; 5], previous, Slot(slot)));
+///     let receives = (0..4).map(|slot| world.irecv(vec![0_usize; 5], previous, Slot(slot)));
 ///     assert_eq!(wait_all(receives.collect::<tasuki::Result<Vec<_>>>()?)?.len(), 4);
 ///     wait_all(sends).map(drop)
 /// })?;

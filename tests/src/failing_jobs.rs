@@ -150,7 +150,7 @@ fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
         2 => waits().and_then(|()| ends(never.wait_at_least(1))),
         3 => waits().and_then(|()| ends(never.reaches(1).wait_timeout(long).map(drop))),
         4 => waits().and_then(|()| ends(job.barrier())),
-        5 => waits().and_then(|()| ends(line.reader::<u64>(None).wait().map(drop))),
+        5 => waits().and_then(|()| ends(pollster::block_on(line.reader::<u64>(None)).map(drop))),
         6 => waits().and_then(|()| ends(job.alloc::<u64>(1).map(drop))),
         _ => request_until_death(job, &gate, waits),
     }

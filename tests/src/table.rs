@@ -345,6 +345,16 @@ macro_rules! each_case {
             Everywhere "requests" 2..=3 transfer_requests::gets_outlive_their_request;
             Everywhere "requests" 2..=3 transfer_requests::slow_requests_may_be_left;
             Everywhere "requests" 2..=3 transfer_requests::requests_give_their_vector_back;
+            Everywhere "requests" 1..=4 request_kinds::receives_end_in_each_way;
+            Everywhere "requests" 1..=4 request_kinds::sends_end_in_each_way;
+            Everywhere "requests" 1..=4 request_kinds::signals_end_in_each_way;
+            Everywhere "requests" 1..=4 request_kinds::collectives_end_in_each_way;
+            Everywhere "requests" 2..=3 request_kinds::transfers_end_in_each_way;
+            Everywhere "requests" 1..=3 request_kinds::syncs_end_in_each_way;
+            Everywhere "requests" 1..=4 request_kinds::any_of_different_kinds;
+            Everywhere "requests" 2..=4 request_kinds::all_are_waited_for_though_some_fail;
+            Everywhere "requests" 1..=4 request_kinds::scopes_have_requests_and_keep_temporaries;
+            Real "requests" 1..=2 request_kinds::block_on_is_woken_by_other_threads;
             Everywhere "bad input" 1..=8 misuse::no_such_rank;
             Everywhere "bad input" 1..=8 misuse::addresses_of_nothing;
             Everywhere "bad input" 1..=8 misuse::ranges_that_end_outside;

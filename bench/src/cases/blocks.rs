@@ -9,7 +9,7 @@ use super::block_memory::{Block, BlockMemory, count, read, write};
 use super::messages::{WINDOW, window_slots};
 use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::rc::Rc;
-use tasuki::{Command, Slot};
+use tasuki::{Command, Request, Slot};
 
 const SLOT: Slot = Slot(3);
 const ANSWER: Slot = Slot(2);
@@ -114,13 +114,13 @@ fn ping_pong_in_job_memory(memory: &BlockMemory<'_>, block: Block) -> tasuki::Re
     let source = memory.job_source.pointer().at(block.first);
     let target = memory.job_target.pointer().at(block.first);
     world.scope(|scope| {
-        scope.recv_into(target, block.words, peer, SLOT)?;
+        let mut receive = scope.recv_into(target, block.words, peer, SLOT)?;
         memory.meet()?;
         let watch = Stopwatch::start();
         if memory.is_lead {
             world.send_from(source, block.words, peer, SLOT)?;
         }
-        scope.wait_recv::<u64>(peer, SLOT)?;
+        receive.wait()?;
         if !memory.is_lead {
             world.send_from(source, block.words, peer, SLOT)?;
         }
@@ -134,13 +134,13 @@ fn ping_pong_in_own_memory(memory: &BlockMemory<'_>, block: Block) -> tasuki::Re
     let (mut source, mut target) = (memory.own_source(), memory.own_target());
     let (source, target) = (source.block(block), target.block(block));
     world.scope(|scope| {
-        scope.recv(target, peer, SLOT)?;
+        let mut receive = scope.recv(target, peer, SLOT)?;
         memory.meet()?;
         let watch = Stopwatch::start();
         if memory.is_lead {
             world.send(source, peer, SLOT)?;
         }
-        scope.wait_recv::<u64>(peer, SLOT)?;
+        receive.wait()?;
         if !memory.is_lead {
             world.send(source, peer, SLOT)?;
         }

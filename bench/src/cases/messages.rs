@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
 use tasuki::message::{RecvRequest, SendRequest};
-use tasuki::{Communicator, Rank, Request, Slot};
+use tasuki::{Communicator, Rank, Request, Slot, block_on};
 
 /// Slots: what is sent on each.
 const WORD: Slot = Slot(0);
@@ -109,6 +109,61 @@ fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     Ok(())
 }
 
+/// Ping-pongs of blocks that `block_on` awaits, and by blocking calls.
+pub(crate) fn awaited<'j>(s: &Setup<'j>) -> Figures<'j> {
+    type Awaited = fn(&Ends<'_>, Range<u64>, &mut [Vec<u64>; 2]) -> tasuki::Result<()>;
+    let ways: [(String, Awaited); 2] =
+        [(s.operation.to_string(), by_block_on), (format!("{}_call", s.operation), by_calls)];
+    let (ends, words, rounds) = (Ends::new(s), s.words(), s.effort.times(20_000));
+    let figures = ways.map(|(variant, exchange)| {
+        let (mut sent, mut vectors) = (0, [(); 2].map(|()| vec![0; words]));
+        figure(variant, move || {
+            one_way(rounds, |rounds| exchange(&ends, advance(&mut sent, rounds), &mut vectors))
+        })
+    });
+    Ok(figures.into())
+}
+
+#[inline(never)]
+fn by_block_on(ends: &Ends<'_>, values: Range<u64>, vectors: &mut [Vec<u64>; 2]) -> tasuki::Result<()> {
+    ends.meet()?;
+    let [mut own, mut got] = std::mem::take(vectors);
+    for value in values {
+        let mut send = |value| -> tasuki::Result<()> {
+            own[0] = value;
+            own = block_on(ends.world.isend(std::mem::take(&mut own), ends.peer, WORD)?)?;
+            Ok(())
+        };
+        if ends.is_lead {
+            send(value)?;
+        }
+        (got, _) = block_on(ends.world.irecv(got, ends.peer, WORD)?)?;
+        expect(got[0], if ends.is_lead { !value } else { value }, "await")?;
+        if !ends.is_lead {
+            send(!value)?;
+        }
+    }
+    *vectors = [own, got];
+    Ok(())
+}
+
+#[inline(never)]
+fn by_calls(ends: &Ends<'_>, values: Range<u64>, [own, got]: &mut [Vec<u64>; 2]) -> tasuki::Result<()> {
+    ends.meet()?;
+    for value in values {
+        own[0] = if ends.is_lead { value } else { !value };
+        if ends.is_lead {
+            ends.world.send(own, ends.peer, WORD)?;
+        }
+        ends.world.recv(got, ends.peer, WORD)?;
+        expect(got[0], if ends.is_lead { !value } else { value }, "await")?;
+        if !ends.is_lead {
+            ends.world.send(own, ends.peer, WORD)?;
+        }
+    }
+    Ok(())
+}
+
 /// Two ranks of a larger job exchange messages; the other ranks wait for the next order.
 pub(crate) fn oversubscribed<'j>(s: &Setup<'j>) -> Figures<'j> {
     match s.job.rank() <= Rank(1) {
@@ -183,7 +238,7 @@ fn send_windows(ends: &Ends<'_>, is_begun: bool, first: u64, windows: u64) -> ta
             scope.recv(&mut answer, ends.peer, ANSWER)?;
             for (word, slot) in words.iter().zip(window_slots()) {
                 match is_begun {
-                    true => scope.send(from_ref(word), ends.peer, slot)?,
+                    true => drop(scope.send(from_ref(word), ends.peer, slot)?),
                     false => ends.world.send(from_ref(word), ends.peer, slot)?,
                 }
             }
@@ -234,7 +289,9 @@ fn gap(ends: &Ends<'_>, first: u64, clock_ns: u64) -> tasuki::Result<u64> {
         expect(got[0], first, "post_gap")?;
         let mut sends = words.iter().zip(window_slots());
         return world
-            .scope(|scope| sends.try_for_each(|(word, slot)| scope.send(from_ref(word), peer, slot)))
+            .scope(|scope| {
+                sends.try_for_each(|(word, slot)| scope.send(from_ref(word), peer, slot).map(drop))
+            })
             .map(|()| 0);
     }
     let mut words = [0; WINDOW];

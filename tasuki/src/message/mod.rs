@@ -6,8 +6,12 @@ mod buffered_sends;
 pub(crate) mod request;
 pub(crate) mod scope;
 pub(crate) mod scope_list;
+pub(crate) mod scope_request;
+pub(crate) mod scope_values;
 pub(crate) mod slot;
 mod variants;
 
 pub use crate::member::Peer;
 pub use request::{RecvRequest, SendRequest};
+pub use scope_request::ScopeRequest;
+pub use scope_values::ScopeValues;

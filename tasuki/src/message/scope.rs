@@ -8,13 +8,15 @@ use crate::collective::Data;
 use crate::collective::chunked_plan::ChunkedPlan;
 use crate::member::place_of;
 use crate::message::Peer;
-use crate::message::scope_list::{ScopeList, ScopeRequest, ShortRecv, StartedPlan};
-use crate::message::slot::{Received, Slot, bytes, received};
-use crate::{Communicator, Error, GlobalPtr, Pod, Rank, Result};
+use crate::message::request::LentValues;
+use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan};
+use crate::message::scope_request::ScopeRequest;
+use crate::message::scope_values::{Kept, ScopeValues};
+use crate::message::slot::{Received, Slot, bytes};
+use crate::{Communicator, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use tasuki_core::base::Cause;
 use tasuki_core::engine::{Local, RevocableBuffer};
 use tasuki_message::{Context, MessageBuffer, SHORT_MAX};
 
@@ -22,8 +24,8 @@ use tasuki_message::{Context, MessageBuffer, SHORT_MAX};
 /// [`Communicator::scope`](crate::Communicator::scope). Only the thread that made it can use it.
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
-    context: &'scope Arc<Context>,
-    list: ScopeList<'scope>,
+    pub(super) context: &'scope Arc<Context>,
+    pub(super) list: ScopeList<'scope>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -78,32 +80,70 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Begins a send of borrowed values, which are read until the send has ended.
+    /// Begins a send. Borrowed values are read until the send has ended. Values that are passed by value are kept by
+    /// the scope until then ([`ScopeValues`]).
+    ///
+    /// ```
+    /// use tasuki::{Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let (peer, edge, mut halo) = (job.rank_after(1), [1.0, 2.0], [0.0; 2]);
+    ///     job.world().scope(|s| {
+    ///         let mut received = s.recv(&mut halo, peer, Slot(0))?;
+    ///         s.send([edge[0], edge[1] + 5.0], peer, Slot(0))?; // a temporary
+    ///         assert_eq!(received.wait()?.count, 2);
+    ///         Ok(())
+    ///     })?;
+    ///     assert_eq!(halo, [1.0, 7.0]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<D: Data + ?Sized>(&'scope self, values: &'env D, to: impl Peer, slot: Slot) -> Result<()> {
-        let Some(to) = place_of(self.context, to, "send")? else { return Ok(()) };
+    pub fn send<V: ScopeValues<'env>>(
+        &'scope self,
+        values: V,
+        to: impl Peer,
+        slot: Slot,
+    ) -> Result<ScopeRequest<'scope, ()>> {
+        let Some(to) = place_of(self.context, to, "send")? else { return Ok(self.nobody(slot)) };
         let bytes: &[u8] = bytemuck::cast_slice(values.values());
         match self.context.try_send_short(bytes, to, slot.word()) {
-            Some(sent) => {
-                self.list.sent(sent);
-                Ok(())
-            }
-            None => self.begin_send(bytes, to, slot),
+            Some(sent) => self.list.sent(sent),
+            None => self.begin_send(values, to, slot)?,
         }
+        Ok(self.request::<V::Value, ()>(to, slot))
+    }
+
+    /// The request of a message that the scope has begun, of values of type `T`.
+    #[inline(always)]
+    fn request<T, V>(&'scope self, peer: Rank, slot: Slot) -> ScopeRequest<'scope, V> {
+        ScopeRequest::new(self.context, &self.list, Some(peer), slot, size_of::<T>())
+    }
+
+    /// The request of a message from or to nobody.
+    fn nobody<V>(&'scope self, slot: Slot) -> ScopeRequest<'scope, V> {
+        ScopeRequest::new(self.context, &self.list, None, slot, 1)
     }
 
     #[inline(never)]
-    fn begin_send(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
+    fn begin_send<V: ScopeValues<'env>>(&self, values: V, to: Rank, slot: Slot) -> Result<()> {
+        let bytes: &[u8] = bytemuck::cast_slice(values.values());
         if let Some(sent) = self.context.try_begin_send(bytes, to, slot.word())? {
-            self.list.request(ScopeRequest::Send(sent, None));
+            self.list.request(ScopeMessage::Send(sent, None));
             return Ok(());
         }
-        // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
-        let buffer =
-            unsafe { RevocableBuffer::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
-        let guard = self.revoke_on_drop(Some(buffer.clone()));
+        let buffer = match values.keep() {
+            Kept::Own(values) => LentValues::new(values).lend(false),
+            Kept::Borrowed(values) => {
+                let bytes: &[u8] = bytemuck::cast_slice(values);
+                let place = Local(bytes.as_ptr().cast_mut());
+                // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
+                unsafe { RevocableBuffer::new(place, bytes.len(), false, None) }
+            }
+        };
+        let guard = revoke_on_drop(self.context, Some(buffer.clone()));
         let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.word())?;
-        self.list.request(ScopeRequest::Send(request, guard.keep()));
+        self.list.request(ScopeMessage::Send(request, guard.keep()));
         Ok(())
     }
 
@@ -115,11 +155,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         count: usize,
         to: impl Peer,
         slot: Slot,
-    ) -> Result<()> {
-        let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(()) };
+    ) -> Result<ScopeRequest<'scope, ()>> {
+        let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(self.nobody(slot)) };
         let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.word())?;
-        self.list.request(ScopeRequest::Send(request, None));
-        Ok(())
+        self.list.request(ScopeMessage::Send(request, None));
+        Ok(self.request::<T, ()>(to, slot))
     }
 
     /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
@@ -129,17 +169,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         into: &'env mut D,
         from: impl Peer,
         slot: Slot,
-    ) -> Result<()> {
-        let Some(from) = place_of(self.context, from, "recv")? else { return Ok(()) };
+    ) -> Result<ScopeRequest<'scope, Received>> {
+        let Some(from) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
-        if bytes.len() > SHORT_MAX || slot == Slot::ANY {
-            return self.begin_recv(bytes, from, slot);
+        let is_short = bytes.len() <= SHORT_MAX && slot != Slot::ANY;
+        let posted = || self.context.post_unless_kept(bytes.len(), from, slot.word());
+        match if is_short { posted()? } else { None } {
+            Some(posted) => self.list.posted(posted, Local(bytes.as_mut_ptr())),
+            None => self.begin_recv(bytes, from, slot)?,
         }
-        let Some(posted) = self.context.post_unless_kept(bytes.len(), from, slot.word())? else {
-            return self.begin_recv(bytes, from, slot);
-        };
-        self.list.posted(posted, Local(bytes.as_mut_ptr()));
-        Ok(())
+        Ok(self.request::<D::Value, Received>(from, slot))
     }
 
     /// Begins a receive that is not short, or for which a kept message may wait.
@@ -147,9 +186,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn begin_recv(&self, bytes: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
-        let guard = self.revoke_on_drop(Some(buffer.clone()));
+        let guard = revoke_on_drop(self.context, Some(buffer.clone()));
         let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.word())?;
-        self.list.request(ScopeRequest::Receive(request, guard.keep()));
+        self.list.request(ScopeMessage::Receive(request, guard.keep()));
         Ok(())
     }
 
@@ -161,11 +200,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         count: usize,
         from: impl Peer,
         slot: Slot,
-    ) -> Result<()> {
-        let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(()) };
+    ) -> Result<ScopeRequest<'scope, Received>> {
+        let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(self.nobody(slot)) };
         let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.word())?;
-        self.list.request(ScopeRequest::Receive(request, None));
-        Ok(())
+        self.list.request(ScopeMessage::Receive(request, None));
+        Ok(self.request::<T, Received>(from, slot))
     }
 
     /// Starts a plan with borrowed values, as [`ChunkedPlan::start`] does with owned ones. The program may not access
@@ -197,34 +236,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
-    /// Waits for the send to `to` on a slot. Errors: those of the send; this scope has no such send.
-    pub fn wait_send(&self, to: impl Peer, slot: Slot) -> Result<()> {
-        let Some(to) = place_of(self.context, to, "wait_send")? else { return Ok(()) };
-        if let Some(sent) = self.list.find_sent(to, slot) {
-            self.context.discard_sent(sent);
-            return Ok(());
-        }
-        let request =
-            self.list.find_send(to, slot).ok_or_else(|| no_such(self.context, "wait_send", to, slot))?;
-        self.finish(request).map(drop)
-    }
-
-    /// Waits for the receive from `from` on a slot and returns what was received, counted in values of type `T`.
-    /// Errors: those of the receive; this scope has no such receive.
-    pub fn wait_recv<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<Received> {
-        let Some(from) = place_of(self.context, from, "wait_recv")? else {
-            return Ok(Received::nothing(slot));
-        };
-        if let Some(receive) = self.list.find_posted(from, slot) {
-            return received::<T>(self.context, self.take(receive)?);
-        }
-        let request = self
-            .list
-            .find_receive(from, slot)
-            .ok_or_else(|| no_such(self.context, "wait_recv", from, slot))?;
-        received::<T>(self.context, self.finish(request)?.expect("a receive returns what it received"))
-    }
-
     /// Waits for everything that the scope has begun, even if some of it fails. Returns the first error: short
     /// receives come first, then the other messages, then starts of plans, each in the order in which they were
     /// begun.
@@ -234,42 +245,19 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.list.take_sent().for_each(|sent| self.context.discard_sent(sent));
         let mut index = 0;
         while let Some(receive) = self.list.take_posted(index) {
-            let taken = receive.map_or(Ok(()), |receive| self.take(receive).map(drop));
+            let taken = receive.map_or(Ok(()), |receive| take(self.context, receive).map(drop));
             outcome = outcome.and(taken);
             index += 1;
         }
         index = 0;
         while let Some(request) = self.list.take_request(index) {
-            let finished = request.map_or(Ok(()), |request| self.finish(request).map(drop));
+            let finished = request.map_or(Ok(()), |request| finish(self.context, request).map(drop));
             outcome = outcome.and(finished);
             index += 1;
         }
         outcome = self.list.take_started().into_iter().fold(outcome, |all, start| all.and(start.finish()));
         self.list.clear();
         outcome
-    }
-
-    /// Takes the message of a short receive.
-    #[inline(always)]
-    fn take(&self, (posted, into): ShortRecv<'_>) -> Result<tasuki_message::Received> {
-        // SAFETY: the values are borrowed mutably for longer than the scope, and no other index holds their address.
-        let into = unsafe { std::slice::from_raw_parts_mut(into.0, posted.room()) };
-        self.context.take("irecv", posted, into)
-    }
-
-    #[inline(never)]
-    fn finish(&self, request: ScopeRequest) -> Result<Option<tasuki_message::Received>> {
-        match request {
-            ScopeRequest::Send(send, buffer) => {
-                let _guard = self.revoke_on_drop(buffer);
-                send.wait().map(|()| None)
-            }
-            ScopeRequest::Receive(receive, buffer) => {
-                let _guard = self.revoke_on_drop(buffer);
-                let mut receive = receive; // dropped before `_guard`: a failed receive may still have the buffer registered
-                receive.take(&mut []).map(Some)
-            }
-        }
     }
 
     /// Cancels all messages, or waits for the end of those that are in flight. After that the scope holds no message,
@@ -297,22 +285,58 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.list.clear();
     }
 
-    fn cancel(&self, request: ScopeRequest) {
+    fn cancel(&self, request: ScopeMessage) {
         match request {
-            ScopeRequest::Send(send, buffer) => {
-                let _guard = self.revoke_on_drop(buffer);
+            ScopeMessage::Send(send, buffer) => {
+                let _guard = revoke_on_drop(self.context, buffer);
                 send.cancel();
             }
-            ScopeRequest::Receive(receive, buffer) => {
-                let _guard = self.revoke_on_drop(buffer);
+            ScopeMessage::Receive(receive, buffer) => {
+                let _guard = revoke_on_drop(self.context, buffer);
                 drop(receive);
             }
         }
     }
+}
 
-    fn revoke_on_drop(&self, buffer: Option<Arc<RevocableBuffer>>) -> RevokeOnDrop<'_> {
-        RevokeOnDrop { context: self.context, buffer }
+/// Takes the message of a short receive.
+#[inline(always)]
+pub(super) fn take(context: &Context, (posted, into): ShortRecv<'_>) -> Result<tasuki_message::Received> {
+    // SAFETY: the values are borrowed mutably for longer than the scope, and no other entry of its list holds their
+    // address.
+    let into = unsafe { std::slice::from_raw_parts_mut(into.0, posted.room()) };
+    context.take("irecv", posted, into)
+}
+
+/// Waits for a message. Returns what a receive has received.
+#[inline(never)]
+pub(super) fn finish(
+    context: &Arc<Context>,
+    message: ScopeMessage,
+) -> Result<Option<tasuki_message::Received>> {
+    match message {
+        ScopeMessage::Send(send, buffer) => {
+            let _guard = revoke_on_drop(context, buffer);
+            send.wait().map(|()| None)
+        }
+        ScopeMessage::Receive(receive, buffer) => {
+            let _guard = revoke_on_drop(context, buffer);
+            let mut receive = receive; // dropped before `_guard`: a failed receive may still have the buffer registered
+            receive.take(&mut []).map(Some)
+        }
     }
+}
+
+/// Ends a send that a poll has found to be over, or drops it.
+pub(super) fn end(context: &Arc<Context>, message: ScopeMessage) {
+    let (ScopeMessage::Send(_, ref buffer) | ScopeMessage::Receive(_, ref buffer)) = message;
+    let guard = revoke_on_drop(context, buffer.clone());
+    drop(message); // before the buffer is revoked
+    drop(guard);
+}
+
+fn revoke_on_drop(context: &Arc<Context>, buffer: Option<Arc<RevocableBuffer>>) -> RevokeOnDrop<'_> {
+    RevokeOnDrop { context, buffer }
 }
 
 /// Revokes a message's buffer when it is dropped. The message that may use the buffer is dropped before.
@@ -352,10 +376,4 @@ impl<T: Pod + Send> StartedPlan for (&mut ChunkedPlan<T>, &mut [T]) {
         let (plan, values) = *self;
         plan.finish_into(values)
     }
-}
-
-#[cold]
-fn no_such(context: &Context, call: &str, peer: Rank, slot: Slot) -> Error {
-    let text = "this scope has no such message that was not waited for: begin it by s.send(..) or s.recv(..)";
-    context.worker().fault(Cause::Argument(text.into()), || format!("{call}(member {peer}, slot {})", slot.0))
 }

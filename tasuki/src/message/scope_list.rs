@@ -7,7 +7,7 @@
 //! store queue holds only as many of them as fit between the other stores. So the list keeps one bit for a message
 //! that was sent at once, and three words for a posted receive.
 
-use crate::{Rank, Result, Slot};
+use crate::{Rank, Result};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -25,16 +25,16 @@ pub(crate) type ShortRecv<'c> = (PostedRecv<'c>, Local);
 
 /// A message that was not sent at once or is not short, and the buffer that it uses.
 #[derive(Debug)]
-pub(crate) enum ScopeRequest {
+pub(crate) enum ScopeMessage {
     Send(PendingSend, Option<Arc<RevocableBuffer>>),
     Receive(PendingRecv, Option<Arc<RevocableBuffer>>),
 }
 
-impl ScopeRequest {
+impl ScopeMessage {
     fn key(&self) -> Key {
         match self {
-            ScopeRequest::Send(send, _) => (Kind::Send, send.on()),
-            ScopeRequest::Receive(receive, _) => (Kind::Receive, receive.on()),
+            ScopeMessage::Send(send, _) => (Kind::Send, send.on()),
+            ScopeMessage::Receive(receive, _) => (Kind::Receive, receive.on()),
         }
     }
 }
@@ -77,25 +77,28 @@ struct ScopeState<'c> {
     /// In the order in which they were posted; `None` for a receive that was waited for.
     posted: SmallVec<[Option<ShortRecv<'c>>; POSTED_INLINE]>,
     /// In the order in which they were begun; `None` for a message that was waited for.
-    requests: Vec<Option<ScopeRequest>>,
+    requests: Vec<Option<ScopeMessage>>,
     /// Where in `posted` and `requests` a message is.
     index: Option<Box<ScopeIndex>>,
     /// In the order in which they were started.
     starts: Vec<Box<dyn StartedPlan + 'c>>,
+    /// How often everything was waited for: an earlier message is not in the list any more.
+    generation: u32,
 }
 
-/// Removes the message with that key. `indexed`: how many are in `places`.
-fn remove<T>(
-    all: &mut [Option<T>],
+/// Returns the place of the message with that key. `indexed`: how many are in `places`.
+fn find<T>(
+    all: &[Option<T>],
     (places, indexed): (&mut HashMap<Key, usize>, &mut usize),
     key: impl Fn(&T) -> Key,
     of: Key,
-) -> Option<T> {
+) -> Option<usize> {
     for (place, one) in all.iter().enumerate().skip(*indexed) {
         one.iter().for_each(|one| _ = places.insert(key(one), place));
     }
     *indexed = all.len();
-    all[places.remove(&of)?].take_if(|one| key(one) == of)
+    let place = *places.get(&of)?;
+    all[place].as_ref().is_some_and(|one| key(one) == of).then_some(place)
 }
 
 /// A started plan with the values that it uses.
@@ -126,7 +129,7 @@ impl<'c> ScopeList<'c> {
         self.change(|all| all.posted.push(Some((posted, into))));
     }
 
-    pub(crate) fn request(&self, request: ScopeRequest) {
+    pub(crate) fn request(&self, request: ScopeMessage) {
         self.change(|all| all.requests.push(Some(request)));
     }
 
@@ -157,53 +160,80 @@ impl<'c> ScopeList<'c> {
     /// Removes the request with that index. The outer `None`: there is no such index. The inner
     /// `None`: it was waited for.
     #[inline]
-    pub(crate) fn take_request(&self, index: usize) -> Option<Option<ScopeRequest>> {
+    pub(crate) fn take_request(&self, index: usize) -> Option<Option<ScopeMessage>> {
         self.change(|all| all.requests.get_mut(index).map(Option::take))
     }
 
     /// Removes the message to that peer on that slot, if it was sent at once.
-    pub(crate) fn find_sent(&self, peer: Rank, slot: Slot) -> Option<SentShort<'c>> {
+    pub(crate) fn find_sent(&self, peer: Rank, slot: u32) -> Option<SentShort<'c>> {
         self.change(|all| {
             all.sent.iter_mut().find_map(|(bank, bits)| {
-                let bit = 1 << (slot.word() % u64::BITS); // a bank holds 64 slots
-                let sent = bank.sent(*bits & bit).find(|sent| sent.on() == (peer, slot.word()))?;
+                let bit = 1 << (slot % u64::BITS); // a bank holds 64 slots
+                let sent = bank.sent(*bits & bit).find(|sent| sent.on() == (peer, slot))?;
                 *bits &= !bit;
                 Some(sent)
             })
         })
     }
 
-    /// Removes the short receive from that peer on that slot.
-    pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<ShortRecv<'c>> {
-        let (of, key) =
-            ((Kind::Posted, (peer, slot.word())), |one: &ShortRecv<'_>| (Kind::Posted, one.0.on()));
+    /// Returns true if the message to that peer on that slot was sent at once.
+    pub(crate) fn has_sent(&self, peer: Rank, slot: u32) -> bool {
+        let bit = 1 << (slot % u64::BITS);
+        let is_it = |sent: SentShort<'c>| sent.on() == (peer, slot);
+        self.change(|all| all.sent.iter().any(|(bank, bits)| bank.sent(*bits & bit).any(is_it)))
+    }
+
+    /// Returns the short receive from that peer on that slot, and its place.
+    pub(crate) fn find_posted(&self, peer: Rank, slot: u32) -> Option<(usize, PostedRecv<'c>)> {
+        let (of, key) = ((Kind::Posted, (peer, slot)), |one: &ShortRecv<'_>| (Kind::Posted, one.0.on()));
         self.change(|all| {
-            if all.posted.len() < INDEX_MIN {
-                return all.posted.iter_mut().find_map(|one| one.take_if(|one| key(one) == of));
-            }
-            let index = &mut **all.index.get_or_insert_default();
-            remove(&mut all.posted, (&mut index.places, &mut index.posted), key, of)
+            let place = if all.posted.len() < INDEX_MIN {
+                all.posted.iter().position(|one| one.as_ref().is_some_and(|one| key(one) == of))
+            } else {
+                let index = &mut **all.index.get_or_insert_default();
+                find(&all.posted, (&mut index.places, &mut index.posted), key, of)
+            };
+            let place = place?;
+            all.posted[place].as_ref().map(|(posted, _)| (place, *posted))
         })
     }
 
-    /// Removes the send to that peer on that slot, if it was not sent at once.
-    pub(crate) fn find_send(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request((Kind::Send, (peer, slot.word())))
-    }
-
-    /// Removes the receive from that peer on that slot, if it is not short.
-    pub(crate) fn find_receive(&self, peer: Rank, slot: Slot) -> Option<ScopeRequest> {
-        self.find_request((Kind::Receive, (peer, slot.word())))
-    }
-
-    fn find_request(&self, of: Key) -> Option<ScopeRequest> {
+    /// Replaces the posted receive at that place, which was posted again.
+    pub(crate) fn replace_posted(&self, place: usize, again: PostedRecv<'c>) {
         self.change(|all| {
-            if all.requests.len() < INDEX_MIN {
-                return all.requests.iter_mut().find_map(|one| one.take_if(|one| one.key() == of));
+            if let Some((posted, _)) = &mut all.posted[place] {
+                *posted = again;
             }
-            let index = &mut **all.index.get_or_insert_default();
-            remove(&mut all.requests, (&mut index.places, &mut index.requests), ScopeRequest::key, of)
-        })
+        });
+    }
+
+    /// Takes the send to that peer on that slot, if it was not sent at once.
+    pub(crate) fn find_send(&self, peer: Rank, slot: u32) -> Option<Taken<'_, 'c>> {
+        self.find_request((Kind::Send, (peer, slot)))
+    }
+
+    /// Takes the receive from that peer on that slot, if it is not short.
+    pub(crate) fn find_receive(&self, peer: Rank, slot: u32) -> Option<Taken<'_, 'c>> {
+        self.find_request((Kind::Receive, (peer, slot)))
+    }
+
+    fn find_request(&self, of: Key) -> Option<Taken<'_, 'c>> {
+        let (place, message) = self.change(|all| {
+            let place = if all.requests.len() < INDEX_MIN {
+                all.requests.iter().position(|one| one.as_ref().is_some_and(|one| one.key() == of))
+            } else {
+                let index = &mut **all.index.get_or_insert_default();
+                find(&all.requests, (&mut index.places, &mut index.requests), ScopeMessage::key, of)
+            };
+            let place = place?;
+            all.requests[place].take().map(|message| (place, message))
+        })?;
+        Some(Taken { list: self, place, message: Some(message) })
+    }
+
+    /// Returns a number that changes when everything was waited for.
+    pub(crate) fn generation(&self) -> u32 {
+        self.change(|all| all.generation)
     }
 
     /// Empties the list, whose messages were all waited for, and frees its memory.
@@ -215,7 +245,36 @@ impl<'c> ScopeList<'c> {
             all.posted.shrink_to_fit();
             all.requests = Vec::new();
             all.index = None;
+            all.generation = all.generation.wrapping_add(1);
         });
+    }
+}
+
+/// A message that was taken out of the list. It is put back when this is dropped, unless its message was taken: while
+/// a message is in use, nothing else may use the list, and a test may run code of the program.
+pub(crate) struct Taken<'r, 'c> {
+    list: &'r ScopeList<'c>,
+    place: usize,
+    message: Option<ScopeMessage>,
+}
+
+impl Taken<'_, '_> {
+    pub(crate) fn message(&mut self) -> Option<&mut ScopeMessage> {
+        self.message.as_mut()
+    }
+
+    /// Takes the message for good.
+    pub(crate) fn take(mut self) -> Option<ScopeMessage> {
+        self.message.take()
+    }
+}
+
+impl Drop for Taken<'_, '_> {
+    fn drop(&mut self) {
+        let (place, message) = (self.place, self.message.take());
+        if message.is_some() {
+            self.list.change(|all| all.requests[place] = message);
+        }
     }
 }
 

@@ -50,7 +50,17 @@ impl Received {
 
 #[inline]
 pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
-    let (slot, source, size) = (Slot(got.slot as usize), Member(got.source.0), size_of::<T>().max(1) as u64);
+    received_values(context, got, size_of::<T>())
+}
+
+/// Counts what was received in values of `size` bytes.
+#[inline]
+pub(crate) fn received_values(
+    context: &Context,
+    got: tasuki_message::Received,
+    size: usize,
+) -> Result<Received> {
+    let (slot, source, size) = (Slot(got.slot as usize), Member(got.source.0), size.max(1) as u64);
     if !got.len.is_multiple_of(size) {
         return Err(context.partial_value(got, size));
     }

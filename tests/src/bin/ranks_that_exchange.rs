@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::{Array, Job, Rank, Result, Slot, Sum};
+use tasuki::{Array, Job, Rank, Request, Result, Slot, Sum};
 use tasuki_tests::watchdog::Watchdog;
 
 /// A length that takes many pieces of a ring.
@@ -92,11 +92,11 @@ impl Ring<'_> {
     fn in_a_scope(&self) -> Result<()> {
         let (mine, mut short, mut long) = (vec![1_u8; LONG], [0_u8; 40], vec![0; LONG]);
         self.job.world().scope(|s| {
-            s.recv(&mut long, self.previous, Slot(3))?;
+            let mut receive = s.recv(&mut long, self.previous, Slot(3))?;
             s.recv(&mut short, self.next, Slot(4))?;
             s.send(&mine, self.next, Slot(3))?;
             s.send(&mine[..40], self.previous, Slot(4))?;
-            s.wait_recv::<u8>(self.previous, Slot(3))?;
+            receive.wait()?;
             s.wait_all()
         })
     }

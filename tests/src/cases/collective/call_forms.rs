@@ -113,7 +113,7 @@ pub fn g1_messages_of_every_form(job: &Job) -> Result<()> {
             world.send(&[5_u64], Rank(1), slot)?;
             world.send(&vec![5_u64], Rank(1), slot)?;
             world.send(&[4_u64, 5, 6][1..2], Rank(1), slot)?;
-            world.scope(|s| s.send(&5_u64, Rank(1), slot))?;
+            world.scope(|s| s.send(&5_u64, Rank(1), slot).map(drop))?;
         }
     } else if job.rank() == 1 {
         for _ in 0..5 {
@@ -121,7 +121,7 @@ pub fn g1_messages_of_every_form(job: &Job) -> Result<()> {
             world.recv(&mut number, Rank(0), slot)?;
             world.recv(&mut array, Rank(0), slot)?;
             world.recv(&mut vector, Rank(0), slot)?;
-            world.scope(|s| s.recv(&mut part[1..2], Rank(0), slot))?;
+            world.scope(|s| s.recv(&mut part[1..2], Rank(0), slot).map(drop))?;
             assert_eq!((number, array, &vector[..], part), (5, [5], &[5][..], [0, 5, 0]));
         }
     }

@@ -3,7 +3,7 @@
 
 use nix::time::ClockId;
 use std::time::Duration;
-use tasuki::{Communicator, Error, Job, Rank, Result, Slot};
+use tasuki::{Communicator, Error, Job, Rank, Request, Result, Slot};
 
 /// The processor time that a process may use while it waits for a second. It spins for some
 /// milliseconds before it sleeps.
@@ -66,10 +66,7 @@ fn blocked(world: &Communicator, len: usize, slot: Slot) -> Result<()> {
 
 fn in_a_scope(world: &Communicator, len: usize, slot: Slot) -> Result<()> {
     let mut got = vec![0_u8; len];
-    world.scope(|s| {
-        s.recv(&mut got, SENDER, slot)?;
-        s.wait_recv::<u8>(SENDER, slot).map(drop)
-    })
+    world.scope(|s| s.recv(&mut got, SENDER, slot)?.wait().map(drop))
 }
 
 fn under_pollster(world: &Communicator, len: usize, slot: Slot) -> Result<()> {

@@ -134,8 +134,8 @@ fn into_registered(
 ) -> Result<()> {
     let world = job.world();
     world.scope(|scope| {
-        scope.recv_into(into.pointer(), size, previous(job), slot)?;
+        let mut receive = scope.recv_into(into.pointer(), size, previous(job), slot)?;
         send(next(job))?;
-        scope.wait_recv::<u8>(previous(job), slot).map(drop)
+        receive.wait().map(drop)
     })
 }

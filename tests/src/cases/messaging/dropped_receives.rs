@@ -278,7 +278,7 @@ pub fn g17_cancelled_scopes_lose_nothing(job: &Job) -> Result<()> {
                         match turn {
                             2 => s.recv_into(table.pointer(), len, Rank(0), named)?,
                             _ => s.recv(&mut into, Rank(0), named)?,
-                        }
+                        };
                         job.compute(Duration::from_nanos((number * 331 % 9_000) as u64));
                         if turn == 1 {
                             std::panic::resume_unwind(Box::new("cancelled"))

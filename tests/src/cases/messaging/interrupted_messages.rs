@@ -19,8 +19,8 @@ pub fn g15_freed_memory_is_reported_on_both_sides(job: &Job) -> Result<()> {
         let pointer = array.pointer();
         let outcome = world.scope(|s| {
             match (job.rank().0, is_source) {
-                (0, true) => s.send_from(pointer, LEN, Rank(1), Slot(2))?,
-                (1, false) => s.recv_into(pointer, LEN, Rank(0), Slot(2))?,
+                (0, true) => drop(s.send_from(pointer, LEN, Rank(1), Slot(2))?),
+                (1, false) => drop(s.recv_into(pointer, LEN, Rank(0), Slot(2))?),
                 _ => {}
             }
             drop(array);
@@ -251,7 +251,7 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
     misused(job, world.send(&[1_u8], peer, Slot::ANY), &texts);
     misused(job, world.send(&[1_u8; 100], peer, Slot::ANY), &texts);
     misused(job, world.isend(vec![1_u8], peer, Slot::ANY).map(drop), &texts);
-    misused(job, world.scope(|s| s.send(&[1_u8], peer, Slot::ANY)), &texts);
+    misused(job, world.scope(|s| s.send(&[1_u8], peer, Slot::ANY).map(drop)), &texts);
     job.barrier()
 }
 

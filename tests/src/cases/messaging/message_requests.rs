@@ -85,17 +85,16 @@ fn wait_by_slot(world: &Communicator, peer: Rank, many: usize) -> Result<()> {
         (0..many).map(|slot| pattern::bytes(slot as u64, if slot % 2 == 0 { 24 } else { 240 })).collect();
     let mut into: Vec<Vec<u8>> = values.iter().map(|values| vec![0; values.len()]).collect();
     world.scope(|scope| {
-        for (slot, into) in into.iter_mut().enumerate() {
-            scope.recv(into, peer, Slot(slot))?;
-        }
-        for (slot, values) in values.iter().enumerate() {
-            scope.send(values, peer, Slot(slot))?;
-        }
+        let receives = into.iter_mut().enumerate();
+        let receives = receives.map(|(slot, into)| scope.recv(into, peer, Slot(slot)));
+        let mut receives = receives.collect::<Result<Vec<_>>>()?;
+        let sends = values.iter().enumerate().map(|(slot, values)| scope.send(values, peer, Slot(slot)));
+        let mut sends = sends.collect::<Result<Vec<_>>>()?;
         for slot in (0..many).map(|index| index * 37 % many) {
-            let received = scope.wait_recv::<u8>(peer, Slot(slot))?;
+            let received = receives[slot].wait()?;
             assert_eq!(received.count, values[slot].len());
             if slot % 3 == 0 {
-                scope.wait_send(peer, Slot(slot))?;
+                sends[slot].wait()?;
             }
         }
         Ok(())
@@ -187,17 +186,15 @@ pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
     let sent: Vec<Vec<usize>> = (0..20).map(|slot| vec![slot * 1000 + job.rank().0; 1 + 7 * slot]).collect();
     let mut got: Vec<Vec<usize>> = (0..20).map(|slot| vec![0; 1 + 7 * slot]).collect();
     world.scope(|s| {
-        for (slot, into) in got.iter_mut().enumerate() {
-            s.recv(into, previous, Slot(slot))?;
-        }
-        for (slot, values) in sent.iter().enumerate().rev() {
-            s.send(values, next, Slot(slot))?;
-        }
+        let receives = got.iter_mut().enumerate().map(|(slot, into)| s.recv(into, previous, Slot(slot)));
+        let mut receives = receives.collect::<Result<Vec<_>>>()?;
+        let sends = sent.iter().enumerate().rev().map(|(slot, values)| s.send(values, next, Slot(slot)));
+        let mut sends = sends.collect::<Result<Vec<_>>>()?;
         for slot in (0..20).map(|slot| slot * 7 % 20) {
-            assert_eq!(s.wait_recv::<usize>(previous, Slot(slot))?.count, 1 + 7 * slot);
-            s.wait_send(next, Slot(slot))?;
+            assert_eq!(receives[slot].wait()?.count, 1 + 7 * slot);
+            sends[19 - slot].wait()?;
         }
-        assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.kind() == ErrorKind::Misuse));
+        assert!(sends[0].wait().is_err_and(|error| error.kind() == ErrorKind::Misuse));
         Ok(())
     })?;
     for (slot, values) in got.iter().enumerate() {
@@ -228,9 +225,9 @@ pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
                 0 | 1 => world.recv_into(table.pointer(), len, first, slot)?,
                 2 => world.recv_into(table.pointer(), MOST, first, Slot::ANY)?,
                 _ => world.scope(|s| {
-                    s.recv_into(table.pointer(), len, first, slot)?;
+                    let mut receive = s.recv_into(table.pointer(), len, first, slot)?;
                     job.compute(Duration::from_micros(300));
-                    s.wait_recv::<u8>(first, slot)
+                    receive.wait()
                 })?,
             };
             assert_eq!((got.count, got.slot), (len, slot));
@@ -260,18 +257,19 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
         let mut own = vec![vec![0; len]; count / 2];
         world.scope(|s| {
             let (first, into) = (table.pointer(), table.pointer().at(count * len));
+            let (mut receives, mut sends) = (Vec::new(), Vec::new());
             for (round, own) in own.iter_mut().enumerate() {
-                s.recv(own, previous, Slot(round))?;
+                receives.push(s.recv(own, previous, Slot(round))?);
             }
             for round in count / 2..count {
-                s.recv_into(into.at(round * len), len, previous, Slot(round))?;
+                receives.push(s.recv_into(into.at(round * len), len, previous, Slot(round))?);
             }
             for round in 0..count {
-                s.send_from(first.at(round * len), len, next, Slot(round))?;
+                sends.push(s.send_from(first.at(round * len), len, next, Slot(round))?);
             }
             for round in (0..count).step_by(3) {
-                s.wait_send(next, Slot(round))?;
-                let got = s.wait_recv::<u8>(previous, Slot(round))?;
+                sends[round].wait()?;
+                let got = receives[round].wait()?;
                 assert_eq!((got.count, got.source, got.slot), (len, Member(previous.0), Slot(round)));
             }
             Ok(())
@@ -284,7 +282,8 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
             }
             pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
         }
-        let outside = world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)));
+        let outside =
+            world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)).map(drop));
         refused(job, outside, ErrorKind::Misuse, &["irecv(slot 3 from rank"]);
         job.barrier()?;
     }

@@ -21,10 +21,9 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
         let bytes = pattern::bytes(job.rank().0 as u64 * 1000 + round as u64, len);
         let mut got = vec![0xee; len + 3];
         world.scope(|s| {
-            s.recv(&mut got, previous, slot)?;
-            s.send(&bytes, next, slot)?;
-            s.wait_send(next, slot)?;
-            let received = s.wait_recv::<u8>(previous, slot)?;
+            let mut receive = s.recv(&mut got, previous, slot)?;
+            s.send(&bytes, next, slot)?.wait()?;
+            let received = receive.wait()?;
             assert_eq!(received, Received { slot, source: Member(previous.0), count: len });
             Ok(())
         })?;
@@ -332,7 +331,7 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
         misused(job, world.send(&[1_u8], rank, Slot(0)), &texts);
         misused(job, world.irecv(vec![1_u8], rank, Slot(0)), &texts);
         misused(job, world.bcast(&mut [1_u8], rank), &texts);
-        misused(job, world.scope(|s| s.send(&[1_u8], rank, Slot(0))), &texts);
+        misused(job, world.scope(|s| s.send(&[1_u8], rank, Slot(0)).map(drop)), &texts);
     }
     let any = world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY)?;
     misused(

@@ -8,5 +8,6 @@ pub mod many_operations;
 pub mod operation_order;
 pub mod order_handles;
 pub mod owner_atomics;
+pub mod request_kinds;
 pub mod signals;
 pub mod transfer_requests;

@@ -225,7 +225,7 @@ pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
         arrival(job, &words, 1, &mut after)?;
         assert!(!gate.is_tight(job) || !gate.has_ended(), "the copy waited for the gate");
         gate.open(job)?;
-        after.wait()
+        job.complete(after.handle())
     })
 }
 

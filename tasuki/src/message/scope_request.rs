@@ -1,0 +1,183 @@
+//! The requests of a scope.
+
+use crate::engine::Cause;
+use crate::message::scope::{end, finish, take};
+use crate::message::scope_list::{ScopeList, ScopeMessage};
+use crate::message::slot::{Received, Slot, received_values};
+use crate::request::{Request, future_by_request};
+use crate::{Error, Rank, Result};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{self, Poll, ready};
+use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
+use tasuki_message::{Context, PostedRecv};
+
+/// A message that a [`Scope`](crate::Scope) has begun. The wait for a send returns `()` (`V`), that for a receive what
+/// was [`Received`].
+///
+/// It may be ignored: the end of the scope, and [`Scope::wait_all`](crate::Scope::wait_all), wait for all messages.
+/// After that a wait is an error. Errors of a wait: those of the message; it was waited for already.
+///
+/// # Cancel safety
+///
+/// Dropping it changes nothing.
+#[derive(Debug)]
+pub struct ScopeRequest<'scope, V> {
+    context: &'scope Arc<Context>,
+    list: &'scope ScopeList<'scope>,
+    /// `None`: the message is from or to nobody.
+    peer: Option<Rank>,
+    slot: Slot,
+    value_bytes: usize,
+    /// The state of the list when the message was begun.
+    generation: u32,
+    is_over: bool,
+    /// What a poll has found and the next wait returns.
+    outcome: Option<Result<()>>,
+    awaited: AwaitedCondition,
+    of: PhantomData<fn() -> V>,
+}
+
+impl<'scope, V> ScopeRequest<'scope, V> {
+    #[inline(always)]
+    pub(super) fn new(
+        context: &'scope Arc<Context>,
+        list: &'scope ScopeList<'scope>,
+        peer: Option<Rank>,
+        slot: Slot,
+        value_bytes: usize,
+    ) -> ScopeRequest<'scope, V> {
+        let (generation, awaited) = (list.generation(), AwaitedCondition::default());
+        let (is_over, outcome, of) = (false, None, PhantomData);
+        ScopeRequest { context, list, peer, slot, value_bytes, generation, is_over, outcome, awaited, of }
+    }
+
+    /// The peer, if there is something to wait for.
+    fn peer(&self) -> Option<Rank> {
+        self.peer.filter(|_| !self.is_over && self.generation == self.list.generation())
+    }
+
+    /// Begins the only wait for the message. Returns the peer; `None` for nobody.
+    fn begin_wait(&mut self) -> Result<Option<Rank>> {
+        let peer = self.peer();
+        if self.is_over || peer.is_none() && self.peer.is_some() {
+            return Err(self.ended());
+        }
+        self.is_over = true;
+        Ok(peer)
+    }
+
+    #[cold]
+    fn ended(&self) -> Error {
+        let text = "the message was waited for already, perhaps by wait_all";
+        let call = || format!("wait(slot {} of a scope)", self.slot.0);
+        self.context.worker().fault(Cause::Argument(text.into()), call)
+    }
+}
+
+impl Request for ScopeRequest<'_, ()> {
+    type Value = ();
+
+    fn test(&mut self) -> bool {
+        let Some(peer) = self.peer() else { return true };
+        if self.outcome.is_some() || self.list.has_sent(peer, self.slot.word()) {
+            return true;
+        }
+        let mut send = self.list.find_send(peer, self.slot.word());
+        match send.as_mut().and_then(|send| send.message()) {
+            Some(ScopeMessage::Send(send, _)) => send.test(),
+            _ => true,
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        if let Some(outcome) = self.outcome.take() {
+            self.is_over = true;
+            return outcome;
+        }
+        let Some(peer) = self.begin_wait()? else { return Ok(()) };
+        if let Some(sent) = self.list.find_sent(peer, self.slot.word()) {
+            self.context.discard_sent(sent);
+            return Ok(());
+        }
+        let send = self.list.find_send(peer, self.slot.word()).and_then(|send| send.take());
+        finish(self.context, send.ok_or_else(|| self.ended())?).map(drop)
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        let Some(peer) = self.peer() else { return Poll::Ready(()) };
+        if self.outcome.is_some() || self.list.has_sent(peer, self.slot.word()) {
+            return Poll::Ready(());
+        }
+        let Some(mut taken) = self.list.find_send(peer, self.slot.word()) else { return Poll::Ready(()) };
+        if let Some(ScopeMessage::Send(send, _)) = taken.message() {
+            self.outcome = Some(ready!(send.poll(context.waker())));
+        }
+        taken.take().into_iter().for_each(|send| end(self.context, send));
+        Poll::Ready(())
+    }
+}
+
+future_by_request!(['scope] ScopeRequest<'scope, ()>);
+
+impl<'scope> ScopeRequest<'scope, Received> {
+    /// The short receive, posted again if necessary, and its place in the list.
+    fn posted(&self, peer: Rank) -> Option<PostedRecv<'scope>> {
+        let (place, posted) = self.list.find_posted(peer, self.slot.word())?;
+        let again = self.context.repost_if_too_long(&posted).ok()?;
+        again.into_iter().for_each(|again| self.list.replace_posted(place, again));
+        Some(again.unwrap_or(posted))
+    }
+}
+
+impl Request for ScopeRequest<'_, Received> {
+    type Value = Received;
+
+    fn test(&mut self) -> bool {
+        let Some(peer) = self.peer() else { return true };
+        if let Some(posted) = self.posted(peer) {
+            return self.context.test_posted(&posted);
+        }
+        let mut receive = self.list.find_receive(peer, self.slot.word());
+        match receive.as_mut().and_then(|receive| receive.message()) {
+            Some(ScopeMessage::Receive(receive, _)) => receive.test(),
+            _ => true,
+        }
+    }
+
+    fn wait(&mut self) -> Result<Received> {
+        let Some(peer) = self.begin_wait()? else { return Ok(Received::nothing(self.slot)) };
+        let got = match self.list.find_posted(peer, self.slot.word()) {
+            Some((place, _)) => {
+                let posted = self.list.take_posted(place).flatten().ok_or_else(|| self.ended())?;
+                take(self.context, posted)?
+            }
+            None => {
+                let receive = self.list.find_receive(peer, self.slot.word());
+                let receive = receive.and_then(|receive| receive.take()).ok_or_else(|| self.ended())?;
+                finish(self.context, receive)?.ok_or_else(|| self.ended())?
+            }
+        };
+        received_values(self.context, got, self.value_bytes)
+    }
+
+    fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        let Some(peer) = self.peer() else { return Poll::Ready(()) };
+        let Some(posted) = self.posted(peer) else {
+            let mut receive = self.list.find_receive(peer, self.slot.word());
+            return match receive.as_mut().and_then(|receive| receive.message()) {
+                Some(ScopeMessage::Receive(receive, _)) => receive.poll(context.waker()),
+                _ => Poll::Ready(()),
+            };
+        };
+        if self.context.test_posted(&posted) {
+            return Poll::Ready(());
+        }
+        let Some(arrival) = self.context.arrival(&posted) else { return Poll::Ready(()) };
+        let arrival = Awaited::only(Condition::Event(Arc::new(arrival)));
+        self.awaited.set(self.context.worker(), arrival, context.waker());
+        Poll::Pending
+    }
+}
+
+future_by_request!(['scope] ScopeRequest<'scope, Received>);

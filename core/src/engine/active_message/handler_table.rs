@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn entry(name: &str) -> HandlerEntry {
-        let key = name.bytes().fold(1 << 40, |key: u64, byte| key * 251 + u64::from(byte) * 256);
+        let key = name.bytes().fold(1 << 40, |key: u64, byte| key.wrapping_mul(251) + u64::from(byte) * 256);
         HandlerEntry {
             name: name.into(),
             key,

@@ -7,6 +7,6 @@ pub use crate::collective::{Max, Min, Product};
 pub use crate::onesided::{After, AtomicOp, Trigger};
 #[doc(no_inline)]
 pub use crate::{
-    Array, Command, Communicator, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Member, Plan, Pod,
-    Queue, Rank, Received, Scope, Signal, Sim, Slot, Sum,
+    Array, Blocks, Command, Communicator, Error, ErrorKind, GlobalPtr, HandlerCx, Handlers, Job, Member,
+    Plan, Pod, Queue, Rank, Received, Scope, Signal, Sim, Slot, Sum, Uneven,
 };

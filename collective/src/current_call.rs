@@ -26,13 +26,6 @@ pub(crate) enum VectorCall {
     Exchange,
 }
 
-impl VectorCall {
-    /// Returns true if only one member, the root, knows all lengths.
-    pub(crate) fn is_rooted(self) -> bool {
-        matches!(self, VectorCall::GatherV | VectorCall::ScatterV)
-    }
-}
-
 const AMOUNT_BITS: u32 = 34;
 const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;
@@ -43,10 +36,10 @@ const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
 /// The names of these calls.
 pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
-    (VectorCall::GatherV, "gather_v"),
-    (VectorCall::ScatterV, "scatter_v"),
-    (VectorCall::AllgatherV, "allgather_v"),
-    (VectorCall::AlltoallV, "alltoall_v"),
+    (VectorCall::GatherV, "gather"),
+    (VectorCall::ScatterV, "scatter"),
+    (VectorCall::AllgatherV, "allgather"),
+    (VectorCall::AlltoallV, "alltoall"),
     (VectorCall::Exchange, "exchange"),
 ];
 
@@ -93,8 +86,9 @@ impl CallWord {
                 VectorCall::ScatterV => format!(" from {root_is} {root}"),
                 _ => String::new(),
             };
+            let how = if *what == VectorCall::Exchange { "" } else { "uneven, " };
             let s = if amount == 1 { "" } else { "s" };
-            return Some(format!("{name}({amount} value{s}{rooted}, {communicator})"));
+            return Some(format!("{name}({how}{amount} value{s}{rooted}, {communicator})"));
         }
         let (name, collective) =
             *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
@@ -221,7 +215,10 @@ mod tests {
         let current_call = CurrentCall::new("split(colour 1) of world".into());
         assert_eq!(current_call.call_on(0), None);
         let word = CallWord::of_vector_call(VectorCall::GatherV, 12, Rank(3));
-        assert_eq!(current_call.call(word), "gather_v(12 values to member 3, split(colour 1) of world)");
+        assert_eq!(
+            current_call.call(word),
+            "gather(uneven, 12 values to member 3, split(colour 1) of world)"
+        );
         current_call.note_preparing("plan(ring)".into());
         assert_eq!(current_call.call(CallWord::PREPARES), "plan(ring)");
     }

@@ -65,6 +65,7 @@ pub struct Schedule {
     part: Arc<dyn Fn(&mut RankPart) + Send + Sync>,
     contract: Arc<dyn Fn(usize) -> Contract + Send + Sync>,
     is_local_view: bool,
+    is_trusted: bool,
 }
 
 impl fmt::Debug for Schedule {
@@ -88,6 +89,7 @@ impl Schedule {
             part: Arc::new(part),
             contract: Arc::new(contract),
             is_local_view: false,
+            is_trusted: false,
         }
     }
 
@@ -101,6 +103,16 @@ impl Schedule {
     /// Returns true if the schedule is one rank's local view ([`Schedule::with_local_view`]).
     pub fn is_local_view(&self) -> bool {
         self.is_local_view
+    }
+
+    /// Marks the schedule as one whose plans need no proof: plans of it are prepared without [`Schedule::check`].
+    pub fn trusted(self) -> Schedule {
+        Schedule { is_trusted: true, ..self }
+    }
+
+    /// Returns true if plans of the schedule need no proof ([`Schedule::trusted`]).
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// The name of the schedule.

@@ -1,6 +1,6 @@
 //! The values that calls read and fill: numbers, arrays, slices and vectors.
 
-use crate::collective::{Bool, Complex, ValueLoc};
+use crate::collective::{Bool, Complex, OwnedValues, ValueLoc};
 use crate::engine::RemoteQueue;
 use crate::onesided::{GlobalAddress, RemoteSignal};
 use crate::{GlobalPtr, Member, Pod, Rank};
@@ -100,7 +100,7 @@ impl<T: Pod, const N: usize> Data for [T; N] {
 /// A type of which one value is data.
 macro_rules! single {
     ($([$($generic:tt)*] $type:ty $(where $bound:ty)?;)*) => {$(
-        impl<$($generic)*> Data for $type $(where $bound: Pod)? {
+        impl<$($generic)*> Data for $type $(where $bound: Pod + Send + Sync)? {
             type Value = $type;
             type Owned = $type;
 
@@ -126,6 +126,16 @@ macro_rules! single {
         }
 
         impl<$($generic)*> sealed::SealedData for $type {}
+
+        impl<$($generic)*> OwnedValues for $type $(where $bound: Pod + Send + Sync)? {
+            fn into_vec(self) -> Vec<$type> {
+                vec![self]
+            }
+
+            fn from_vec(values: Vec<$type>) -> $type {
+                values[0]
+            }
+        }
     )*};
 }
 
@@ -133,7 +143,7 @@ single! {
     [] i8; [] i16; [] i32; [] i64; [] i128; [] isize;
     [] u8; [] u16; [] u32; [] u64; [] u128; [] usize;
     [] f32; [] f64;
-    [] Bool; [F: Pod] Complex<F>; [V, I] ValueLoc<V, I> where ValueLoc<V, I>;
+    [] Bool; [F: Pod + Send + Sync] Complex<F>; [V, I] ValueLoc<V, I> where ValueLoc<V, I>;
     [] Rank; [] Member; [] GlobalAddress; [T: 'static] GlobalPtr<T>; [] RemoteSignal; [] RemoteQueue;
 }
 

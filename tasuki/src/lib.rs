@@ -142,6 +142,7 @@ pub mod schedule;
 pub use bytemuck;
 #[doc(no_inline)]
 pub use bytemuck::{Pod, Zeroable};
+pub use collective::blocks::{Blocks, Uneven};
 pub use collective::plan::Plan;
 pub use command::Command;
 pub use communicator::Communicator;

@@ -223,6 +223,10 @@ macro_rules! each_case {
             Everywhere "G12" 1..=9 collectives::g12_values_that_look_like_announcements;
             Everywhere "G12" 1..=8 call_forms::g12_reductions_of_every_form;
             Everywhere "G12" 1..=4 call_forms::g12_room_of_another_length_is_refused;
+            Everywhere "G12" 1..=8 call_forms::g12_blocks_of_every_form;
+            Everywhere "G12" 1..=4 call_forms::g12_room_for_blocks_of_another_length_is_refused;
+            Everywhere "J" 1..=5 call_forms::j_nonblocking_calls_of_every_form;
+            Everywhere "J" 2..=3 call_forms::j_forms_that_are_different_calls_get_errors;
             Everywhere "G1" 2..=3 call_forms::g1_messages_of_every_form;
             Everywhere "B1" 1..=4 call_forms::b1_transfers_of_every_form;
             Everywhere "G12" 2..=9 extremes::g12_nan_and_zeros_in_every_call;

@@ -54,19 +54,19 @@ fn calls<'j>(s: &Setup<'j>, operation: Operation) -> impl FnMut(&Round) -> tasuk
                 Round::check(&block, round.sum())
             }
             Gather => {
-                world.gather_into(&block, &mut all, root)?;
+                world.gather((&block, &mut all), root)?;
                 if round.is_root() { Round::check(&all[of_checked], round.value(from)) } else { Ok(()) }
             }
             Allgather => {
-                world.allgather_into(&block, &mut all)?;
+                world.allgather((&block, &mut all))?;
                 Round::check(&all[of_checked], round.value(from))
             }
             Alltoall => {
-                world.alltoall_into(&blocks, &mut all)?;
+                world.alltoall((&blocks, &mut all))?;
                 Round::check(&all[of_checked], round.value_for(from, round.rank))
             }
             Scatter => {
-                world.scatter_into(&blocks, &mut block, root)?;
+                world.scatter(&blocks, &mut block, root)?;
                 Round::check(&block, round.value_for(round.root, round.rank))
             }
             ReduceScatter => {
@@ -288,7 +288,7 @@ pub(crate) fn single_driver<'j>(s: &Setup<'j>) -> Figures<'j> {
         let plan = |root: usize| {
             let spread = algorithm.schedule(&Shape::new(kind, ranks, root, bytes), 1);
             let schedule = if form == "driven" { spread.driven_by(root) } else { spread };
-            job.world().plan_with(&schedule, Sum)
+            job.world().plan((&schedule, Sum))
         };
         let of_values = (0..roots).map(plan).collect::<tasuki::Result<_>>()?;
         let mut plans = Plans { operation, barrier: None, of_values };

@@ -257,7 +257,7 @@ pub(crate) fn planning_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::R
     for plan in PLANS {
         let schedule = schedule(job.size(), plan)?;
         let before = look();
-        let mut planned = job.world().plan_with::<u64>(&schedule, Sum)?;
+        let mut planned = job.world().plan::<u64>((&schedule, Sum))?;
         let now = look();
         planned.start()?;
         planned.wait()?;

@@ -34,6 +34,15 @@ impl Communicator {
         run_now(allgather_words(&self.channel, values))
     }
 
+    /// Returns an error unless `room` holds exactly a block of `count` values.
+    pub(crate) fn check_block(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
+        if room == count {
+            return Ok(());
+        }
+        let text = format!("there is room for {room} values, but a member's block has {count}");
+        Err(self.worker().fault(Cause::Argument(text), call))
+    }
+
     /// Returns an error unless `room` holds exactly `count` values for each member.
     pub(crate) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
         let wanted = self.size() * count;
@@ -41,9 +50,7 @@ impl Communicator {
             return Ok(());
         }
         let size = self.size();
-        let text = format!(
-            "the result has room for {room} values, but {count} values of each of {size} members are {wanted}"
-        );
+        let text = format!("{room} values are not {count} for each of {size} members, which are {wanted}");
         Err(self.worker().fault(Cause::Argument(text), call))
     }
 }

@@ -8,6 +8,7 @@ use crate::message_algorithms::bcast::bcast;
 use crate::message_algorithms::gather::{allgather, gather, scatter};
 use crate::message_algorithms::{Peers, run_now};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use std::borrow::Cow;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::shape::CollectiveKind;
@@ -50,18 +51,19 @@ impl Communicator {
     }
 
     /// Gathers the values of all members on this member, the root, into `all` in the order of members. All members
-    /// give equal numbers of values.
-    pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        let root = self.rank();
-        let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
+    /// give equal numbers of values. Without `values`, those of this member are in their place in `all`.
+    pub fn gather_here<T: Pod>(&self, values: Option<&[T]>, all: &mut [T]) -> Result<()> {
+        let (root, count) = (self.rank(), self.count_of(values, all));
+        let kind = CallKind::of::<T>(CollectiveKind::Gather, root, count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), values.len(), &call)?;
+        self.check_room(all.len(), count, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
-            self.place_own(values, all);
+            values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
                 return Ok(());
             }
-            let gathered = self.by_messages(gather(&self.channel, values, root.index()), &call)?;
+            let own = self.own_values(values, all);
+            let gathered = self.by_messages(gather(&self.channel, &own, root.index()), &call)?;
             gathered.iter().for_each(|gathered| all.copy_from_slice(gathered));
             Ok(())
         })
@@ -110,17 +112,19 @@ impl Communicator {
     }
 
     /// Gathers the values of all members on all members, into `all` in the order of members. All members give equal
-    /// numbers of values.
-    pub fn allgather<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
+    /// numbers of values. Without `values`, those of this member are in their place in `all`.
+    pub fn allgather<T: Pod>(&self, values: Option<&[T]>, all: &mut [T]) -> Result<()> {
+        let count = self.count_of(values, all);
+        let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), values.len(), &call)?;
+        self.check_room(all.len(), count, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
-            self.place_own(values, all);
+            values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
                 return Ok(());
             }
-            self.by_messages(allgather(&self.channel, cast_slice(values), cast_slice_mut(all)), &call)
+            let own = self.own_values(values, all);
+            self.by_messages(allgather(&self.channel, cast_slice(&own), cast_slice_mut(all)), &call)
         })
     }
 
@@ -146,6 +150,20 @@ impl Communicator {
         let mut all = vec![T::zeroed(); values.len()];
         run_now(alltoall(&self.channel, cast_slice(values), cast_slice_mut(&mut all)))?;
         Ok(all)
+    }
+
+    /// Returns the number of values of this member in a gather into `all`.
+    fn count_of<T>(&self, values: Option<&[T]>, all: &[T]) -> usize {
+        values.map_or(all.len() / self.size(), <[T]>::len)
+    }
+
+    /// Returns this member's values in a gather into `all`, as messages need them: apart from `all`.
+    fn own_values<'v, T: Pod>(&self, values: Option<&'v [T]>, all: &[T]) -> Cow<'v, [T]> {
+        let own = || {
+            let count = all.len() / self.size();
+            Cow::Owned(all[self.rank().index() * count..][..count].to_vec())
+        };
+        values.map_or_else(own, Cow::Borrowed)
     }
 
     pub(crate) fn place_own<T: Pod>(&self, values: &[T], all: &mut [T]) {

@@ -56,20 +56,29 @@ impl Communicator {
         })
     }
 
-    /// Combines all members' `values` in the order of members, and returns this member's block of the result.
-    pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: BorrowedOperation<'_>) -> Result<Vec<T>> {
+    /// Combines all members' `values` in the order of members. This member's block of the result goes to `block`.
+    pub fn reduce_scatter<T: Pod>(
+        &self,
+        values: &[T],
+        block: &mut [T],
+        operation: BorrowedOperation<'_>,
+    ) -> Result<()> {
         let count = values.len() / self.size();
         let kind =
             CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(operation.builtin());
         let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
+        self.check_block(block.len(), count, &call)?;
         self.begin(Some(&kind), &call)?.run(|| {
             let own = self.rank().index() * count;
             let mut blocks = values.to_vec();
             if self.try_cached_reduction(&kind, &mut blocks, operation, &call)? {
-                return Ok(blocks[own..own + count].to_vec());
+                block.copy_from_slice(&blocks[own..own + count]);
+                return Ok(());
             }
-            self.by_messages(reduce::reduce_scatter(&self.channel, values, operation), &call)
+            let result = self.by_messages(reduce::reduce_scatter(&self.channel, values, operation), &call)?;
+            block.copy_from_slice(&result);
+            Ok(())
         })
     }
 

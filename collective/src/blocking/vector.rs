@@ -1,13 +1,12 @@
-//! Calls whose blocks differ in length, and exchanges with neighbours. Each member gives the lengths of what it sends
-//! and receives; the two members that exchange a block must give equal lengths for it.
+//! Calls whose blocks differ in length, and exchanges with neighbours. A member passes the lengths of the blocks that it
+//! sends; the receivers learn them. A receiver that passes a length, too, must pass the sender's.
 //!
-//! A root that passes impossible lengths makes the call fail on all members, which wait for it. In a call without a root
-//! all members pass lengths; a member whose own are impossible gets an error, and the call has not begun there.
+//! A member whose own arguments are impossible gets an error, and the call has not begun there.
 
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
 use crate::failure::signature::CallSignature;
-use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
+use crate::message_algorithms::block_exchange::{BlockExchange, total};
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use std::ops::Range;
@@ -19,37 +18,39 @@ use tasuki_core::segment::check_available;
 const CHECKED_BYTES_MIN: u64 = 1 << 30;
 
 impl Communicator {
-    /// Gathers all members' blocks of `values` on the root, which passes their lengths as `counts`. Returns them there,
-    /// in the order of members, and None on the other members.
-    pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
-        let blocks = || self.gather_v_blocks(values.len(), counts, root);
-        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks)?;
+    /// Gathers all members' blocks of `values` on the root. Returns them there, in the order of members, with the end of
+    /// each block; None on the other members.
+    pub fn gather_v<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<(Vec<T>, Vec<usize>)>> {
+        let blocks = || Ok(self.gather_v_blocks(values.len(), root));
+        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks, allocate)?;
         Ok((self.rank() == root).then_some(all))
     }
 
-    /// Sends each member its block of the root's `values`, which has `counts` values for each. Returns this member's
-    /// block, of `count` values.
-    pub fn scatter_v<T: Pod>(
+    /// Sends each member its block of the root's `values`. `ends` are the ends of the blocks, on the root. This member's
+    /// block has `count` values, if it knows that; `room` returns a place for it.
+    pub fn scatter_v<T: Pod, R: AsMut<[T]>>(
         &self,
         values: &[T],
-        counts: &[usize],
-        count: usize,
+        ends: &[usize],
+        count: Option<usize>,
         root: Rank,
-    ) -> Result<Vec<T>> {
-        let blocks = || self.scatter_v_blocks(values.len(), counts, count, root);
-        self.exchange_blocks(VectorCall::ScatterV, values, root, blocks)
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<R> {
+        let blocks = || self.scatter_v_blocks(values.len(), ends, count, root);
+        self.exchange_blocks(VectorCall::ScatterV, values, root, blocks, room).map(|(block, _)| block)
     }
 
-    /// Gathers all members' blocks of `values` on all members. `counts` are their lengths.
-    pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
-        let blocks = || self.allgather_v_blocks(values.len(), counts);
-        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks)
+    /// Gathers all members' blocks of `values` on all members. Returns them with the end of each.
+    pub fn allgather_v<T: Pod>(&self, values: &[T]) -> Result<(Vec<T>, Vec<usize>)> {
+        let blocks = || Ok(self.allgather_v_blocks(values.len()));
+        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks, allocate)
     }
 
-    /// Sends `gives[k]` values to each member k, from `values`. Returns the `gets[k]` values from each.
-    pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
-        let blocks = || self.alltoall_v_blocks(values.len(), gives, gets);
-        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks)
+    /// Sends each member its block of `values`, whose ends are `ends`. Returns the blocks for this member, and their
+    /// ends.
+    pub fn alltoall_v<T: Pod>(&self, values: &[T], ends: &[usize]) -> Result<(Vec<T>, Vec<usize>)> {
+        let blocks = || self.alltoall_v_blocks(values.len(), ends);
+        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks, allocate)
     }
 
     /// Sends each neighbour its blocks of `values`, with the given number of values for each block. Returns theirs.
@@ -60,71 +61,55 @@ impl Communicator {
         counts: (&[usize], &[usize]),
     ) -> Result<Vec<T>> {
         let blocks = || self.neighbour_blocks(with, values.len(), counts);
-        self.exchange_blocks(VectorCall::Exchange, values, Rank(0), blocks)
+        let (all, _) = self.exchange_blocks(VectorCall::Exchange, values, Rank(0), blocks, allocate)?;
+        Ok(all)
     }
 
-    /// Exchanges the blocks that `blocks` returns.
-    fn exchange_blocks<T: Pod>(
+    /// Exchanges the blocks that `blocks` returns. `room` returns a place for those that come.
+    fn exchange_blocks<T: Pod, R: AsMut<[T]>>(
         &self,
         what: VectorCall,
         values: &[T],
         root: Rank,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
-    ) -> Result<Vec<T>> {
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<(R, Vec<usize>)> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
         let call = || self.call_of(word);
         self.check_root(root, &call)?;
-        let blocks = blocks().and_then(BlockExchange::with_room);
-        let blocks = blocks.map_err(|cause| self.worker().fault(cause, call));
-        if blocks.is_err() && !what.is_rooted() {
-            return blocks.map(|(_, all)| all);
-        }
-        self.begin_as(word, signature, &call)?.run(|| {
-            let (blocks, mut all) = blocks?;
-            self.by_messages(blocks.run(&self.channel, values, &mut all), &call)?;
-            Ok(all)
-        })
+        let blocks = blocks().map_err(|cause| self.worker().fault(cause, call))?;
+        let exchange = || self.by_messages(blocks.run(&self.channel, values, room), &call);
+        self.begin_as(word, signature, &call)?.run(exchange)
     }
 
-    /// Returns the blocks of a gather of `values` values from this member. `counts` are used on the root only.
-    pub(crate) fn gather_v_blocks(
-        &self,
-        values: usize,
-        counts: &[usize],
-        root: Rank,
-    ) -> Result<BlockExchange, Cause> {
-        let root = root.index();
-        let blocks = if self.rank().index() == root { self.block_ranges(counts)? } else { Vec::new() };
-        Ok(self.with_each(|to| (to == root).then_some(0..values), |from| blocks.get(from).cloned()))
+    /// Returns the blocks of a gather of `values` values from this member.
+    pub(crate) fn gather_v_blocks(&self, values: usize, root: Rank) -> BlockExchange {
+        let (is_root, root) = (self.rank() == root, root.index());
+        self.with_each(|to| (to == root).then_some(0..values), |_| is_root.then_some(None))
     }
 
-    /// Returns the blocks of a scatter of the root's `values` values, in which this member receives `count`. `counts`
+    /// Returns the blocks of a scatter of the root's `values` values, in which this member receives `count`. `ends`
     /// are used on the root only.
     pub(crate) fn scatter_v_blocks(
         &self,
         values: usize,
-        counts: &[usize],
-        count: usize,
+        ends: &[usize],
+        count: Option<usize>,
         root: Rank,
     ) -> Result<BlockExchange, Cause> {
         let (is_root, root) = (self.rank() == root, root.index());
-        let blocks = if is_root { self.block_ranges_of(counts, values)? } else { Vec::new() };
-        Ok(self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(0..count)))
+        let blocks = if is_root { self.block_ranges(ends, values)? } else { Vec::new() };
+        let exchange = self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(count));
+        exchange.check_own().map(|()| exchange)
     }
 
-    pub(crate) fn allgather_v_blocks(&self, values: usize, counts: &[usize]) -> Result<BlockExchange, Cause> {
-        let blocks = self.block_ranges(counts)?;
-        Ok(self.with_each(|_| Some(0..values), |from| blocks.get(from).cloned()))
+    pub(crate) fn allgather_v_blocks(&self, values: usize) -> BlockExchange {
+        self.with_each(|_| Some(0..values), |_| Some(None))
     }
 
-    pub(crate) fn alltoall_v_blocks(
-        &self,
-        values: usize,
-        gives: &[usize],
-        gets: &[usize],
-    ) -> Result<BlockExchange, Cause> {
-        let (out, into) = (self.block_ranges_of(gives, values)?, self.block_ranges(gets)?);
-        Ok(self.with_each(|to| out.get(to).cloned(), |from| into.get(from).cloned()))
+    pub(crate) fn alltoall_v_blocks(&self, values: usize, ends: &[usize]) -> Result<BlockExchange, Cause> {
+        let blocks = self.block_ranges(ends, values)?;
+        Ok(self.with_each(|to| blocks.get(to).cloned(), |_| Some(None)))
     }
 
     pub(crate) fn neighbour_blocks(
@@ -135,64 +120,56 @@ impl Communicator {
     ) -> Result<BlockExchange, Cause> {
         with.fits(gives, gets)?;
         check_total(gives, values)?;
-        total(gets)?;
-        Ok(BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets)))
+        check_room::<u8>(total(gets)?)?;
+        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, gives, Some(gets));
+        exchange.check_own().map(|()| exchange)
     }
 
-    /// Returns the ranges of blocks with these numbers of values. Error: there is not a count for each member, or
-    /// their sum is too large.
-    fn block_ranges(&self, counts: &[usize]) -> Result<Vec<Range<usize>>, Cause> {
+    /// Returns the ranges of the blocks of `values` values that end at `ends`. Error: there is not a block for each
+    /// member, or the blocks are not the values.
+    fn block_ranges(&self, ends: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
         let size = self.size();
-        if counts.len() != size {
-            let text = format!("{} counts, but the group has {size} members", counts.len());
-            return Err(Cause::Argument(text));
+        if ends.len() != size {
+            return Err(Cause::Argument(format!("{} blocks, but the group has {size} members", ends.len())));
         }
-        total(counts).map(|_| ranges(counts))
-    }
-
-    /// Like [`block_ranges`](Self::block_ranges), for blocks that are sent. Error besides: they do not add up to the
-    /// number of values.
-    fn block_ranges_of(&self, counts: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
-        let ranges = self.block_ranges(counts)?;
-        check_total(counts, values).map(|()| ranges)
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        if let Some((block, (begin, end))) =
+            begins.zip(ends.iter().copied()).enumerate().find(|(_, (a, b))| a > b)
+        {
+            return Err(Cause::Argument(format!(
+                "block {block} begins at value {begin} and ends at value {end}"
+            )));
+        }
+        match ends.last() {
+            Some(&end) if end != values => Err(Cause::Argument(format!(
+                "the last block ends at value {end}, but there are {values} values"
+            ))),
+            _ => Ok(std::iter::once(0).chain(ends.iter().copied()).zip(ends).map(|(a, &b)| a..b).collect()),
+        }
     }
 
     fn with_each(
         &self,
         give: impl Fn(usize) -> Option<Range<usize>>,
-        get: impl Fn(usize) -> Option<Range<usize>>,
+        get: impl Fn(usize) -> Option<Option<usize>>,
     ) -> BlockExchange {
         BlockExchange::with_each(self.rank().index(), self.size(), give, get)
-    }
-}
-
-impl BlockExchange {
-    /// Returns the exchange, with room for the values that the member receives. Error: it cannot be made.
-    pub(crate) fn with_room<T: Pod>(self) -> Result<(BlockExchange, Vec<T>), Cause> {
-        let all = allocate(self.received())?;
-        self.check_own().map(|()| (self, all))
     }
 }
 
 /// Allocates room for values, whose number comes from the program and may be any number. Error: there is not enough
 /// memory.
 pub fn allocate<T: Pod>(count: usize) -> Result<Vec<T>, Cause> {
+    check_room::<T>(count).map(|()| vec![T::zeroed(); count])
+}
+
+/// Returns an error unless there is memory for so many values.
+fn check_room<T>(count: usize) -> Result<(), Cause> {
     let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
     if bytes >= CHECKED_BYTES_MIN {
         check_available(bytes).map_err(|error| error.cause().clone())?;
     }
-    Ok(vec![T::zeroed(); count])
-}
-
-/// Returns the sum of the counts. Error: no memory has room for so many values.
-fn total(counts: &[usize]) -> Result<usize, Cause> {
-    match counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count)) {
-        Some(all) => Ok(all),
-        None => Err(check_available(u64::MAX).map_or_else(
-            |error| error.cause().clone(),
-            |()| Cause::Argument("the sum of the counts is above 2^64".into()),
-        )),
-    }
+    Ok(())
 }
 
 /// Returns an error unless the sum of the counts is `values`.

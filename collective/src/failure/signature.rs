@@ -84,7 +84,7 @@ impl fmt::Display for CallSignature {
         let element = (self.0 >> ELEMENT_AT & 31).checked_sub(1).and_then(|at| ELEMENTS.get(at as usize));
         let of = element.map_or(String::new(), |element| format!(" of {element}"));
         if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
-            return write!(f, "{i}{name}(blocks{of})");
+            return write!(f, "{i}{name}(uneven blocks{of})");
         }
         let collective = COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
         let Some((name, collective)) = collective else {

@@ -1,69 +1,55 @@
 //! Exchanges of blocks whose lengths only the two members that exchange them know: calls with a length for each block,
 //! and exchanges with neighbours.
 //!
-//! Before any block is sent, each member sends each of its partners the lengths that it expects, in a message of one
-//! cache line. So two members that disagree about a length both get an error. This costs one message latency more than
-//! the blocks alone.
+//! Before any block is sent, each member sends each of its partners the lengths of the blocks that it gives, and those
+//! that it expects, in messages of one cache line. A receiver that expects no length learns it from the sender. Two
+//! members that disagree about a length both get an error. This costs one message latency more than the blocks alone.
 
-use super::{Peers, disagree};
+use super::{ONE_LINE_MAX, Peers, disagree};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
-use bytemuck::{Pod, Zeroable};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Result};
+use tasuki_core::segment::check_available;
 
 /// What a member sends and receives in an exchange, in numbers of values.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BlockExchange {
-    /// The blocks that the member sends itself: their ranges in the sent and in the received values.
-    own: Vec<[Range<usize>; 2]>,
-    /// The lengths of the blocks between it and each other partner.
-    lengths: Vec<BlockLengths>,
+    /// The blocks that the member sends itself: the range of the sent values, and the number of the received block.
+    own: Vec<(Range<usize>, usize)>,
+    /// What it exchanges with each other partner.
+    partners: Vec<PartnerBlocks>,
     /// The transfers, in an order in which no members wait for each other in a cycle.
     transfers: Vec<Transfer>,
-    /// Number of values that it receives.
-    received: usize,
+    /// The number of values of each received block, in the order of the blocks. None: the sender knows it.
+    gets: Vec<Option<usize>>,
 }
 
-/// A block that is sent, and one that is received meanwhile. Each has the other member and the range of values.
+/// A block that is sent, and one that is received meanwhile. Each has the other member, and the range of the sent values
+/// or the number of the received block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Transfer {
     to: Option<(usize, Range<usize>)>,
-    from: Option<(usize, Range<usize>)>,
+    from: Option<(usize, usize)>,
 }
 
-/// What a member knows about the lengths of the blocks between it and a partner.
+/// The blocks between this member and a partner.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct BlockLengths {
-    partner: usize,
+struct PartnerBlocks {
+    member: usize,
+    /// The numbers of values of the blocks that go to the partner.
     gives: Vec<usize>,
+    /// The numbers of the blocks that come from it.
     gets: Vec<usize>,
 }
 
-/// The lengths of the blocks that go in one direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
-#[repr(C)]
-struct SideLengths {
-    /// Bytes of all blocks together.
-    bytes: u64,
-    /// Hash of the lengths of the blocks; 0 if there is at most one.
-    division: u64,
-}
+/// In place of the bytes of a block: the receiver takes a block of any length.
+const ANY_LENGTH: u64 = u64::MAX;
+/// Lengths in one message.
+const LENGTHS_MAX: usize = ONE_LINE_MAX / size_of::<u64>();
 
-impl SideLengths {
-    fn of<T>(counts: &[usize]) -> SideLengths {
-        let mut division = DefaultHasher::new();
-        counts.hash(&mut division);
-        let bytes = counts.iter().map(|&count| (count * size_of::<T>()) as u64).sum();
-        SideLengths { bytes, division: if counts.len() > 1 { division.finish() } else { 0 } }
-    }
-}
-
-impl BlockLengths {
-    /// Returns the lengths of what this member gives and gets.
-    fn sides<T>(&self) -> [SideLengths; 2] {
-        [SideLengths::of::<T>(&self.gives), SideLengths::of::<T>(&self.gets)]
-    }
+fn bytes_of<T>(count: usize) -> u64 {
+    (count as u64).saturating_mul(size_of::<T>() as u64)
 }
 
 /// Returns the ranges of consecutive blocks that have `counts` values each.
@@ -76,53 +62,72 @@ pub(crate) fn ranges(counts: &[usize]) -> Vec<Range<usize>> {
     counts.iter().scan(0, one).collect()
 }
 
+/// Returns the sum of the counts. Error: no memory has room for so many values.
+pub(crate) fn total(counts: &[usize]) -> Result<usize, Cause> {
+    match counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count)) {
+        Some(all) => Ok(all),
+        None => Err(check_available(u64::MAX).map_or_else(
+            |error| error.cause().clone(),
+            |()| Cause::Argument("the sum of the counts is above 2^64".into()),
+        )),
+    }
+}
+
 impl BlockExchange {
     /// Makes the exchange of member `me` of `size` members in which it sends each member the range that `give` returns
-    /// for it, and receives the range that `get` returns.
+    /// for it, and receives a block of the length that `get` returns, or of any length.
     pub(crate) fn with_each(
         me: usize,
         size: usize,
         give: impl Fn(usize) -> Option<Range<usize>>,
-        get: impl Fn(usize) -> Option<Range<usize>>,
+        get: impl Fn(usize) -> Option<Option<usize>>,
     ) -> BlockExchange {
         let mut exchange = BlockExchange::default();
-        exchange.own.extend(give(me).zip(get(me)).map(|(give, get)| [give, get]));
+        let mut numbers = vec![None; size];
+        for (member, number) in numbers.iter_mut().enumerate() {
+            if let Some(known) = get(member) {
+                *number = Some(exchange.gets.len());
+                exchange.gets.push(known);
+            }
+        }
+        exchange.own.extend(give(me).zip(numbers[me]));
         for steps in 1..size {
             let (to, from) = ((me + steps) % size, (me + size - steps) % size);
-            let counts = |range: Option<Range<usize>>| range.iter().map(ExactSizeIterator::len).collect();
-            let lengths = BlockLengths { partner: to, gives: counts(give(to)), gets: counts(get(to)) };
-            if !(lengths.gives.is_empty() && lengths.gets.is_empty()) {
-                exchange.lengths.push(lengths);
+            let gives: Vec<usize> = give(to).iter().map(ExactSizeIterator::len).collect();
+            let gets: Vec<usize> = numbers[to].into_iter().collect();
+            if !(gives.is_empty() && gets.is_empty()) {
+                exchange.partners.push(PartnerBlocks { member: to, gives, gets });
             }
-            let [to, from] = [give(to).map(|range| (to, range)), get(from).map(|range| (from, range))];
+            let to = give(to).map(|range| (to, range));
+            let from = numbers[from].map(|number| (from, number));
             if to.is_some() || from.is_some() {
                 exchange.transfers.push(Transfer { to, from });
             }
         }
-        exchange.received = (0..size).filter_map(get).map(|range| range.end).max().unwrap_or(0);
         exchange
     }
 
     /// Makes the exchange of member `me` with its neighbours. `gives` and `gets` hold the number of values of each
-    /// block.
+    /// block; without `gets`, it receives blocks of any length.
     pub(crate) fn with_neighbours(
         me: usize,
         with: &Neighbourhood,
-        (gives, gets): (&[usize], &[usize]),
+        gives: &[usize],
+        gets: Option<&[usize]>,
     ) -> BlockExchange {
-        let (out, into) = (ranges(gives), ranges(gets));
-        let mut exchange =
-            BlockExchange { received: into.last().map_or(0, |last| last.end), ..Default::default() };
-        for Partner { member, gives: give, gets: get } in with.partners() {
+        let out = ranges(gives);
+        let gets = match gets {
+            Some(gets) => gets.iter().copied().map(Some).collect(),
+            None => vec![None; with.sources().len()],
+        };
+        let mut exchange = BlockExchange { gets, ..Default::default() };
+        for Partner { member, gives: give, gets } in with.partners() {
             if *member == me {
-                let both = give.iter().zip(get).map(|(&give, &get)| [out[give].clone(), into[get].clone()]);
-                exchange.own.extend(both);
+                exchange.own.extend(give.iter().zip(gets).map(|(&give, &get)| (out[give].clone(), get)));
                 continue;
             }
-            let counts =
-                |numbers: &[usize], counts: &[usize]| numbers.iter().map(|&one| counts[one]).collect();
-            let (gives, gets) = (counts(give, gives), counts(get, gets));
-            exchange.lengths.push(BlockLengths { partner: *member, gives, gets });
+            let gives = give.iter().map(|&one| out[one].len()).collect();
+            exchange.partners.push(PartnerBlocks { member: *member, gives, gets: gets.clone() });
         }
         for &Round { to, from } in with.rounds() {
             let partner = |number: Option<usize>| number.map(|number| &with.partners()[number]);
@@ -130,43 +135,51 @@ impl BlockExchange {
             let count = to.map_or(0, |to| to.gives.len()).max(from.map_or(0, |from| from.gets.len()));
             exchange.transfers.extend((0..count).map(|turn| Transfer {
                 to: to.and_then(|to| Some((to.member, out[*to.gives.get(turn)?].clone()))),
-                from: from.and_then(|from| Some((from.member, into[*from.gets.get(turn)?].clone()))),
+                from: from.and_then(|from| Some((from.member, *from.gets.get(turn)?))),
             }));
         }
         exchange
     }
 
-    /// Returns the number of values that the member receives.
-    pub(crate) fn received(&self) -> usize {
-        self.received
-    }
-
-    /// Returns an error unless this member sends itself blocks of the lengths that it receives from itself.
+    /// Returns an error unless this member sends itself blocks of the lengths that it expects from itself.
     pub(crate) fn check_own(&self) -> Result<(), Cause> {
-        match self.own.iter().find(|[give, get]| give.len() != get.len()) {
-            Some([give, get]) => Err(Cause::Argument(format!(
+        let differs = |(give, get): &&(Range<usize>, usize)| {
+            self.gets[*get].is_some_and(|expected| expected != give.len())
+        };
+        match self.own.iter().find(differs) {
+            Some((give, get)) => Err(Cause::Argument(format!(
                 "this member's block for itself has {} values, but its count is {}",
                 give.len(),
-                get.len()
+                self.gets[*get].unwrap_or_default()
             ))),
             None => Ok(()),
         }
     }
 
-    /// Sends the blocks of `values`, and receives blocks into `all`.
-    pub(crate) async fn run<T: Pod>(&self, peers: &impl Peers, values: &[T], all: &mut [T]) -> Result<()> {
-        for [give, get] in &self.own {
-            all[get.clone()].copy_from_slice(&values[give.clone()]);
+    /// Sends the blocks of `values`, and receives blocks into what `room` returns for the number of values that come.
+    /// Returns it, and the ends of the blocks in it.
+    pub(crate) async fn run<T: Pod, R: AsMut<[T]>>(
+        &self,
+        peers: &impl Peers,
+        values: &[T],
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<(R, Vec<usize>)> {
+        let counts = self.learn_lengths::<T>(peers).await?;
+        let room = total(&counts).and_then(room);
+        let mut room = room.map_err(|cause| peers.worker().fault(cause, || "room for the blocks".into()))?;
+        let (all, into) = (room.as_mut(), ranges(&counts));
+        for (give, get) in &self.own {
+            all[into[*get].clone()].copy_from_slice(&values[give.clone()]);
         }
-        self.agree_on_lengths::<T>(peers).await?;
         for Transfer { from, .. } in &self.transfers {
-            if let Some((from, range)) = from {
-                peers.expect(range.len() * size_of::<T>(), *from)?;
+            if let Some((from, number)) = *from {
+                peers.expect(into[number].len() * size_of::<T>(), from)?;
             }
         }
         for Transfer { to, from } in &self.transfers {
             let out = to.clone().map(|(to, range)| (to, bytemuck::cast_slice(&values[range])));
-            let into = from.clone().map(|(from, range)| (from, bytemuck::cast_slice_mut(&mut all[range])));
+            let into =
+                from.map(|(from, number)| (from, bytemuck::cast_slice_mut(&mut all[into[number].clone()])));
             match (out, into) {
                 (Some((to, out)), Some((from, into))) => peers.exchange(out, to, into, from).await?,
                 (Some((to, out)), None) => peers.send(out, to).await?,
@@ -174,36 +187,56 @@ impl BlockExchange {
                 (None, None) => {}
             }
         }
-        Ok(())
+        Ok((room, into.into_iter().map(|range| range.end).collect()))
     }
 
-    /// Sends this member's lengths to all partners, and compares theirs with them.
-    async fn agree_on_lengths<T>(&self, peers: &impl Peers) -> Result<()> {
-        // Prepost, so that neither of two partners waits for the other's receive.
-        for own in &self.lengths {
-            peers.expect(size_of::<[SideLengths; 2]>(), own.partner)?;
-        }
-        for own in &self.lengths {
-            peers.send(bytemuck::bytes_of(&own.sides::<T>()), own.partner).await?;
-        }
-        for own in &self.lengths {
-            let mut theirs = [SideLengths::zeroed(); 2];
-            peers.recv(bytemuck::bytes_of_mut(&mut theirs), own.partner).await?;
-            let [gives, gets] = own.sides::<T>();
-            let both = [(gets, theirs[0]), (gives, theirs[1])];
-            match both.into_iter().find(|(ours, theirs)| ours != theirs) {
-                Some((ours, theirs)) if ours.bytes == theirs.bytes => {
-                    let text = format!("member {} divides the same bytes into other blocks", own.partner);
-                    let cause = Cause::mismatch(Some(own.partner), text);
-                    return Err(peers.worker().fault(cause, String::new));
-                }
-                Some((ours, theirs)) => {
-                    return Err(disagree(peers.worker(), ours.bytes, theirs.bytes, own.partner));
-                }
-                None => {}
+    /// Sends this member's lengths to all partners, and compares theirs with them. Returns the number of values of each
+    /// received block.
+    async fn learn_lengths<T: Pod>(&self, peers: &impl Peers) -> Result<Vec<usize>> {
+        let words = |partner: &PartnerBlocks| -> Vec<u64> {
+            let gives = partner.gives.iter().map(|&count| bytes_of::<T>(count));
+            let gets = partner.gets.iter().map(|&get| self.gets[get].map_or(ANY_LENGTH, bytes_of::<T>));
+            gives.chain(gets).collect()
+        };
+        let ours: Vec<Vec<u64>> = self.partners.iter().map(words).collect();
+        let mut theirs: Vec<Vec<u64>> = ours.iter().map(|ours| vec![0; ours.len()]).collect();
+        let messages = ours.iter().map(|ours| ours.len().div_ceil(LENGTHS_MAX)).max().unwrap_or(0);
+        // All messages are short, and each is received before the next one is sent: no two members wait for each other.
+        for number in 0..messages {
+            let part = |len: usize| number * LENGTHS_MAX..len.min((number + 1) * LENGTHS_MAX);
+            let is_sent = |ours: &[u64]| number * LENGTHS_MAX < ours.len();
+            let with = || self.partners.iter().zip(&ours).filter(|(_, ours)| is_sent(ours));
+            for (partner, ours) in with() {
+                peers.expect(part(ours.len()).len() * size_of::<u64>(), partner.member)?;
+            }
+            for (partner, ours) in with() {
+                peers.send(bytemuck::cast_slice(&ours[part(ours.len())]), partner.member).await?;
+            }
+            for (partner, theirs) in
+                self.partners.iter().zip(&mut theirs).filter(|(_, theirs)| is_sent(theirs))
+            {
+                let part = part(theirs.len());
+                peers.recv(bytemuck::cast_slice_mut(&mut theirs[part]), partner.member).await?;
             }
         }
-        Ok(())
+        let mut counts: Vec<usize> = self.gets.iter().map(|known| known.unwrap_or(0)).collect();
+        for (give, get) in &self.own {
+            counts[*get] = give.len();
+        }
+        for ((partner, ours), theirs) in self.partners.iter().zip(&ours).zip(&theirs) {
+            let ((gives, gets), (given, expected)) =
+                (ours.split_at(partner.gives.len()), theirs.split_at(partner.gets.len()));
+            let both = gets.iter().zip(given).chain(expected.iter().zip(gives));
+            let differs = |&(&expected, &given): &(&u64, &u64)| expected != ANY_LENGTH && expected != given;
+            let cannot_be = |&(_, &given): &(&u64, &u64)| !given.is_multiple_of(size_of::<T>().max(1) as u64);
+            if let Some((&expected, &given)) = both.clone().find(|pair| differs(pair) || cannot_be(pair)) {
+                return Err(disagree(peers.worker(), expected, given, partner.member));
+            }
+            for (&number, &bytes) in partner.gets.iter().zip(given) {
+                counts[number] = bytes as usize / size_of::<T>().max(1);
+            }
+        }
+        Ok(counts)
     }
 }
 
@@ -218,22 +251,25 @@ mod tests {
 
     #[test]
     fn a_root_exchanges_blocks_with_each_member() {
-        let counts = ranges(&[1, 2, 3]);
-        let root =
-            BlockExchange::with_each(1, 3, |to| (to == 1).then_some(0..2), |from| Some(counts[from].clone()));
-        assert_eq!((root.received(), &root.own), (6, &vec![[0..2, 1..3]]));
-        let partner = |partner, gets| BlockLengths { partner, gives: vec![], gets: vec![gets] };
-        assert_eq!(root.lengths, [partner(2, 3), partner(0, 1)]);
-        let from = |member, range| Transfer { to: None, from: Some((member, range)) };
-        assert_eq!(root.transfers, [from(0, 0..1), from(2, 3..6)]);
+        let root = BlockExchange::with_each(1, 3, |to| (to == 1).then_some(0..2), |_| Some(None));
+        assert_eq!((&root.own, &root.gets), (&vec![(0..2, 1)], &vec![None; 3]));
+        let partner = |member, get| PartnerBlocks { member, gives: vec![], gets: vec![get] };
+        assert_eq!(root.partners, [partner(2, 2), partner(0, 0)]);
+        let from = |member, number| Transfer { to: None, from: Some((member, number)) };
+        assert_eq!(root.transfers, [from(0, 0), from(2, 2)]);
     }
 
     #[test]
-    fn lengths_hold_bytes_and_division() {
-        let of = SideLengths::of::<u32>;
-        assert_eq!(of(&[9]), SideLengths { bytes: 36, division: 0 });
-        assert_ne!(of(&[0, 9]), of(&[9, 0]));
-        assert_ne!(of(&[2, 7]), of(&[9]));
-        assert_eq!(of(&[]), of(&[0]));
+    fn a_member_receives_one_block_from_the_root() {
+        let member = BlockExchange::with_each(1, 3, |_| None, |from| (from == 2).then_some(Some(7)));
+        assert_eq!((&member.own, &member.gets), (&vec![], &vec![Some(7)]));
+        assert_eq!(member.partners, [PartnerBlocks { member: 2, gives: vec![], gets: vec![0] }]);
+        assert_eq!(member.transfers, [Transfer { to: None, from: Some((2, 0)) }]);
+    }
+
+    #[test]
+    fn a_block_for_oneself_has_the_length_that_is_expected() {
+        let of = |expected| BlockExchange::with_each(0, 1, |_| Some(0..2), |_| Some(expected)).check_own();
+        assert!(of(None).is_ok() && of(Some(2)).is_ok() && of(Some(3)).is_err());
     }
 }

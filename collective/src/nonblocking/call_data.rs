@@ -20,7 +20,7 @@ pub(super) struct CallData<T> {
     place: usize,
     /// The values that the call reads or writes.
     pub(super) values: Vec<T>,
-    /// The result, where it has a buffer of its own: in an alltoall.
+    /// The result, where it has a buffer of its own: in an alltoall, a reduce_scatter, and at the root of a scatter.
     pub(super) result: Vec<T>,
     operation: BoxedOperation,
 }
@@ -42,11 +42,12 @@ pub(super) trait AnyCallData: Send {
 
 impl<T: Pod> CallData<T> {
     pub(super) fn new(kind: CallKind, place: usize, values: Vec<T>) -> CallData<T> {
-        let result = match kind.collective {
-            CollectiveKind::Alltoall => vec![T::zeroed(); values.len()],
-            _ => Vec::new(),
-        };
-        CallData { kind, place, values, result, operation: ReduceOperation::Nothing }
+        CallData { kind, place, values, result: Vec::new(), operation: ReduceOperation::Nothing }
+    }
+
+    /// Adds the buffer of a result that has its own.
+    pub(super) fn with_room(self, result: Vec<T>) -> CallData<T> {
+        CallData { result, ..self }
     }
 
     pub(super) fn combined(self, operation: BoxedOperation) -> CallData<T> {
@@ -65,10 +66,11 @@ impl<T: Pod> CallData<T> {
         self.place == 0
     }
 
-    /// Returns this member's block of the values.
-    pub(super) fn own_block(&self) -> &[T] {
-        let count = self.kind.bytes / size_of::<T>().max(1);
-        &self.values[self.place * count..][..count]
+    /// Returns this member's block of the values, in the buffer of the result.
+    pub(super) fn into_own_block(mut self) -> Vec<T> {
+        let count = self.result.len();
+        self.result.copy_from_slice(&self.values[self.place * count..][..count]);
+        self.result
     }
 }
 

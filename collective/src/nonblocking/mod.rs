@@ -34,6 +34,11 @@ use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::queue::reduction::BoxedOperation;
 use tasuki_schedule::shape::CollectiveKind;
 
+/// Makes the result of a call from its values.
+pub trait ValuesToResult<T, R>: Fn(Vec<T>) -> R + Send + Sync + 'static {}
+
+impl<T, R, F: Fn(Vec<T>) -> R + Send + Sync + 'static> ValuesToResult<T, R> for F {}
+
 impl Communicator {
     fn task_maker(&self) -> TaskMaker {
         let Nonblocking { context, active_calls, .. } = &self.nonblocking;
@@ -285,119 +290,149 @@ impl Communicator {
     }
 
     /// Begins a broadcast.
-    pub fn start_bcast<T: Pod + Send + Sync>(
+    pub fn start_bcast<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
         root: Rank,
-    ) -> Result<StartedCollective<Vec<T>>> {
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
         let data = self.data_of(CollectiveKind::Bcast, root, values.len(), values);
         self.check_root_of(&data)?;
-        self.start_kind(data, |data| data.values)
+        self.start_kind(data, move |data| result(data.values))
     }
 
     /// Begins a reduction to the root.
-    pub fn start_reduce<T: Pod + Send + Sync>(
+    pub fn start_reduce<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
         operation: BoxedOperation,
         root: Rank,
-    ) -> Result<StartedCollective<Option<Vec<T>>>> {
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<Option<R>>> {
         let data = self.reduction_of(CollectiveKind::Reduce, root, values.len(), values, operation);
         self.check_root_of(&data)?;
-        self.start_kind(data, |data| data.is_root().then_some(data.values))
+        self.start_kind(data, move |data| data.is_root().then(|| result(data.values)))
     }
 
     /// Begins a reduction to all members.
-    pub fn start_allreduce<T: Pod + Send + Sync>(
+    pub fn start_allreduce<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
         operation: BoxedOperation,
-    ) -> Result<StartedCollective<Vec<T>>> {
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
         let data = self.reduction_of(CollectiveKind::Allreduce, Rank(0), values.len(), values, operation);
-        self.start_kind(data, |data| data.values)
+        self.start_kind(data, move |data| result(data.values))
     }
 
-    /// Begins a gather to the root.
-    pub fn start_gather<T: Pod + Send + Sync>(
+    /// Begins a gather to the root, into `room` if it passes one.
+    pub fn start_gather<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
+        room: Option<Vec<T>>,
         root: Rank,
-    ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let count = values.len();
-        let values = if self.rank() == root { self.with_room_for_all(&values) } else { values };
-        let data = self.data_of(CollectiveKind::Gather, root, count, values);
-        self.check_root_of(&data)?;
-        self.start_kind(data, |data| data.is_root().then_some(data.values))
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<Option<R>>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
+        self.check_root(root, &|| format!("i{}", self.call(&kind)))?;
+        let values = if self.rank() == root { self.placed_in(room, &values, &kind)? } else { values };
+        let data = CallData::new(kind, self.rank().index(), values);
+        self.start_kind(data, move |data| data.is_root().then(|| result(data.values)))
     }
 
-    /// Begins a scatter of the root's values.
-    pub fn start_scatter<T: Pod + Send + Sync>(
+    /// Begins a scatter of the root's values. This member's block fills `room`.
+    pub fn start_scatter<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        count: usize,
+        room: Vec<T>,
         root: Rank,
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let values = if self.rank() == root { values } else { vec![T::zeroed(); count] };
-        let data = self.data_of(CollectiveKind::Scatter, root, count, values);
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let (is_root, count) = (self.rank() == root, room.len());
+        let (values, room) = if is_root { (values, room) } else { (room, Vec::new()) };
+        let data = self.data_of(CollectiveKind::Scatter, root, count, values).with_room(room);
         self.check_root_of(&data)?;
-        if self.rank() == root {
+        if is_root {
             self.check_blocks_of(&data)?;
         }
-        self.start_kind(data, |data| if data.is_root() { data.own_block().to_vec() } else { data.values })
-    }
-
-    /// Begins a gather to all members.
-    pub fn start_allgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let all = self.with_room_for_all(&values);
-        self.start_kind(self.data_of(CollectiveKind::Allgather, Rank(0), values.len(), all), |data| {
-            data.values
+        self.start_kind(data, move |data| {
+            result(if data.is_root() { data.into_own_block() } else { data.values })
         })
     }
 
-    /// Begins an exchange of blocks.
-    pub fn start_alltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let data = self.data_of(CollectiveKind::Alltoall, Rank(0), values.len() / self.size(), values);
-        self.check_blocks_of(&data)?;
-        self.start_kind(data, |data| data.result)
-    }
-
-    /// Begins a reduction whose result is scattered: each member gets a block.
-    pub fn start_reduce_scatter<T: Pod + Send + Sync>(
+    /// Begins a gather to all members, into `room` if it is passed.
+    pub fn start_allgather<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        operation: BoxedOperation,
-    ) -> Result<StartedCollective<Vec<T>>> {
+        room: Option<Vec<T>>,
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
+        let all = self.placed_in(room, &values, &kind)?;
+        self.start_kind(CallData::new(kind, self.rank().index(), all), move |data| result(data.values))
+    }
+
+    /// Begins an exchange of blocks, into `room` if it is passed.
+    pub fn start_alltoall<T: Pod + Send + Sync, R: Send + 'static>(
+        &self,
+        values: Vec<T>,
+        room: Option<Vec<T>>,
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
         let count = values.len() / self.size();
-        let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
+        let room = room.unwrap_or_else(|| vec![T::zeroed(); values.len()]);
+        let data = self.data_of(CollectiveKind::Alltoall, Rank(0), count, values).with_room(room);
         self.check_blocks_of(&data)?;
-        self.start_kind(data, |data| data.own_block().to_vec())
+        self.check_room(data.result.len(), count, &|| format!("i{}", self.call(data.kind())))?;
+        self.start_kind(data, move |data| result(data.result))
+    }
+
+    /// Begins a reduction whose result is scattered: each member gets a block, in `room` if it passes one.
+    pub fn start_reduce_scatter<T: Pod + Send + Sync, R: Send + 'static>(
+        &self,
+        values: Vec<T>,
+        room: Option<Vec<T>>,
+        operation: BoxedOperation,
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let count = values.len() / self.size();
+        let room = room.unwrap_or_else(|| vec![T::zeroed(); count]);
+        let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
+        let data = data.with_room(room);
+        self.check_blocks_of(&data)?;
+        self.check_block(data.result.len(), count, &|| format!("i{}", self.call(data.kind())))?;
+        self.start_kind(data, move |data| result(data.into_own_block()))
     }
 
     /// Begins a scan.
-    pub fn start_scan<T: Pod + Send + Sync>(
+    pub fn start_scan<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
         operation: BoxedOperation,
-    ) -> Result<StartedCollective<Vec<T>>> {
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
         let data = self.reduction_of(CollectiveKind::Scan, Rank(0), values.len(), values, operation);
-        self.start_kind(data, |data| data.values)
+        self.start_kind(data, move |data| result(data.values))
     }
 
     /// Begins an exclusive scan, over the members before this one. The result of the first member is None.
-    pub fn start_exscan<T: Pod + Send + Sync>(
+    pub fn start_exscan<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
         operation: BoxedOperation,
-    ) -> Result<StartedCollective<Option<Vec<T>>>> {
+        result: impl ValuesToResult<T, R>,
+    ) -> Result<StartedCollective<Option<R>>> {
         let data = self.reduction_of(CollectiveKind::Exscan, Rank(0), values.len(), values, operation);
-        self.start_kind(data, |data| (!data.is_first()).then_some(data.values))
+        self.start_kind(data, move |data| (!data.is_first()).then(|| result(data.values)))
     }
 
-    /// Returns room for the values of all members, with this member's values in their place.
-    fn with_room_for_all<T: Pod>(&self, values: &[T]) -> Vec<T> {
-        let mut all = vec![T::zeroed(); self.size() * values.len()];
+    /// Returns room for the values of all members, with this member's values in their place. Error: the program's room
+    /// has another length.
+    fn placed_in<T: Pod>(&self, room: Option<Vec<T>>, values: &[T], kind: &CallKind) -> Result<Vec<T>> {
+        let mut all = room.unwrap_or_else(|| vec![T::zeroed(); self.size() * values.len()]);
+        self.check_room(all.len(), values.len(), &|| format!("i{}", self.call(kind)))?;
         self.place_own(values, &mut all);
-        all
+        Ok(all)
     }
 
     fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {

@@ -1,67 +1,72 @@
 //! Nonblocking calls whose blocks differ in length, and exchanges with neighbours.
 
 use super::{Communicator, StartedCollective};
-use crate::blocking::vector::words_of;
+use crate::blocking::vector::{allocate, words_of};
 use crate::current_call::VectorCall;
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 
+/// Makes the result of a call from the values that came and the ends of their blocks.
+pub trait BlocksToResult<T, R>: FnOnce(Vec<T>, Vec<usize>) -> R + Send + 'static {}
+
+impl<T, R, F: FnOnce(Vec<T>, Vec<usize>) -> R + Send + 'static> BlocksToResult<T, R> for F {}
+
 impl Communicator {
-    /// Begins a gather of blocks to the root, which passes their lengths as `counts`. The result of other members is
-    /// None.
-    pub fn start_gather_v<T: Pod + Send + Sync>(
+    /// Begins a gather of blocks to the root. The result of other members is None.
+    pub fn start_gather_v<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        counts: &[usize],
         root: Rank,
-    ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let call = format!("igather_v({} values to rank {root})", values.len());
-        let blocks = || self.gather_v_blocks(values.len(), counts, root);
-        let blocks = self.blocks_of_call::<T>(VectorCall::GatherV, root, &call, blocks)?;
+        result: impl BlocksToResult<T, R>,
+    ) -> Result<StartedCollective<Option<R>>> {
+        let call = format!("igather(uneven, {} values to rank {root})", values.len());
+        let blocks = || Ok(self.gather_v_blocks(values.len(), root));
+        let blocks = self.blocks_of_call(root, &call, blocks)?;
         let is_root = self.rank() == root;
-        let result = move |all| is_root.then_some(all);
-        self.start_exchange_of((VectorCall::GatherV, root), call, values, blocks, result)
+        let result = move |all, ends| is_root.then(|| result(all, ends));
+        self.start_exchange_of((VectorCall::GatherV, root), call, values, blocks, allocate, result)
     }
 
-    /// Begins a scatter of the root's blocks, of lengths `counts`. This member's block has `count` values.
-    pub fn start_scatter_v<T: Pod + Send + Sync>(
+    /// Begins a scatter of the root's blocks, which end at `ends`. This member's block has `count` values, if it knows
+    /// that; `room` returns a place for it.
+    pub fn start_scatter_v<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        counts: &[usize],
-        count: usize,
+        (ends, count): (&[usize], Option<usize>),
         root: Rank,
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iscatter_v({count} values from rank {root})");
-        let blocks = || self.scatter_v_blocks(values.len(), counts, count, root);
-        let blocks = self.blocks_of_call::<T>(VectorCall::ScatterV, root, &call, blocks)?;
-        self.start_exchange_of((VectorCall::ScatterV, root), call, values, blocks, |all| all)
+        room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
+        result: impl FnOnce(Vec<T>) -> R + Send + 'static,
+    ) -> Result<StartedCollective<R>> {
+        let call = format!("iscatter(uneven, {} values from rank {root})", values.len());
+        let blocks = || self.scatter_v_blocks(values.len(), ends, count, root);
+        let blocks = self.blocks_of_call(root, &call, blocks)?;
+        let result = |block, _| result(block);
+        self.start_exchange_of((VectorCall::ScatterV, root), call, values, blocks, room, result)
     }
 
     /// Begins a gather of blocks to all members.
-    pub fn start_allgather_v<T: Pod + Send + Sync>(
+    pub fn start_allgather_v<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        counts: &[usize],
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iallgather_v({} values)", values.len());
-        let blocks = || self.allgather_v_blocks(values.len(), counts);
-        let blocks = self.blocks_of_call::<T>(VectorCall::AllgatherV, Rank(0), &call, blocks)?;
-        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), call, values, blocks, |all| all)
+        result: impl BlocksToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let call = format!("iallgather(uneven, {} values)", values.len());
+        let blocks = self.blocks_of_call(Rank(0), &call, || Ok(self.allgather_v_blocks(values.len())))?;
+        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), call, values, blocks, allocate, result)
     }
 
-    /// Begins an exchange of blocks with all members.
-    pub fn start_alltoall_v<T: Pod + Send + Sync>(
+    /// Begins an exchange of blocks with all members. Those of this member end at `ends`.
+    pub fn start_alltoall_v<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         values: Vec<T>,
-        gives: &[usize],
-        gets: &[usize],
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("ialltoall_v({} values)", values.len());
-        let blocks = || self.alltoall_v_blocks(values.len(), gives, gets);
-        let blocks = self.blocks_of_call::<T>(VectorCall::AlltoallV, Rank(0), &call, blocks)?;
-        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, |all| all)
+        ends: &[usize],
+        result: impl BlocksToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let call = format!("ialltoall(uneven, {} values)", values.len());
+        let blocks = self.blocks_of_call(Rank(0), &call, || self.alltoall_v_blocks(values.len(), ends))?;
+        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, allocate, result)
     }
 
     /// Begins an exchange with neighbours. `counts` hold the number of values of each sent and received block.
@@ -73,26 +78,20 @@ impl Communicator {
     ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iexchange({} values)", values.len());
         let blocks = || self.neighbour_blocks(with, values.len(), counts);
-        let blocks = self.blocks_of_call::<T>(VectorCall::Exchange, Rank(0), &call, blocks)?;
-        self.start_exchange_of((VectorCall::Exchange, Rank(0)), call, values, blocks, |all| all)
+        let blocks = self.blocks_of_call(Rank(0), &call, blocks)?;
+        let result = |all, _| all;
+        self.start_exchange_of((VectorCall::Exchange, Rank(0)), call, values, blocks, allocate, result)
     }
 
-    /// Returns the blocks of a call, and room for those that this member receives. All members wait for a root, so its
-    /// error makes the communicator fail.
-    fn blocks_of_call<T: Pod>(
+    /// Returns the blocks of a call. Error: its arguments are impossible.
+    fn blocks_of_call(
         &self,
-        what: VectorCall,
         root: Rank,
         call: &str,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
-    ) -> Result<(BlockExchange, Vec<T>)> {
+    ) -> Result<BlockExchange> {
         self.check_root(root, &|| call.into())?;
-        blocks().and_then(BlockExchange::with_room).map_err(|cause| {
-            if what.is_rooted() {
-                self.monitor().report(self.worker(), words_of::<T>(what, 0, root).0, &cause);
-            }
-            self.worker().fault(cause, || self.call_on(call))
-        })
+        blocks().map_err(|cause| self.worker().fault(cause, || self.call_on(call)))
     }
 
     fn start_exchange_of<T: Pod + Send + Sync, R: Send + 'static>(
@@ -100,13 +99,14 @@ impl Communicator {
         (what, root): (VectorCall, Rank),
         call: String,
         values: Vec<T>,
-        (blocks, mut all): (BlockExchange, Vec<T>),
-        result: impl FnOnce(Vec<T>) -> R + Send + 'static,
+        blocks: BlockExchange,
+        room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
+        result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
         self.start((word, signature.nonblocking()), call, |peers| async move {
-            blocks.run(&*peers, &values, &mut all).await?;
-            Ok(result(all))
+            let (all, ends) = blocks.run(&*peers, &values, room).await?;
+            Ok(result(all, ends))
         })
     }
 }

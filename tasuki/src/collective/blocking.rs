@@ -7,13 +7,15 @@
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
 //! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
 
-use crate::collective::{Data, FuzzyBarrier, ReduceBuffers};
+use crate::collective::{
+    Data, EqualBlocks, ExchangeBuffers, FuzzyBarrier, GatherBuffers, ReduceBuffers, ScatterBlocks,
+    ScatterTarget,
+};
 use crate::engine::Cause;
 use crate::member::refused;
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
-use crate::{Communicator, Pod, Result};
-use tasuki_collective::allocate;
+use crate::{Communicator, Result};
 
 impl Communicator {
     /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
@@ -161,87 +163,93 @@ impl Communicator {
         buffers.reduce(|values| self.inner().allreduce(values, operation.borrowed()))
     }
 
-    /// Gathers all members' values on the root, one block behind the other in the order of the members. Each member
-    /// passes the same number of values. Returns `None` on the other members.
-    ///
-    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: messages up a tree of ceil(log8 P) levels, in which
-    /// a member receives from up to seven others at each level, and heap memory for the values that pass through a
-    /// member: on the root, all values.
-    pub fn gather<T: Pod>(&self, values: &[T], root: impl Peer) -> Result<Option<Vec<T>>> {
-        let root = self.root(root, "gather")?;
-        if self.rank() != root {
-            return self.inner().gather_to(values, root.place()).map(|()| None);
-        }
-        let mut all = vec![T::zeroed(); self.size() * values.len()];
-        self.inner().gather_here(values, &mut all)?;
-        Ok(Some(all))
-    }
-
-    /// Gathers like [`Communicator::gather`], into `all`. On the root `all` has room for the values
-    /// of all members; other members' `all` is ignored.
-    pub fn gather_into<T: Pod>(&self, values: &[T], all: &mut [T], root: impl Peer) -> Result<()> {
-        let root = self.root(root, "gather_into")?;
-        match self.rank() == root {
-            true => self.inner().gather_here(values, all),
-            false => self.inner().gather_to(values, root.place()),
-        }
-    }
-
-    /// Scatters the root's values, one block of `count` values for each member. Returns this member's block. `values`
-    /// of members other than the root are ignored.
+    /// Gathers all members' values on the root, one block behind the other in the order of the members, and returns them
+    /// there in the form of the argument ([`GatherBuffers`]); `None` on the other members.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::{Rank, Uneven};
     /// tasuki::local(3, |job| {
-    ///     let all = if job.rank() == 1 { vec![1, 2, 3, 4, 5, 6] } else { vec![] };
-    ///     let mine = job.world().scatter(&all, 2, Rank(1))?;
-    ///     assert_eq!(mine, [2 * job.rank().0 + 1, 2 * job.rank().0 + 2]);
+    ///     let (world, me) = (job.world(), job.rank().0);
+    ///     let all = world.gather(&[me, 10 * me], Rank(0))?;
+    ///     assert_eq!(all, (me == 0).then(|| vec![0, 0, 1, 10, 2, 20]));
+    ///     if let Some(blocks) = world.gather(Uneven(&vec![me; me]), Rank(0))? {     // none, one, two values
+    ///         assert_eq!((blocks.block(0), blocks.block(2)), (&[][..], &[2, 2][..]));
+    ///     }
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Returns on the root when `values` may be reused. Errors: those of [`Communicator::bcast`]; the
-    /// root has not `count` values for each member, which is an error on the root only. Cost: one message from the root
-    /// to each member.
-    pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: impl Peer) -> Result<Vec<T>> {
-        let root = self.root(root, "scatter")?;
-        let mut block =
-            allocate(count).map_err(|cause| self.messages().worker().fault(cause, || "scatter".into()))?;
-        self.scatter_into(values, &mut block, root)?;
-        Ok(block)
+    /// Collective. Each member passes the same number of values, or each passes [`Uneven`](crate::Uneven) values. Errors:
+    /// those of [`Communicator::bcast`]; the root's room has another length, which is an error on the root only. Cost of
+    /// equal blocks: messages up a tree of ceil(log8 P) levels, in which a member receives from up to seven others at
+    /// each level, and heap memory for the values that pass through a member: on the root, all values. Cost of uneven
+    /// blocks: a message of one cache line in each direction between the root and each member, then one message with the
+    /// block; these calls always use messages.
+    #[inline]
+    pub fn gather<B: GatherBuffers>(&self, block: B, root: impl Peer) -> Result<Option<B::Output>> {
+        let root = self.root(root, "gather")?;
+        block.gather(self, root)
     }
 
-    /// Scatters like [`Communicator::scatter`], into `block`, which has equally many values on each
-    /// member.
-    pub fn scatter_into<T: Pod>(&self, values: &[T], block: &mut [T], root: impl Peer) -> Result<()> {
-        let root = self.root(root, "scatter_into")?;
-        if self.rank() != root {
-            return self.inner().scatter_from(block, root.place());
-        }
-        self.inner().scatter_here(values, block)
-    }
-
-    /// Gathers all members' values on every member, one block behind the other in the order of the members. Each
-    /// member passes the same number of values.
+    /// Scatters the root's values, one block for each member, equal ones or [`Blocks`](crate::Blocks). `own` says where
+    /// this member's block goes ([`ScatterTarget`]): its number of values, or `()` if this member does not know it, and it
+    /// is returned; or `&mut block`. The `blocks` of members other than the root are ignored.
     ///
-    /// Collective. Errors: those of [`Communicator::bcast`]. Cost: ceil(log8 P) rounds of up to seven messages; from
-    /// 4 KiB of values on, one message to each member, which goes straight to where it belongs; heap memory for all
-    /// values.
-    pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); self.size() * values.len()];
-        self.inner().allgather(values, &mut all)?;
-        Ok(all)
+    /// ```
+    /// use tasuki::{Blocks, Rank};
+    /// tasuki::local(3, |job| {
+    ///     let (world, me) = (job.world(), job.rank().0);
+    ///     let all = if me == 1 { vec![1, 2, 3, 4, 5, 6] } else { vec![] };
+    ///     assert_eq!(world.scatter(&all, 2, Rank(1))?, [2 * me + 1, 2 * me + 2]);
+    ///     let mut mine = [0; 2];
+    ///     world.scatter(&all, &mut mine, Rank(1))?;
+    ///     assert_eq!(mine, [2 * me + 1, 2 * me + 2]);
+    ///     let blocks = if me == 1 { Blocks::new(all, &[1, 0, 5])? } else { Blocks::default() };
+    ///     assert_eq!(world.scatter(&blocks, (), Rank(1))?, [&[1][..], &[], &[2, 3, 4, 5, 6]][me]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Collective. Returns on the root when `blocks` may be reused. Errors: those of [`Communicator::bcast`]; the root
+    /// has not a block for each member, or equal blocks of another length than its own, which is an error on the root
+    /// only; a member's count differs from the length of its block. Cost: one message from the root to each member. With
+    /// `()` or [`Blocks`](crate::Blocks) also a message of one cache line in each direction before.
+    #[inline]
+    pub fn scatter<B: ScatterBlocks, O: ScatterTarget<B::Value>>(
+        &self,
+        blocks: B,
+        own: O,
+        root: impl Peer,
+    ) -> Result<O::Output> {
+        let root = self.root(root, "scatter")?;
+        self.scatter_to(&blocks, own, root)
     }
 
-    /// Gathers like [`Communicator::allgather`], into `all`, which has room for the values of all
-    /// members. Takes no memory.
-    pub fn allgather_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        self.inner().allgather(values, all)
+    /// Gathers all members' values on every member, one block behind the other in the order of the members, in the form
+    /// of the argument ([`GatherBuffers`]).
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     assert_eq!(job.world().allgather(&[job.rank().0, 7])?, [0, 7, 1, 7, 2, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Collective. Each member passes the same number of values, or each passes [`Uneven`](crate::Uneven) values. Errors:
+    /// those of [`Communicator::bcast`]; `all` has another length, which is an error on this member only. Cost of equal
+    /// blocks: ceil(log8 P) rounds of up to seven messages; from 4 KiB of values on, one message to each member, which
+    /// goes straight to where it belongs; heap memory for all values, except with room for them. Cost of uneven blocks:
+    /// two messages to each member.
+    #[inline]
+    pub fn allgather<B: GatherBuffers>(&self, block: B) -> Result<B::Output> {
+        block.allgather(self)
     }
 
-    /// Exchanges one block between each two members. `values` are this member's blocks, one for each member. Returns
-    /// the blocks that the members had for this one. Both are in the order of the members.
+    /// Exchanges one block between each two members. `blocks` are this member's blocks, one for each member. The result
+    /// are the blocks that the members had for this one. Both are in the order of the members.
     ///
     /// ```
     /// tasuki::local(3, |job| {
@@ -253,22 +261,17 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. All blocks have the same length. Errors: those of [`Communicator::bcast`]; `values` cannot be
-    /// divided into one block for each member, which is an error on this member only. Cost: one message to each member.
-    pub fn alltoall<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); values.len()];
-        self.alltoall_into(values, &mut all)?;
-        Ok(all)
+    /// Collective. All members pass equal blocks, or all pass [`Blocks`](crate::Blocks); [`ExchangeBuffers`] has the forms.
+    /// Errors: those of [`Communicator::bcast`]; this member has not a block for each member, or `result` has another
+    /// length, which is an error on this member only. Cost: one message to each member; with [`Blocks`](crate::Blocks) a
+    /// message of one cache line to each member before. Only results that are returned take memory.
+    #[inline]
+    pub fn alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
+        blocks.alltoall(self)
     }
 
-    /// Exchanges blocks like [`Communicator::alltoall`], into `all`, which is as long as `values`.
-    /// Takes no memory.
-    pub fn alltoall_into<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        self.inner().alltoall(values, all)
-    }
-
-    /// Combines all members' values in the combining order ([`ReduceOp`]), and returns this member's block of the
-    /// result. `values` have one block for each member.
+    /// Combines all members' values in the combining order ([`ReduceOp`]). `blocks` have one block for each member. This
+    /// member's block of the result is returned, or goes to its room ([`EqualBlocks`]).
     ///
     /// ```
     /// use tasuki::Sum;
@@ -282,8 +285,15 @@ impl Communicator {
     ///
     /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and up to three
     /// copies of `values` on the heap.
-    pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl ReduceOp<T>) -> Result<Vec<T>> {
-        self.inner().reduce_scatter(values, OnBytes::<T, _>::new(operation).borrowed())
+    #[inline]
+    pub fn reduce_scatter<B: EqualBlocks>(
+        &self,
+        blocks: B,
+        operation: impl ReduceOp<B::Value>,
+    ) -> Result<B::Output> {
+        let operation = OnBytes::<B::Value, _>::new(operation);
+        let block_of = |values| values / self.size();
+        blocks.run(block_of, |values, block| self.inner().reduce_scatter(values, block, operation.borrowed()))
     }
 
     /// Combines the values of the members from the first to this one, in the combining order ([`ReduceOp`]).

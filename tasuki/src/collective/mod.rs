@@ -11,9 +11,14 @@ pub(crate) mod nonblocking;
 
 pub(crate) mod plan;
 
+pub(crate) mod block_counts;
+pub(crate) mod blocks;
 pub(crate) mod chunked_plan;
+pub(crate) mod exchange_buffers;
 pub(crate) mod fuzzy_barrier;
-pub(crate) mod vector;
+pub(crate) mod gather_buffers;
+pub(crate) mod owned_buffers;
+pub(crate) mod plan_source;
 
 pub(crate) mod neighbourhood;
 
@@ -23,9 +28,18 @@ pub use crate::reduction::any_order::AnyOrder;
 pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
 pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
+pub use block_counts::{BlockCount, BlockCounts};
+#[doc(no_inline)]
+pub use blocks::{Blocks, Uneven};
 pub use chunked_plan::ChunkedPlan;
+pub use exchange_buffers::{EqualBlocks, ExchangeBuffers, ScatterBlocks, ScatterTarget};
 pub use fuzzy_barrier::FuzzyBarrier;
+pub use gather_buffers::GatherBuffers;
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
+pub use owned_buffers::{
+    OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget, OwnedValues,
+};
 pub use plan::PlanReduceOp;
+pub use plan_source::PlanSource;
 pub use reduce_buffers::ReduceBuffers;

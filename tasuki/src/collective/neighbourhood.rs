@@ -1,7 +1,7 @@
 //! Exchanges with neighbours: on a grid of members, or along the edges of any graph.
 
 use crate::collective::CollectiveRequest;
-use crate::collective::vector::byte_counts;
+use crate::collective::plan::byte_counts;
 use crate::engine::Cause;
 use crate::{Communicator, Member, Plan, Pod, Rank, Result};
 use std::sync::Arc;

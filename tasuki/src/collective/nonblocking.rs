@@ -7,6 +7,9 @@
 //! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
 //! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
 
+use crate::collective::{
+    OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget, OwnedValues,
+};
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::request::{Request, future_by_request};
@@ -88,27 +91,24 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn ibcast<T: Pod + Send + Sync>(
-        &self,
-        values: Vec<T>,
-        root: impl Peer,
-    ) -> Result<CollectiveRequest<Vec<T>>> {
+    pub fn ibcast<D: OwnedValues>(&self, values: D, root: impl Peer) -> Result<CollectiveRequest<D>> {
         let root = self.root(root, "ibcast")?;
-        self.inner().start_bcast(values, root.place()).map(CollectiveRequest)
+        self.inner().start_bcast(values.into_vec(), root.place(), D::from_vec).map(CollectiveRequest)
     }
 
     /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
     /// members get `None`.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::reduce`].
-    pub fn ireduce<T: Pod + Send + Sync>(
+    pub fn ireduce<D: OwnedValues>(
         &self,
-        values: Vec<T>,
-        operation: impl ReduceOp<T> + Send + 'static,
+        values: D,
+        operation: impl ReduceOp<D::Value> + Send + 'static,
         root: impl Peer,
-    ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        let root = self.root(root, "ireduce")?;
-        self.inner().start_reduce(values, boxed::<T>(operation), root.place()).map(CollectiveRequest)
+    ) -> Result<CollectiveRequest<Option<D>>> {
+        let (root, operation) = (self.root(root, "ireduce")?, boxed::<D::Value>(operation));
+        let started = self.inner().start_reduce(values.into_vec(), operation, root.place(), D::from_vec);
+        started.map(CollectiveRequest)
     }
 
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
@@ -116,7 +116,7 @@ impl Communicator {
     ///
     /// Collective: all members begin it, and all other nonblocking collective calls, in the same order, one thread of
     /// each member at a time. Blocking collective calls and plans may come in between. Each member passes the same
-    /// number of values. The call owns the values until it is complete; the result is another vector.
+    /// number of values, in a number, an array or a vector ([`OwnedValues`]), which the call owns until it is complete.
     ///
     /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
     /// the rank is in a call that waits for anything or tests it ([`Request::test`]), and while a task
@@ -131,7 +131,7 @@ impl Communicator {
     /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::engine::Cause::Full)); so is the 64th call
     /// after one that uses messages and is still active. Wait for the oldest call and begin this one again.
     ///
-    /// Errors of this call, which has then not begun: there is no such root; `values` has the wrong length. Later
+    /// Errors of this call, which has then not begun: there is no such root; values or room have the wrong length. Later
     /// errors: members disagree about the number of bytes, or are in different calls; a member died, or left before its
     /// part was complete. After such an error the communicator has failed on all members: this call and all others on
     /// it that are active or come later return an error that names the first failure
@@ -151,9 +151,9 @@ impl Communicator {
     ///     let (mut x, mut norm) = (vec![1.0_f64; 100], 0.0);
     ///     for _ in 0..3 {
     ///         let square: f64 = x.iter().map(|x| x * x).sum();
-    ///         let mut total = job.world().iallreduce(vec![square], Sum)?;
+    ///         let mut total = job.world().iallreduce(square, Sum)?;
     ///         let next: Vec<f64> = x.iter().map(|x| x / 2.0).collect();   // work that does not need it
-    ///         norm = total.wait()?[0].sqrt();
+    ///         norm = total.wait()?.sqrt();
     ///         x = next;
     ///     }
     ///     assert_eq!(norm, 5.0);
@@ -161,86 +161,138 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn iallreduce<T: Pod + Send + Sync>(
+    pub fn iallreduce<D: OwnedValues>(
         &self,
-        values: Vec<T>,
-        operation: impl ReduceOp<T> + Send + 'static,
-    ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_allreduce(values, boxed::<T>(operation)).map(CollectiveRequest)
+        values: D,
+        operation: impl ReduceOp<D::Value> + Send + 'static,
+    ) -> Result<CollectiveRequest<D>> {
+        let operation = boxed::<D::Value>(operation);
+        self.inner().start_allreduce(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
     }
 
-    /// Begins a gather. The root gets all members' values, one block behind the other; other members get `None`.
+    /// Begins a gather. The root gets all members' blocks, one behind the other, in the form of its argument
+    /// ([`OwnedGather`]); other members get `None`.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::gather`].
-    pub fn igather<T: Pod + Send + Sync>(
+    /// The rules of [`Communicator::iallreduce`] apply; a gather of [`Uneven`](crate::Uneven) blocks always uses messages.
+    /// Cost: that of [`Communicator::gather`].
+    ///
+    /// ```
+    /// use tasuki::{Rank, Uneven};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().0;
+    ///     let equal = job.world().igather(me, Rank(0))?;
+    ///     let uneven = job.world().igather(Uneven(vec![me; me]), Rank(0))?;      // none, one, two values
+    ///     let sum: u64 = (0..1000).sum();                                        // work that needs no other rank
+    ///     let uneven = uneven.wait()?.map(|blocks| blocks.into_values());
+    ///     let got = (me == 0).then(|| (vec![0, 1, 2], vec![1, 2, 2]));
+    ///     assert_eq!((equal.wait()?.zip(uneven), sum), (got, 499_500));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn igather<B: OwnedGather>(
         &self,
-        values: Vec<T>,
+        block: B,
         root: impl Peer,
-    ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
+    ) -> Result<CollectiveRequest<Option<B::Output>>> {
         let root = self.root(root, "igather")?;
-        self.inner().start_gather(values, root.place()).map(CollectiveRequest)
+        block.igather(self, root)
     }
 
-    /// Begins a scatter. This member gets its block of the root's values, which are one block of `count` values for
-    /// each member. `values` of members other than the root are ignored.
+    /// Begins a scatter of the root's blocks, equal ones or [`Blocks`](crate::Blocks). The result is this member's block,
+    /// and `own` its number of values, room for them, or `()` if this member does not know the number
+    /// ([`OwnedScatterTarget`]). The `blocks` of members other than the root are ignored.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message from the root to each member.
-    pub fn iscatter<T: Pod + Send + Sync>(
+    /// The rules of [`Communicator::iallreduce`] apply; a scatter with `()` or [`Blocks`](crate::Blocks) always uses
+    /// messages. Cost: that of [`Communicator::scatter`].
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let all = if job.rank() == 1 { vec![1, 2, 3] } else { vec![] };
+    ///     let known = job.world().iscatter(all.clone(), 1, Rank(1))?;
+    ///     let learned = job.world().iscatter(all, (), Rank(1))?;
+    ///     assert_eq!((known.wait()?, learned.wait()?), (vec![job.rank().0 + 1], vec![job.rank().0 + 1]));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn iscatter<B: OwnedScatter, O: OwnedScatterTarget<B::Value>>(
         &self,
-        values: Vec<T>,
-        count: usize,
+        blocks: B,
+        own: O,
         root: impl Peer,
-    ) -> Result<CollectiveRequest<Vec<T>>> {
+    ) -> Result<CollectiveRequest<O::Output>> {
         let root = self.root(root, "iscatter")?;
-        self.inner().start_scatter(values, count, root.place()).map(CollectiveRequest)
+        self.iscatter_to(blocks, own, root)
     }
 
-    /// Begins an allgather. All members get all members' values, one block behind the other.
+    /// Begins an allgather. All members get all members' blocks, one behind the other, in the form of their argument
+    /// ([`OwnedGather`]).
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::allgather`].
-    pub fn iallgather<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_allgather(values).map(CollectiveRequest)
+    /// The rules of [`Communicator::iallreduce`] apply; an allgather of [`Uneven`](crate::Uneven) blocks always uses
+    /// messages. Cost: that of [`Communicator::allgather`].
+    pub fn iallgather<B: OwnedGather>(&self, block: B) -> Result<CollectiveRequest<B::Output>> {
+        block.iallgather(self)
     }
 
-    /// Begins an exchange of one block between each two members. `values` are this member's blocks, one for each
-    /// member. The result are the blocks that the members had for this one. Both are in the order of the members.
+    /// Begins an exchange of one block between each two members. `blocks` are this member's blocks, one for each member.
+    /// The result are the blocks that the members had for this one, in the form of the argument ([`OwnedBlocks`]). Both
+    /// are in the order of the members.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member.
-    pub fn ialltoall<T: Pod + Send + Sync>(&self, values: Vec<T>) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_alltoall(values).map(CollectiveRequest)
+    /// The rules of [`Communicator::iallreduce`] apply; an exchange of [`Blocks`](crate::Blocks) always uses messages.
+    /// Cost: that of [`Communicator::alltoall`].
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// tasuki::local(2, |job| {
+    ///     let me = job.rank().0;
+    ///     let equal = job.world().ialltoall([10 * me, 10 * me + 1])?;
+    ///     let blocks: Blocks<usize> = (0..2).map(|to| vec![me; to]).collect();
+    ///     let uneven = job.world().ialltoall(blocks)?;
+    ///     assert_eq!(uneven.wait()?.block(1), vec![1; me]);
+    ///     assert_eq!(equal.wait()?, [me, 10 + me]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn ialltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
+        blocks.ialltoall(self)
     }
 
     /// Begins a reduction whose result has one block for each member. All members' values, one block for each member,
-    /// are combined in the combining order ([`ReduceOp`]).
+    /// are combined in the combining order ([`ReduceOp`]). [`OwnedEqualBlocks`] has the forms.
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member.
-    pub fn ireduce_scatter<T: Pod + Send + Sync>(
+    pub fn ireduce_scatter<B: OwnedEqualBlocks>(
         &self,
-        values: Vec<T>,
-        operation: impl ReduceOp<T> + Send + 'static,
-    ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_reduce_scatter(values, boxed::<T>(operation)).map(CollectiveRequest)
+        blocks: B,
+        operation: impl ReduceOp<B::Value> + Send + 'static,
+    ) -> Result<CollectiveRequest<B::Output>> {
+        blocks.ireduce_scatter(self, boxed::<B::Value>(operation))
     }
 
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining
     /// order ([`ReduceOp`]).
     ///
     /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::scan`].
-    pub fn iscan<T: Pod + Send + Sync>(
+    pub fn iscan<D: OwnedValues>(
         &self,
-        values: Vec<T>,
-        operation: impl ReduceOp<T> + Send + 'static,
-    ) -> Result<CollectiveRequest<Vec<T>>> {
-        self.inner().start_scan(values, boxed::<T>(operation)).map(CollectiveRequest)
+        values: D,
+        operation: impl ReduceOp<D::Value> + Send + 'static,
+    ) -> Result<CollectiveRequest<D>> {
+        let operation = boxed::<D::Value>(operation);
+        self.inner().start_scan(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
     }
 
     /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
     /// member gets `None`.
-    pub fn iexscan<T: Pod + Send + Sync>(
+    pub fn iexscan<D: OwnedValues>(
         &self,
-        values: Vec<T>,
-        operation: impl ReduceOp<T> + Send + 'static,
-    ) -> Result<CollectiveRequest<Option<Vec<T>>>> {
-        self.inner().start_exscan(values, boxed::<T>(operation)).map(CollectiveRequest)
+        values: D,
+        operation: impl ReduceOp<D::Value> + Send + 'static,
+    ) -> Result<CollectiveRequest<Option<D>>> {
+        let operation = boxed::<D::Value>(operation);
+        self.inner().start_exscan(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
     }
 }

@@ -1,5 +1,6 @@
 //! Plans: collectives that are prepared once and started many times.
 
+use crate::collective::{BlockCount, BlockCounts, PlanSource};
 use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
 use crate::request::{Request, future_by_request};
@@ -12,8 +13,7 @@ use tasuki_collective::ChunkShape;
 use tasuki_core::engine::AwaitedCondition;
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_core::segment::layout::RANGE_BYTES;
-use tasuki_schedule::{BufferId, Schedule, StepKind};
-use tasuki_schedule::{CollectiveKind, Shape};
+use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 
 /// A collective of values of one type that the members of a communicator have prepared. MPI calls it a persistent
 /// collective.
@@ -81,7 +81,7 @@ impl<T> fmt::Debug for Plan<T> {
 
 impl<T: Pod> Plan<T> {
     /// A plan whose result is in the buffer that holds the input.
-    fn of_one(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
+    pub(crate) fn of_one(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
         let (failed, awaited) = (None, AwaitedCondition::default());
         let (input, result) = (tasuki_schedule::DATA, tasuki_schedule::DATA);
         Plan { inner, input, result, chunk_shape, failed, awaited, of: PhantomData }
@@ -181,26 +181,27 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
+/// The sizes in bytes of these numbers of values.
+pub(crate) fn byte_counts<T>(counts: &[usize]) -> Vec<usize> {
+    counts.iter().map(|count| count.saturating_mul(size_of::<T>())).collect()
+}
+
 /// The operation, in the form in which a plan owns it.
-fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation {
+pub(crate) fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation {
     OnBytes::<T, _>::new(operation).owned(|operation| Arc::new(operation) as _)
 }
 
 impl Communicator {
-    /// Prepares a schedule, of the program or of the library. All members pass the same schedule.
+    /// Prepares a schedule of the program. All members pass the same schedule: `&schedule`, for a plan of bytes; or
+    /// `(&schedule, operation)`, whose steps combine values of one type by the operation.
     ///
     /// If the schedule was not proved correct before, each member now proves it for the whole group, which takes
-    /// memory that grows with the square of the number of its steps ([`Schedule::check`]). Errors: the first fault of
-    /// the schedule; members pass different schedules; a member has no room.
-    pub fn plan(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        self.check_schedule(schedule)?;
-        self.plan_unchecked(schedule)
-    }
-
-    /// Prepares a schedule like [`Communicator::plan`]; its steps combine values of one type by
-    /// `operation`. Errors besides: the operation is a closure, and a step combines values in the
-    /// memory of a rank other than the one that has the step; a step combines bytes that are not
-    /// whole values.
+    /// memory that grows with the square of the number of its steps ([`Schedule::check`](crate::schedule::Schedule::check)). [`Schedule::trusted`](crate::schedule::Schedule::trusted) omits
+    /// the proof. A plan of an incorrect schedule may never complete, or leave any bytes in its buffers.
+    ///
+    /// Errors: the first fault of the schedule; members pass different schedules; a member has no room; the operation is
+    /// a closure, and a step combines values in the memory of a rank other than the one that has the step; a step
+    /// combines bytes that are not whole values.
     ///
     /// ```
     /// use tasuki::{Request, Sum};
@@ -215,7 +216,7 @@ impl Communicator {
     /// }
     /// tasuki::local(3, |job| {
     ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
-    ///     let mut plan = job.world().plan_with(&sum.driven_by(2), Sum)?; // rank 2 runs all steps
+    ///     let mut plan = job.world().plan((&sum.driven_by(2), Sum))?; // rank 2 runs all steps
     ///     plan.write(0, &[1.5, job.rank().0 as f64])?;
     ///     plan.start()?;
     ///     plan.wait()?;
@@ -224,44 +225,8 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn plan_with<T: Pod>(&self, schedule: &Schedule, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
-        self.check_schedule(schedule)?;
-        self.check_values(schedule, size_of::<T>() as u64)?;
-        let inner = self.inner().plan(schedule, shared::<T>(operation), &|| self.start_helper())?;
-        Ok(Plan::of_one(inner, None))
-    }
-
-    fn check_schedule(&self, schedule: &Schedule) -> Result<()> {
-        schedule.check().map(drop).map_err(|fault| {
-            let cause = crate::engine::Cause::Argument(fault.to_string());
-            self.messages().worker().fault(cause, || format!("plan({})", schedule.name()))
-        })
-    }
-
-    /// Checks that all steps combine whole values.
-    fn check_values(&self, schedule: &Schedule, value_bytes: u64) -> Result<()> {
-        for rank in 0..schedule.ranks() {
-            for (number, step) in schedule.part(rank).steps().iter().enumerate() {
-                if let StepKind::Reduce { bytes, .. } = step.action
-                    && !bytes.is_multiple_of(value_bytes.max(1))
-                {
-                    let text = format!(
-                        "step {number} of rank {rank} combines {bytes} bytes, which are not a multiple of the value size \
-                         {value_bytes}"
-                    );
-                    let call = || format!("plan({})", schedule.name());
-                    return Err(self.messages().worker().fault(crate::engine::Cause::Argument(text), call));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Prepares a schedule like [`plan`](Communicator::plan), without the proof. A plan of an
-    /// incorrect schedule may never complete, or leave any bytes in its buffers.
-    pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        let inner = self.inner().plan(schedule, ReduceOperation::Nothing, &|| self.start_helper())?;
-        Ok(Plan::of_one(inner, None))
+    pub fn plan<T: Pod>(&self, schedule: impl PlanSource<T>) -> Result<Plan<T>> {
+        schedule.plan(self)
     }
 
     /// Prepares a barrier: a start is complete when all members have started.
@@ -334,30 +299,139 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Exscan, Rank(0), count), operation)
     }
 
-    /// Prepares a gather of `count` values from each member. The root writes its own values from value `rank * count`
-    /// on and reads those of all members in their order; other members write theirs at the beginning.
-    pub fn gather_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
+    /// Prepares a gather of `count` values from each member, or of `Uneven(count)` values, which may differ between
+    /// members. The root writes its own values behind those of the members before it and reads those of all members in
+    /// their order; other members write theirs at the beginning.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Uneven};
+    /// tasuki::local(3, |job| {
+    ///     let count = [1, 0, 2][job.rank().index()];
+    ///     let mut rows = job.world().gather_init::<u32>(Uneven(count), Rank(0))?;
+    ///     for step in 0..3 {
+    ///         rows.write(0, &[10 * step + 2, 10 * step + 3][..count])?;       // the root's own values begin at 0, too
+    ///         rows.start()?;
+    ///         rows.wait()?;
+    ///         assert!(job.rank() != 0 || rows.to_vec()? == [2, 2, 3].map(|value| 10 * step + value));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Errors, on all members, none of which gets a plan: members name different roots; some pass a count and others
+    /// `Uneven`; a member has no room. Cost of uneven blocks, besides that of any plan: an allgather of 24 bytes, and
+    /// during the call 8 bytes of memory for each member.
+    pub fn gather_init<T: Pod>(&self, count: impl BlockCount, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "gather_init")?;
-        self.prepare(&self.shape::<T>(CollectiveKind::Gather, root.place(), count), ReduceOperation::Nothing)
+        self.prepare_gather(CollectiveKind::Gather, count, Some(root.place()))
     }
 
-    /// Prepares a scatter of `count` values for each member, which the root writes one block behind the other.
-    /// Members read their blocks at the beginning, the root reads its own where it wrote it.
-    pub fn scatter_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
-        let root = self.root(root, "scatter_init")?;
-        self.prepare(&self.shape::<T>(CollectiveKind::Scatter, root.place(), count), ReduceOperation::Nothing)
+    /// Prepares a scatter of `count` values for each member, or, with `&counts`, of one number of values for each. The
+    /// root writes all blocks one behind the other. Members read their blocks at the beginning, the root reads its own
+    /// where it wrote it. Only the root's `&counts` are used; the others learn the lengths.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let counts: &[usize] = if job.rank() == 0 { &[0, 2, 1] } else { &[] };
+    ///     let mut blocks = job.world().scatter_init::<u32>(counts, Rank(0))?;
+    ///     if job.rank() == 0 {
+    ///         blocks.write(0, &[5, 6, 7])?;
+    ///     }
+    ///     blocks.start()?;
+    ///     blocks.wait()?;
+    ///     assert!(job.rank() == 0 || blocks.to_vec()? == [&[5, 6][..], &[7]][job.rank().index() - 1]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Errors and cost: those of [`Communicator::gather_init`], and a broadcast of 8 bytes for each member; the root has
+    /// not one count for each member.
+    pub fn scatter_init<T: Pod>(&self, counts: impl BlockCounts, root: impl Peer) -> Result<Plan<T>> {
+        let root = self.root(root, "scatter_init")?.place();
+        let counts = match counts.counts() {
+            Ok(count) => {
+                let shape = self.shape::<T>(CollectiveKind::Scatter, root, count);
+                return self.prepare(&shape, ReduceOperation::Nothing);
+            }
+            Err(counts) => counts.iter().map(|&count| offset_of::<T>(count)).collect::<Vec<u64>>(),
+        };
+        let blocks = self.inner().learn_blocks(CollectiveKind::Scatter, &counts, root)?;
+        self.prepare_blocks(CollectiveKind::Scatter, blocks, root)
     }
 
-    /// Prepares an allgather of `count` values from each member. A member writes its own values from value `rank *
-    /// count` on. All members read all values in the order of the members.
-    pub fn allgather_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Allgather, Rank(0), count), ReduceOperation::Nothing)
+    /// Prepares an allgather of `count` values from each member, or of `Uneven(count)` values, which may differ between
+    /// members. A member writes its own values behind those of the members before it. All members read all values in the
+    /// order of the members.
+    ///
+    /// Errors and cost: those of [`Communicator::gather_init`].
+    pub fn allgather_init<T: Pod>(&self, count: impl BlockCount) -> Result<Plan<T>> {
+        self.prepare_gather(CollectiveKind::Allgather, count, None)
     }
 
     /// Prepares an exchange of `count` values between each two members: a member writes the values for member `r`
-    /// from value `r * count` on, and reads the values of member `r` there.
-    pub fn alltoall_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.prepare(&self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count), ReduceOperation::Nothing)
+    /// from value `r * count` on, and reads the values of member `r` there. With `&counts`, the numbers of values for
+    /// each member, it writes its blocks one behind the other, and reads those of the members in the same way.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let me = job.rank().index();
+    ///     let mut exchange = job.world().alltoall_init(&[1, 2])?;
+    ///     for step in 0..3 {
+    ///         exchange.write(0, &[10 * me + step, 1, 2])?;       // one value for rank 0, two for rank 1
+    ///         exchange.start()?;
+    ///         exchange.wait()?;
+    ///         let wanted = if me == 0 { vec![step, 10 + step] } else { vec![1, 2, 1, 2] };
+    ///         assert_eq!(exchange.to_vec()?, wanted);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Errors with `&counts`, on all members, none of which gets a plan: a member has not one count for each member, or
+    /// no room. Cost of it, besides that of any plan: messages of 8 and of 40 bytes to each member, and during the call
+    /// some dozens of bytes of memory for each member. No member learns the lengths of blocks between other members.
+    pub fn alltoall_init<T: Pod>(&self, counts: impl BlockCounts) -> Result<Plan<T>> {
+        match counts.counts() {
+            Ok(count) => {
+                let shape = self.shape::<T>(CollectiveKind::Alltoall, Rank(0), count);
+                self.prepare(&shape, ReduceOperation::Nothing)
+            }
+            Err(counts) => {
+                let counts = byte_counts::<T>(counts);
+                let inner = self.inner().plan_alltoall_v(&counts, &|| self.start_helper())?;
+                Ok(Plan::of_two(inner, None))
+            }
+        }
+    }
+
+    fn prepare_gather<T: Pod>(
+        &self,
+        collective: CollectiveKind,
+        count: impl BlockCount,
+        root: Option<Rank>,
+    ) -> Result<Plan<T>> {
+        let (count, is_uneven) = count.count();
+        if !is_uneven {
+            let shape = self.shape::<T>(collective, root.unwrap_or(Rank(0)), count);
+            return self.prepare(&shape, ReduceOperation::Nothing);
+        }
+        let blocks = self.inner().agree_on_blocks(collective, offset_of::<T>(count), root)?;
+        self.prepare_blocks(collective, blocks, root.unwrap_or(Rank(0)))
+    }
+
+    /// Prepares a collective of blocks with these numbers of bytes.
+    fn prepare_blocks<T: Pod>(
+        &self,
+        collective: CollectiveKind,
+        blocks: Arc<[u64]>,
+        root: Rank,
+    ) -> Result<Plan<T>> {
+        let shape = self.shape::<T>(collective, root, 0);
+        self.prepare(&Shape { counts: Counts::Each(blocks), ..shape }, ReduceOperation::Nothing)
     }
 
     pub(crate) fn shape<T>(&self, collective: CollectiveKind, root: Rank, count: usize) -> Shape {

@@ -63,7 +63,7 @@ const CALLS: [&str; 20] = [
     "fuzzy_barrier(world, instance 1)",
     "split(colour 2, world)",
     "allreduce(8 bytes, split(colour 1) of world)",
-    "allgather_v(1 value, world)",
+    "allgather(uneven, 1 value, world)",
     "wait(signal ",
     "alloc(7 x 8 bytes)",
 ];

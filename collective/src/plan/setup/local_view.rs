@@ -111,10 +111,11 @@ impl LocalView {
 }
 
 impl Communicator {
-    /// Prepares an exchange with all members. `gives` and `gets` are the bytes of the block to and from each member.
-    pub fn plan_alltoall_v(&self, gives: &[usize], gets: &[usize], prepare: &dyn Fn()) -> Result<Plan> {
+    /// Prepares an exchange with all members. `gives` are the bytes of the block for each member. The members learn the
+    /// lengths of the blocks that they receive.
+    pub fn plan_alltoall_v(&self, gives: &[usize], prepare: &dyn Fn()) -> Result<Plan> {
         let with = Neighbourhood::everybody(self.rank().index(), self.size());
-        self.plan_local_view("alltoall_v", (&with, true), (gives, gets), prepare)
+        self.plan_local_view("alltoall", (&with, true), (gives, None), prepare)
     }
 
     /// Prepares an exchange with neighbours. `gives` and `gets` are the bytes of the block to and from each
@@ -125,7 +126,7 @@ impl Communicator {
         (gives, gets): (&[usize], &[usize]),
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
-        self.plan_local_view("exchange", (with, false), (gives, gets), prepare)
+        self.plan_local_view("exchange", (with, false), (gives, Some(gets)), prepare)
     }
 
     /// Prepares an exchange. Errors: two partners disagree about the bytes of a block. Then no member has the plan.
@@ -133,11 +134,22 @@ impl Communicator {
         &self,
         name: &str,
         (with, is_dense): (&Neighbourhood, bool),
-        (gives, gets): (&[usize], &[usize]),
+        (gives, gets): (&[usize], Option<&[usize]>),
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
         let view = self.begin(None, &call)?.run_agreed(|| {
+            let learned;
+            let gets = match gets {
+                Some(gets) => gets,
+                None => match self.learn_lengths(gives, &call)? {
+                    Ok(lengths) => {
+                        learned = lengths;
+                        &learned
+                    }
+                    Err(error) => return Ok(Err(error)),
+                },
+            };
             if let Err(error) = self.check_all(self.check_bytes(with, (gives, gets), &call), &call)? {
                 return Ok(Err(error));
             }
@@ -147,6 +159,22 @@ impl Communicator {
             Ok(self.check_all(agreed, &call)?.map(|()| view))
         })?;
         self.plan(&view.schedule(name, self.rank().index(), self.size()), ReduceOperation::Nothing, prepare)
+    }
+
+    /// Returns the bytes of the blocks that the members have for this one, whose blocks for them have `gives` bytes.
+    fn learn_lengths(&self, gives: &[usize], call: &dyn Fn() -> String) -> Result<Result<Vec<usize>>> {
+        let (counts, size) = (gives.len(), self.size());
+        let own = match counts == size {
+            true => Ok(()),
+            false => {
+                let text = format!("{counts} counts, but the group has {size} members");
+                Err(self.worker().fault(Cause::Argument(text), call))
+            }
+        };
+        if let Err(error) = self.check_all(own, call)? {
+            return Ok(Err(error));
+        }
+        self.alltoall_steps(gives).map(Ok).map_err(|error| self.step_failed(error, call))
     }
 
     /// Returns an error unless there is a length for each block, the sum fits in memory, and this member sends itself
@@ -164,7 +192,7 @@ impl Communicator {
         if all.iter().any(|all| all.is_none_or(|bytes| bytes > isize::MAX as usize)) {
             return Err(fault(Cause::Argument("the blocks have more bytes than memory can have".into())));
         }
-        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, (gives, gets));
+        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, gives, Some(gets));
         exchange.check_own().map_err(fault)
     }
 

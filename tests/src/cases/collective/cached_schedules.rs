@@ -5,7 +5,7 @@ use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
 use tasuki::collective::{Max, MaxAbs, MinAbs};
-use tasuki::{Communicator, ErrorKind, Job, Member, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Blocks, Communicator, ErrorKind, Job, Member, Pod, Rank, Result, Slot, Sum, Uneven};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
 /// messages.
@@ -385,18 +385,32 @@ pub fn j_blocks_of_different_lengths(job: &Job) -> Result<()> {
             let counts: Vec<usize> = (0..ranks).map(count).collect();
             let everybody: Vec<u64> = (0..ranks).flat_map(|of| values(of, root, count(of))).collect();
             let (mine, at) = (values(me, root, count(me)), Rank(root));
-            let gathered = world.gather_v(&mine, &counts, at)?;
-            assert_eq!(gathered, (me == root).then(|| everybody.clone()));
-            assert_eq!(world.allgather_v(&mine, &counts)?, everybody);
-            let (given, said) = if me == root { (&everybody[..], &counts[..]) } else { (&[][..], &[][..]) };
-            assert_eq!(world.scatter_v(given, said, count(me), at)?, mine);
-            let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, to, count(me + to))).collect();
-            let counts: Vec<usize> = (0..ranks).map(|other| count(me + other)).collect();
-            let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, me, count(me + from))).collect();
-            assert_eq!(world.alltoall_v(&given, &counts, &counts)?, got);
+            let of_all = Blocks::new(everybody, &counts)?;
+            let gathered = world.gather(Uneven(&mine), at)?;
+            assert_eq!(gathered, (me == root).then(|| of_all.clone()));
+            assert_eq!(world.allgather(Uneven(&mine))?, of_all);
+            let given = if me == root { of_all } else { Blocks::default() };
+            assert_eq!(world.scatter(&given, (), at)?, mine);
+            assert_eq!(world.scatter(&given, count(me), at)?, mine);
+            let mut placed = vec![7; count(me)];
+            world.scatter(&given, &mut placed, at)?;
+            assert_eq!(placed, mine);
+            let given: Blocks<u64> = (0..ranks).map(|to| values(me, to, count(me + to))).collect();
+            let got: Blocks<u64> = (0..ranks).map(|from| values(from, me, count(me + from))).collect();
+            assert_eq!(world.alltoall(&given)?, got);
         }
     }
-    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "its count is 2"]);
-    misused(job, world.allgather_v(&[1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
+    let own = Blocks::ending_at(vec![1_u64; 3], &vec![3; ranks]); // three values for member 0
+    let expected = if me == 0 { 2 } else { 1 };
+    misused(
+        job,
+        world.scatter(&own, expected, job.rank()),
+        &["for itself", &format!("its count is {expected}")],
+    );
+    misused(
+        job,
+        world.alltoall(&Blocks::ending_at(vec![1_u64; 3], &vec![3; ranks + 1])),
+        &["blocks", "members"],
+    );
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
-use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
+use tasuki::{Blocks, Communicator, ErrorKind, Job, Rank, Request, Result, Slot, Sum, Uneven};
 
 /// Makes a call of two values in the form of that number, and returns the result of a call that has one. The call
 /// returns an `Option`. Without a result, values that were passed to be replaced have not changed.
@@ -155,5 +155,221 @@ pub fn b1_transfers_of_every_form(job: &Job) -> Result<()> {
     assert_eq!(job.get_vec(there, 7)?, expected);
     assert!(job.get_vec(there, 0)?.is_empty());
     refused(job, job.get_vec(there, usize::MAX / 16), ErrorKind::NoMemory, &["get_vec", "not enough memory"]);
+    job.barrier()
+}
+
+/// The block of a member in a round.
+fn block(member: usize, round: usize) -> [u64; 2] {
+    [(10 * member + 1) as u64, (1000 * round + member) as u64]
+}
+
+/// G12: the members gather, scatter and exchange equal blocks in different forms, often enough that the calls have
+/// compiled steps.
+pub fn g12_blocks_of_every_form(job: &Job) -> Result<()> {
+    let (world, me, size) = (job.world(), job.rank().0, job.size());
+    for round in 0..effort(job, 15, 7) {
+        let (form, own, root) = ((me + round) % 4, block(me, round), Rank(round / 3 % size));
+        let all: Vec<u64> = (0..size).flat_map(|member| block(member, round)).collect();
+        // All blocks, of which only this member's are known.
+        let in_place =
+            || -> Vec<u64> { (0..size).flat_map(|member| if member == me { own } else { [7; 2] }).collect() };
+        let (mut placed, is_root) = (vec![0; 2 * size], me == root.0);
+        let gathered = match form {
+            0 => world.allgather(&own)?,
+            1 => world.allgather(&own.to_vec())?,
+            2 => world.allgather((&own[..], &mut placed)).map(|()| placed)?,
+            _ => {
+                placed = in_place();
+                world.allgather(&mut placed[..]).map(|()| placed)?
+            }
+        };
+        assert_eq!(gathered, all, "allgather, round {round}");
+        let mut placed = in_place();
+        let gathered = match form {
+            0 => world.gather(&own, root)?,
+            1 => world.gather(&own[..], root)?,
+            2 => world
+                .gather((&own, &mut placed[..if is_root { 2 * size } else { 0 }]), root)?
+                .map(|()| placed),
+            _ => world.gather(&mut placed, root)?.map(|()| placed),
+        };
+        assert_eq!(gathered, is_root.then(|| all.clone()), "gather, round {round}");
+        let (given, mut placed) = (if is_root { &all[..] } else { &[] }, [0; 2]);
+        match form {
+            0 => placed.copy_from_slice(&world.scatter(given, 2, root)?),
+            1 => world.scatter(given, &mut placed, root)?,
+            2 => world.scatter(given, &mut placed[..], root)?,
+            _ => placed.copy_from_slice(&world.scatter(&given.to_vec(), 2, root)?),
+        }
+        assert_eq!(placed, own, "scatter, round {round}");
+        assert_eq!(world.scatter(given, (), root)?, own, "scatter of learned lengths, round {round}");
+        let out: Vec<u64> = (0..size).flat_map(|to| block(me, to + round)).collect();
+        let mut into = vec![0; 2 * size];
+        match form {
+            0 => into = world.alltoall(&out)?,
+            1 => into = world.alltoall(&out[..])?,
+            2 => world.alltoall((&out, &mut into))?,
+            _ => world.alltoall((&out[..], &mut into[..]))?,
+        }
+        assert_eq!(into, (0..size).flat_map(|from| block(from, me + round)).collect::<Vec<_>>(), "alltoall");
+        let mut sum = [0; 2];
+        match form {
+            0 => sum.copy_from_slice(&world.reduce_scatter(&out, Sum)?),
+            1 => world.reduce_scatter((&out, &mut sum), Sum)?,
+            2 => world.reduce_scatter((&out[..], &mut sum[..]), Sum)?,
+            _ => sum.copy_from_slice(&world.reduce_scatter(&out[..], Sum)?),
+        }
+        let sums =
+            (0..size).map(|from| block(from, me + round)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
+        assert_eq!(sum, sums, "reduce_scatter, round {round}");
+    }
+    let one: Vec<usize> = world.allgather(&me)?;
+    assert_eq!(one, (0..size).collect::<Vec<_>>());
+    job.barrier()
+}
+
+/// G12: room of another length for blocks is refused on that member, and nothing has happened.
+pub fn g12_room_for_blocks_of_another_length_is_refused(job: &Job) -> Result<()> {
+    let (world, size, root) = (job.world(), job.size(), job.rank());
+    let (own, mut room) = ([1_u64; 2], vec![7_u64; 2 * size + 1]);
+    for first in 0..size {
+        if root.0 == first {
+            let texts = &[&format!("{} values", 2 * size + 1)[..], "2 for each"];
+            misused(job, world.allgather((&own, &mut room)), &[&["allgather"], &texts[..]].concat());
+            misused(job, world.gather((&own, &mut room), root), &[&["gather"], &texts[..]].concat());
+            misused(job, world.iallgather((own, room.clone())), &[&["iallgather"], &texts[..]].concat());
+            misused(job, world.igather((own, room.clone()), root), &[&["igather"], &texts[..]].concat());
+            let values = vec![1_u64; 2 * size];
+            misused(job, world.alltoall((&values, &mut room)), &[&["alltoall"], &texts[..]].concat());
+            misused(
+                job,
+                world.ialltoall((values.clone(), room.clone())),
+                &[&["ialltoall"], &texts[..]].concat(),
+            );
+            let texts = &["room for 3 values", "has 2"];
+            let reduced = world.reduce_scatter((&values, &mut [7; 3]), Sum);
+            misused(job, reduced, &[&["reduce_scatter"], &texts[..]].concat());
+            let reduced = world.ireduce_scatter((values.clone(), [7; 3]), Sum);
+            misused(job, reduced, &[&["ireduce_scatter"], &texts[..]].concat());
+            misused(job, world.scatter(&values, &mut [7; 3], root), &["scatter", "3 for each"]);
+            misused(job, world.iscatter(values, [7; 3], root), &["iscatter", "3 for each"]);
+            if size > 1 {
+                misused(job, world.allgather(&mut room), &["allgather", "for each"]);
+                misused(job, world.gather(&mut room, Rank((first + 1) % size)), &["gather", "for each"]);
+                misused(job, world.scatter(&room, (), root), &["scatter", "for each"]);
+            }
+            assert!(room.iter().all(|&value| value == 7), "a refused call has written");
+        }
+        assert_eq!(world.allgather(&own)?, vec![1; 2 * size]);
+        assert_eq!(world.iallgather(own)?.wait()?, vec![1; 2 * size]);
+    }
+    job.barrier()
+}
+
+/// J: nonblocking calls own numbers, arrays and vectors, and return the same.
+pub fn j_nonblocking_calls_of_every_form(job: &Job) -> Result<()> {
+    let (world, me, size) = (job.world(), job.rank().0, job.size());
+    for round in 0..effort(job, 6, 5) {
+        let (root, own) = (Rank(round % size), block(me, round));
+        let is_root = me == root.0;
+        let all: Vec<u64> = (0..size).flat_map(|member| block(member, round)).collect();
+        let sum_of = |members: usize| {
+            (0..members).map(|member| block(member, round)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
+        };
+        let numbers = (world.ibcast(me, root)?, world.iallreduce(me, Sum)?, world.ireduce(me, Sum, root)?);
+        let arrays = (world.ibcast(own, root)?, world.iallreduce(own, Sum)?, world.iscan(own, Sum)?);
+        let vectors = (world.ireduce(own.to_vec(), Sum, root)?, world.iexscan(own.to_vec(), Sum)?);
+        let of_all = (world.iallgather(own)?, world.igather(own.to_vec(), root)?);
+        let placed = (
+            world.iallgather((own, vec![0; 2 * size]))?,
+            world.igather((own.to_vec(), vec![0; if is_root { 2 * size } else { 0 }]), root)?,
+        );
+        let given = if is_root { all.clone() } else { vec![] };
+        let scattered = (
+            world.iscatter(given.clone(), 2, root)?,
+            world.iscatter(given.clone(), [0; 2], root)?,
+            world.iscatter(given.clone(), vec![0; 2], root)?,
+            world.iscatter(given, (), root)?,
+        );
+        let out: Vec<u64> = (0..size).flat_map(|to| block(me, to + round)).collect();
+        let exchanged = (world.ialltoall(out.clone())?, world.ialltoall((out.clone(), vec![0; 2 * size]))?);
+        let reduced = (world.ireduce_scatter(out.clone(), Sum)?, world.ireduce_scatter((out, [0; 2]), Sum)?);
+        let sums =
+            (0..size).map(|from| block(from, me + round)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
+        assert_eq!((reduced.0.wait()?, reduced.1.wait()?), (sums.to_vec(), sums), "ireduce_scatter");
+        let into: Vec<u64> = (0..size).flat_map(|from| block(from, me + round)).collect();
+        assert_eq!((exchanged.0.wait()?, exchanged.1.wait()?), (into.clone(), into), "ialltoall");
+        let of_each = (scattered.0.wait()?, scattered.1.wait()?, scattered.2.wait()?, scattered.3.wait()?);
+        assert_eq!(of_each, (own.to_vec(), own, own.to_vec(), own.to_vec()), "iscatter");
+        let on_root = is_root.then(|| all.clone());
+        assert_eq!((placed.0.wait()?, placed.1.wait()?), (all.clone(), on_root.clone()), "gathers with room");
+        assert_eq!((of_all.0.wait()?, of_all.1.wait()?), (all, on_root), "gathers");
+        let total = is_root.then(|| sum_of(size).to_vec());
+        let before = (me > 0).then(|| sum_of(me).to_vec());
+        assert_eq!((vectors.0.wait()?, vectors.1.wait()?), (total, before), "ireduce, iexscan");
+        let expected = (block(root.0, round), sum_of(size), sum_of(me + 1));
+        assert_eq!((arrays.0.wait()?, arrays.1.wait()?, arrays.2.wait()?), expected, "arrays");
+        let ranks = (0..size).sum();
+        let expected = (root.0, ranks, is_root.then_some(ranks));
+        assert_eq!((numbers.0.wait()?, numbers.1.wait()?, numbers.2.wait()?), expected, "numbers");
+    }
+    job.barrier()
+}
+
+/// J: members that use forms that are different calls get an error, all of them.
+pub fn j_forms_that_are_different_calls_get_errors(job: &Job) -> Result<()> {
+    type Call = fn(&Communicator, bool) -> Result<()>;
+    const ROOT: Rank = Rank(1);
+    let calls: [(&str, Call); 8] = [
+        ("allgather", |world, is_first| match is_first {
+            true => world.allgather(&1_u64).map(drop),
+            false => world.allgather(Uneven(&1_u64)).map(drop),
+        }),
+        ("gather", |world, is_first| match is_first {
+            true => world.gather(Uneven(&1_u64), ROOT).map(drop),
+            false => world.gather(&1_u64, ROOT).map(drop),
+        }),
+        ("scatter", |world, is_first| {
+            let given = vec![1_u64; world.size()];
+            match is_first {
+                true => world.scatter(&given, (), ROOT).map(drop),
+                false => world.scatter(&given, 1, ROOT).map(drop),
+            }
+        }),
+        ("alltoall", |world, is_first| {
+            let given = vec![1_u64; world.size()];
+            match is_first {
+                true => world.alltoall(&given).map(drop),
+                false => world.alltoall(&Blocks::new(given, &vec![1; world.size()])?).map(drop),
+            }
+        }),
+        ("iallgather", |world, is_first| match is_first {
+            true => world.iallgather(1_u64)?.wait().map(drop),
+            false => world.iallgather(Uneven(1_u64))?.wait().map(drop),
+        }),
+        ("iscatter", |world, is_first| {
+            let given = vec![1_u64; world.size()];
+            match is_first {
+                true => world.iscatter(given, 1, ROOT)?.wait().map(drop),
+                false => world.iscatter(given, (), ROOT)?.wait().map(drop),
+            }
+        }),
+        ("init", |world, is_first| match is_first {
+            true => world.allgather_init::<u64>(1).map(drop),
+            false => world.allgather_init::<u64>(Uneven(1)).map(drop),
+        }),
+        ("init", |world, is_first| match is_first {
+            true => world.alltoall_init::<u64>(1).map(drop),
+            false => world.alltoall_init::<u64>(&vec![1; world.size()]).map(drop),
+        }),
+    ];
+    for (name, call) in calls {
+        let world = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        let outcome = call(&world, job.rank() == 0);
+        // A member whose part was complete before gets the error in its next call.
+        let name = if outcome.is_err() { name } else { "barrier" };
+        refused(job, outcome.and_then(|()| world.barrier()), ErrorKind::Disagreement, &[name]);
+        job.barrier()?;
+    }
     job.barrier()
 }

@@ -66,7 +66,7 @@ pub fn j_plans_beyond_memory_are_refused(job: &Job) -> Result<()> {
             world.allgather_init::<u64>(count).err(),
             world.alltoall_init::<u64>(count).err(),
             world.gather_init::<u64>(count, Rank(0)).err(),
-            world.allgather_v_init::<u64>(&vec![count; job.size()]).err(),
+            world.allgather_init::<u64>(tasuki::Uneven(count)).err(),
         ];
         for (at, error) in refused.into_iter().enumerate() {
             let text = error.expect("there is not enough memory").to_string();

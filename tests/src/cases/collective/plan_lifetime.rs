@@ -17,7 +17,7 @@ pub fn j_waits_fail_when_a_member_leaves_before_starts(job: &Job) -> Result<()> 
     };
     let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.collective)));
     let plan =
-        |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.collective), 1));
+        |algorithm: &Algorithm| world.plan(&algorithm.schedule(&shape(algorithm.collective), 1).trusted());
     let mut plans = fitting.map(plan).collect::<Result<Vec<_>>>()?;
     for plan in &mut plans {
         plan.start()?;
@@ -47,7 +47,7 @@ pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result
     let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
     let is_barrier = |one: &&Algorithm| one.collective == CollectiveKind::Barrier && (one.fits)(&barrier);
     let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is a barrier algorithm");
-    let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
+    let plan = || world.plan(&algorithm.schedule(&barrier, 1).trusted());
     let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
     for plan in &mut plans {
         plan.start()?;
@@ -106,7 +106,7 @@ pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
         for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.collective == CollectiveKind::Barrier)
         {
             let shape = Shape::new(CollectiveKind::Barrier, members, 0, 0);
-            let mut plan = part.plan_unchecked(&algorithm.schedule(&shape, 1))?;
+            let mut plan = part.plan(&algorithm.schedule(&shape, 1).trusted())?;
             for _ in 0..3 {
                 plan.start()?;
                 plan.wait()?;
@@ -139,7 +139,7 @@ pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
         let shape =
             Shape { value_bytes: 8, ..Shape::new(CollectiveKind::Allreduce, ranks, 0, 8 * count as u64) };
         let part = world.split(Some(0), 0)?.expect("every rank is a member");
-        let mut plan = part.plan_with::<i64>(&flat.schedule(&shape, 1), some)?;
+        let mut plan = part.plan::<i64>((&flat.schedule(&shape, 1), some))?;
         for value in [1, 2000] {
             plan.write(0, &vec![value; count])?;
             plan.start()?;

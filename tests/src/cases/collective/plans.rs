@@ -84,7 +84,7 @@ pub fn j_every_algorithm_moves_the_right_values(job: &Job) -> Result<()> {
             if combines || !(algorithm.fits)(&shape) {
                 continue;
             }
-            let mut plan = world.plan_unchecked(&algorithm.schedule(&shape, 3))?;
+            let mut plan = world.plan(&algorithm.schedule(&shape, 3).trusted())?;
             for start in 0..effort(job, 3, 2) as u64 {
                 for span in shape.contract(me).inputs {
                     let byte = |at: u64| (me as u64 * 7 + start + (span.offset + at) % 251) as u8;
@@ -367,7 +367,7 @@ pub fn j_schedules_that_split_a_value_are_refused(job: &Job) -> Result<()> {
     let tree = tree.expect("there is an algorithm tree");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
         let shape = Shape::new(CollectiveKind::Allreduce, job.size(), 0, bytes);
-        let plan = job.world().plan_with::<i64>(&tree.schedule(&shape, 1), Sum);
+        let plan = job.world().plan::<i64>((&tree.schedule(&shape, 1), Sum));
         match are_whole {
             true => drop(plan?),
             false => drop(misused(job, plan.map(drop), &["combines", "not a multiple of the value size 8"])),
@@ -391,7 +391,7 @@ pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
                 continue;
             }
             for by in BTreeSet::from([0, ranks - 1]) {
-                let mut plan = world.plan_with::<i64>(&algorithm.schedule(&shape, 2).driven_by(by), Sum)?;
+                let mut plan = world.plan::<i64>((&algorithm.schedule(&shape, 2).driven_by(by), Sum))?;
                 for start in 0..effort(job, 10, 3) {
                     let mine = values(me, start, count);
                     let wanted = match operation {
@@ -436,7 +436,7 @@ pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let chain =
         ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("there is an algorithm chain");
     let foreign = chain.schedule(&Shape::new(CollectiveKind::Bcast, job.size() + 1, 0, 8), 1);
-    misused(job, world.plan_unchecked(&foreign), &["ranks", "members"]);
+    misused(job, world.plan(&foreign.trusted()), &["ranks", "members"]);
     if job.size() > 1 {
         let count = if me == Rank(0) { 7 } else { 8 };
         let before = job.memory().local;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
 use tasuki::message::Peer;
-use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Received, Request, Result, Slot, Sum};
+use tasuki::{
+    Blocks, Communicator, ErrorKind, Job, Member, Rank, Received, Request, Result, Slot, Sum, Uneven,
+};
 
 /// Communicators of all ranks or of a part of them, in the order of the job, in reverse order and shuffled, each with the
 /// ranks of its members.
@@ -89,7 +91,7 @@ pub fn g13_ranks_and_members_translate(job: &Job) -> Result<()> {
             let is_root = part.rank() == root;
             let sum = part.reduce(&[1_usize], Sum, Some(ranks[root.index()]))?;
             assert_eq!(sum, is_root.then_some([ranks.len()]));
-            let mine = part.scatter(if is_root { &ours } else { &[] }, 1, ranks[root.index()])?;
+            let mine = part.scatter(if is_root { &ours[..] } else { &[] }, 1, ranks[root.index()])?;
             assert_eq!(mine, [part.rank().0]);
             let gathered = part.igather(vec![part.rank().0], ranks[root.index()])?.wait()?;
             assert_eq!(gathered, is_root.then(|| (0..ranks.len()).collect()));
@@ -131,13 +133,14 @@ pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
         no_member(job, part.bcast(&mut [1_u8], other), other, "bcast");
         no_member(job, part.reduce(&[1_u8], Sum, other), other, "reduce");
         no_member(job, part.gather(&[1_u8], other), other, "gather");
-        no_member(job, part.scatter::<u8>(&[], 1, other), other, "scatter");
-        no_member(job, part.gather_v(&[1_u8], &[], other), other, "gather_v");
+        no_member(job, part.scatter(&[0_u8; 0], 1, other), other, "scatter");
+        no_member(job, part.gather(Uneven(&[1_u8]), other), other, "gather");
+        no_member(job, part.scatter(&Blocks::<u8>::default(), (), other), other, "scatter");
         no_member(job, part.ibcast(vec![1_u8], other), other, "ibcast");
         no_member(job, part.ireduce(vec![1_u8], Max, other), other, "ireduce");
         no_member(job, part.bcast_init::<u8>(1, other), other, "bcast_init");
         no_member(job, part.reduce_init::<u8>(1, Sum, other), other, "reduce_init");
-        no_member(job, part.gather_v_init::<u8>(1, &[], other), other, "gather_v_init");
+        no_member(job, part.gather_init::<u8>(Uneven(1), other), other, "gather_init");
     }
     for beyond in [part.size(), 1 << 24, 1 << 32, Member::NONE.0] {
         let texts = [

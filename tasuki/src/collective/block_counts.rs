@@ -1,0 +1,77 @@
+//! The lengths of blocks for which plans are prepared.
+
+use crate::Uneven;
+use crate::collective::Data;
+
+/// The number of values of this member's block, in [`gather_init`](crate::Communicator::gather_init) and
+/// [`allgather_init`](crate::Communicator::allgather_init): a number, which is equal on all members, or
+/// `Uneven(number)`, which may differ. Members pass no lengths of others.
+///
+/// ```
+/// use tasuki::Uneven;
+/// tasuki::local(3, |job| {
+///     let me = job.rank().index();
+///     let mut rows = job.world().allgather_init::<u32>(Uneven(me))?;      // none, one, two values
+///     rows.write(me * me.saturating_sub(1) / 2, &vec![7; me])?;           // after those of the members before
+///     rows.start()?;
+///     rows.wait()?;
+///     assert_eq!(rows.to_vec()?, [7; 3]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait BlockCount: sealed::SealedCount {
+    /// The number of values, and true if it may differ between members.
+    #[doc(hidden)]
+    fn count(self) -> (usize, bool);
+}
+
+impl BlockCount for usize {
+    fn count(self) -> (usize, bool) {
+        (self, false)
+    }
+}
+
+impl BlockCount for Uneven<usize> {
+    fn count(self) -> (usize, bool) {
+        (self.0, true)
+    }
+}
+
+/// The numbers of values of the blocks for all members, in [`scatter_init`](crate::Communicator::scatter_init) and
+/// [`alltoall_init`](crate::Communicator::alltoall_init): a number, if all blocks between all members have that many
+/// values, or a list with one number for each member, `&counts`. The receivers of blocks learn their lengths.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the number of values of each block",
+    note = "pass a number, or `&counts` with one number for each member"
+)]
+pub trait BlockCounts: sealed::SealedCounts {
+    /// The number of values of all blocks, or that of each.
+    #[doc(hidden)]
+    fn counts(&self) -> Result<usize, &[usize]>;
+}
+
+impl BlockCounts for usize {
+    fn counts(&self) -> Result<usize, &[usize]> {
+        Ok(*self)
+    }
+}
+
+impl<D: Data<Value = usize> + ?Sized> BlockCounts for &D {
+    fn counts(&self) -> Result<usize, &[usize]> {
+        Err(self.values())
+    }
+}
+
+mod sealed {
+    use crate::Uneven;
+    use crate::collective::Data;
+
+    pub trait SealedCount {}
+    impl SealedCount for usize {}
+    impl SealedCount for Uneven<usize> {}
+
+    pub trait SealedCounts {}
+    impl SealedCounts for usize {}
+    impl<D: Data<Value = usize> + ?Sized> SealedCounts for &D {}
+}

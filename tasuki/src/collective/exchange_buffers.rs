@@ -1,0 +1,276 @@
+//! What calls read that have a block for each member, and where the blocks for this member go.
+
+use crate::collective::gather_buffers::equal_count;
+use crate::collective::reduce_buffers::check_room;
+use crate::collective::{Blocks, Data};
+use crate::engine::Cause;
+use crate::{Communicator, Pod, Result, Zeroable};
+use tasuki_collective::allocate;
+
+/// What [`alltoall`](Communicator::alltoall) reads, and where the result goes.
+///
+/// | argument | the result |
+/// |---|---|
+/// | `&values`: equal blocks, one for each member | is returned as a vector |
+/// | `(&values, &mut result)` | is in `result`, which is as long as `values` |
+/// | `&blocks`: [`Blocks`] of different lengths (MPI_Alltoallv) | is returned as [`Blocks`] |
+///
+/// Equal blocks are [`Data`]. Members may use both forms of them in one call. Blocks of different lengths are another
+/// call: all members pass [`Blocks`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not have a block for each member",
+    note = "pass `&values`, `(&values, &mut result)` or `&blocks`, of the type `Blocks`"
+)]
+pub trait ExchangeBuffers: sealed::SealedExchange {
+    /// The type of one value.
+    type Value: Pod;
+    /// What the call returns.
+    type Output;
+
+    /// Exchanges a block with each member.
+    #[doc(hidden)]
+    fn alltoall(self, on: &Communicator) -> Result<Self::Output>;
+}
+
+/// What [`reduce_scatter`](Communicator::reduce_scatter) reads, and where the result goes: `&values`, equal blocks, one
+/// for each member; or `(&values, &mut block)`, where the result goes to `block`.
+pub trait EqualBlocks: ExchangeBuffers {
+    /// Calls `run` with the values and with room for the result, which has as many values as `count` returns for
+    /// theirs.
+    #[doc(hidden)]
+    fn run(
+        self,
+        count: impl FnOnce(usize) -> usize,
+        run: impl FnOnce(&[Self::Value], &mut [Self::Value]) -> Result<()>,
+    ) -> Result<Self::Output>;
+}
+
+impl<D: Data + ?Sized> ExchangeBuffers for &D {
+    type Value = D::Value;
+    type Output = Vec<D::Value>;
+
+    fn alltoall(self, on: &Communicator) -> Result<Vec<D::Value>> {
+        self.run(|count| count, |values, result| on.inner().alltoall(values, result))
+    }
+}
+
+impl<D: Data + ?Sized> EqualBlocks for &D {
+    fn run(
+        self,
+        count: impl FnOnce(usize) -> usize,
+        run: impl FnOnce(&[D::Value], &mut [D::Value]) -> Result<()>,
+    ) -> Result<Vec<D::Value>> {
+        let mut result = vec![D::Value::zeroed(); count(self.values().len())];
+        run(self.values(), &mut result)?;
+        Ok(result)
+    }
+}
+
+impl<A: Data + ?Sized, B: Data<Value = A::Value> + ?Sized> ExchangeBuffers for (&A, &mut B) {
+    type Value = A::Value;
+    type Output = ();
+
+    fn alltoall(self, on: &Communicator) -> Result<()> {
+        self.run(|count| count, |values, result| on.inner().alltoall(values, result))
+    }
+}
+
+impl<A: Data + ?Sized, B: Data<Value = A::Value> + ?Sized> EqualBlocks for (&A, &mut B) {
+    fn run(
+        self,
+        _: impl FnOnce(usize) -> usize,
+        run: impl FnOnce(&[A::Value], &mut [A::Value]) -> Result<()>,
+    ) -> Result<()> {
+        run(self.0.values(), self.1.values_mut())
+    }
+}
+
+impl<T: Pod> ExchangeBuffers for &Blocks<T> {
+    type Value = T;
+    type Output = Blocks<T>;
+
+    fn alltoall(self, on: &Communicator) -> Result<Blocks<T>> {
+        on.inner().alltoall_v(self.values(), self.ends()).map(Blocks::of_ends)
+    }
+}
+
+/// What the root of a [`scatter`](Communicator::scatter) sends: `&values`, equal blocks, one for each member; or
+/// `&blocks`, [`Blocks`] of different lengths (MPI_Scatterv). Other members pass the same type; what is in it does not
+/// matter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not have a block for each member",
+    note = "pass `&values`, or `&blocks` of the type `Blocks`"
+)]
+pub trait ScatterBlocks: sealed::SealedScatter {
+    /// The type of one value.
+    type Value: Pod;
+
+    /// All values.
+    #[doc(hidden)]
+    fn values(&self) -> &[Self::Value];
+
+    /// Where the blocks end, if they have different lengths.
+    #[doc(hidden)]
+    fn ends(&self) -> Option<&[usize]>;
+}
+
+impl<D: Data + ?Sized> ScatterBlocks for &D {
+    type Value = D::Value;
+
+    #[inline(always)]
+    fn values(&self) -> &[D::Value] {
+        Data::values(*self)
+    }
+
+    #[inline(always)]
+    fn ends(&self) -> Option<&[usize]> {
+        None
+    }
+}
+
+impl<T: Pod> ScatterBlocks for &Blocks<T> {
+    type Value = T;
+
+    fn values(&self) -> &[T] {
+        Blocks::values(self)
+    }
+
+    fn ends(&self) -> Option<&[usize]> {
+        Some(Blocks::ends(self))
+    }
+}
+
+/// Where a member's block of a [`scatter`](Communicator::scatter) goes.
+///
+/// | argument | the block |
+/// |---|---|
+/// | `count` | is returned as a vector; it has that number of values |
+/// | `&mut block` | fills `block` |
+/// | `()`: "I do not know how many values come" | is returned as a vector |
+///
+/// With `()`, or with [`Blocks`], the members exchange the lengths before the values. Members may use different forms of
+/// what is left: a count or `&mut block` for equal blocks, all three for [`Blocks`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no place for a member's block of a scatter",
+    note = "pass the number of values, `&mut block`, or `()` if this member does not know the number"
+)]
+pub trait ScatterTarget<T: Pod>: sealed::SealedTarget {
+    /// What the call returns.
+    type Output;
+    /// The room for the block.
+    #[doc(hidden)]
+    type Room: AsMut<[T]>;
+
+    /// The number of values, if this member knows it.
+    #[doc(hidden)]
+    fn known(&self) -> Option<usize>;
+
+    /// Returns room for `count` values. Error: there is none.
+    #[doc(hidden)]
+    fn room(self, count: usize) -> Result<Self::Room, Cause>;
+
+    /// Returns the filled room as the result.
+    #[doc(hidden)]
+    fn output(room: Self::Room) -> Self::Output;
+}
+
+impl<T: Pod> ScatterTarget<T> for usize {
+    type Output = Vec<T>;
+    type Room = Vec<T>;
+
+    fn known(&self) -> Option<usize> {
+        Some(*self)
+    }
+
+    fn room(self, count: usize) -> Result<Vec<T>, Cause> {
+        allocate(count)
+    }
+
+    fn output(room: Vec<T>) -> Vec<T> {
+        room
+    }
+}
+
+impl<T: Pod> ScatterTarget<T> for () {
+    type Output = Vec<T>;
+    type Room = Vec<T>;
+
+    fn known(&self) -> Option<usize> {
+        None
+    }
+
+    fn room(self, count: usize) -> Result<Vec<T>, Cause> {
+        allocate(count)
+    }
+
+    fn output(room: Vec<T>) -> Vec<T> {
+        room
+    }
+}
+
+impl<'a, T: Pod, B: Data<Value = T> + ?Sized> ScatterTarget<T> for &'a mut B {
+    type Output = ();
+    type Room = &'a mut [T];
+
+    fn known(&self) -> Option<usize> {
+        Some(self.values().len())
+    }
+
+    fn room(self, count: usize) -> Result<&'a mut [T], Cause> {
+        check_room(self.values().len(), count).map(|()| self.values_mut())
+    }
+
+    fn output(_: &mut [T]) {}
+}
+
+impl Communicator {
+    /// Scatters the root's blocks into a target.
+    pub(crate) fn scatter_to<B: ScatterBlocks, O: ScatterTarget<B::Value>>(
+        &self,
+        blocks: &B,
+        own: O,
+        root: crate::Member,
+    ) -> Result<O::Output> {
+        let (values, is_root, root) = (blocks.values(), self.rank() == root, root.place());
+        let (known, ends) = (own.known(), blocks.ends());
+        if let (Some(count), None) = (known, ends) {
+            let mut block = self.fits(own.room(count), "scatter")?;
+            match is_root {
+                true => self.inner().scatter_here(values, block.as_mut())?,
+                false => self.inner().scatter_from(block.as_mut(), root)?,
+            }
+            return Ok(O::output(block));
+        }
+        let equal = match ends {
+            None if is_root => self.fits(equal_ends(self, values.len()), "scatter")?,
+            _ => Vec::new(),
+        };
+        let ends = ends.unwrap_or(&equal);
+        self.inner().scatter_v(values, ends, known, root, |count| own.room(count)).map(O::output)
+    }
+}
+
+/// Returns the ends of the equal blocks, one for each member, that `values` values are.
+pub(crate) fn equal_ends(on: &Communicator, values: usize) -> Result<Vec<usize>, Cause> {
+    let count = equal_count(on, values)?;
+    Ok((1..=on.size()).map(|blocks| blocks * count).collect())
+}
+
+mod sealed {
+    use crate::Pod;
+    use crate::collective::{Blocks, Data};
+
+    pub trait SealedExchange {}
+    impl<D: Data + ?Sized> SealedExchange for &D {}
+    impl<A: Data + ?Sized, B: Data + ?Sized> SealedExchange for (&A, &mut B) {}
+    impl<T: Pod> SealedExchange for &Blocks<T> {}
+
+    pub trait SealedScatter {}
+    impl<D: Data + ?Sized> SealedScatter for &D {}
+    impl<T: Pod> SealedScatter for &Blocks<T> {}
+
+    pub trait SealedTarget {}
+    impl SealedTarget for usize {}
+    impl SealedTarget for () {}
+    impl<B: Data + ?Sized> SealedTarget for &mut B {}
+}

@@ -1,0 +1,351 @@
+//! What nonblocking calls own until they are complete: their values, and room for the result.
+
+use crate::collective::exchange_buffers::equal_ends;
+use crate::collective::reduce_buffers::check_room;
+use crate::collective::{Blocks, CollectiveRequest, Data, Uneven};
+use crate::engine::Cause;
+use crate::{Communicator, Member, Pod, Result};
+use tasuki_collective::allocate;
+use tasuki_core::queue::reduction::BoxedOperation;
+
+/// [`Data`] that a nonblocking call owns until it is complete: a number, an array or a vector. The result has the same
+/// type.
+///
+/// ```
+/// use tasuki::Sum;
+/// tasuki::local(3, |job| {
+///     let (world, me) = (job.world(), job.rank().0);
+///     let number = world.iallreduce(me, Sum)?;
+///     let array = world.iallreduce([me, 1], Sum)?;
+///     let vector = world.iallreduce(vec![me; 100], Sum)?;
+///     assert_eq!((vector.wait()?, array.wait()?, number.wait()?), (vec![3; 100], [3, 3], 3));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait OwnedValues: Data<Value: Send + Sync> + Sized + Send + 'static {
+    /// The values as a vector.
+    #[doc(hidden)]
+    fn into_vec(self) -> Vec<Self::Value>;
+
+    /// The values of a vector that has as many values as this type.
+    #[doc(hidden)]
+    fn from_vec(values: Vec<Self::Value>) -> Self;
+}
+
+impl<T: Pod + Send + Sync> OwnedValues for Vec<T> {
+    fn into_vec(self) -> Vec<T> {
+        self
+    }
+
+    fn from_vec(values: Vec<T>) -> Vec<T> {
+        values
+    }
+}
+
+impl<T: Pod + Send + Sync, const N: usize> OwnedValues for [T; N] {
+    fn into_vec(self) -> Vec<T> {
+        self.to_vec()
+    }
+
+    fn from_vec(values: Vec<T>) -> [T; N] {
+        let mut array = [T::zeroed(); N];
+        array.copy_from_slice(&values);
+        array
+    }
+}
+
+/// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a number,
+/// an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all members
+/// and comes back with them; or `Uneven(block)`, with the result in [`Blocks`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a nonblocking gather owns",
+    note = "pass `block`, `(block, all)` or `Uneven(block)`; a block is a number, an array or a vector"
+)]
+pub trait OwnedGather: sealed::SealedOwnedGather {
+    /// The type of one value.
+    type Value: Pod;
+    /// The result of the call.
+    type Output;
+
+    /// Begins a gather on the root.
+    #[doc(hidden)]
+    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Self::Output>>>;
+
+    /// Begins a gather on all members.
+    #[doc(hidden)]
+    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Self::Output>>;
+}
+
+impl<D: OwnedValues> OwnedGather for D {
+    type Value = D::Value;
+    type Output = Vec<D::Value>;
+
+    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Vec<D::Value>>>> {
+        let started = on.inner().start_gather(self.into_vec(), None, root.place(), |all| all);
+        started.map(CollectiveRequest)
+    }
+
+    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Vec<D::Value>>> {
+        on.inner().start_allgather(self.into_vec(), None, |all| all).map(CollectiveRequest)
+    }
+}
+
+impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedGather for (A, B) {
+    type Value = A::Value;
+    type Output = B;
+
+    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<B>>> {
+        let (block, room) = (self.0.into_vec(), self.1.into_vec());
+        let started = on.inner().start_gather(block, Some(room), root.place(), B::from_vec);
+        started.map(CollectiveRequest)
+    }
+
+    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<B>> {
+        let (block, room) = (self.0.into_vec(), self.1.into_vec());
+        on.inner().start_allgather(block, Some(room), B::from_vec).map(CollectiveRequest)
+    }
+}
+
+impl<D: OwnedValues> OwnedGather for Uneven<D> {
+    type Value = D::Value;
+    type Output = Blocks<D::Value>;
+
+    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Blocks<D::Value>>>> {
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_gather_v(self.0.into_vec(), root.place(), blocks).map(CollectiveRequest)
+    }
+
+    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Blocks<D::Value>>> {
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_allgather_v(self.0.into_vec(), blocks).map(CollectiveRequest)
+    }
+}
+
+/// What [`ialltoall`](Communicator::ialltoall) owns: equal blocks, one for each member, with the result in a vector;
+/// `(values, result)`, where `result` is room that comes back filled; or [`Blocks`], with the result in [`Blocks`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not have a block for each member that a nonblocking call can own",
+    note = "pass `values`, `(values, result)` or `blocks`, of the type `Blocks`"
+)]
+pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
+    /// The type of one value.
+    type Value: Pod;
+    /// The result of the call.
+    type Output;
+
+    /// Begins an exchange.
+    #[doc(hidden)]
+    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Self::Output>>;
+}
+
+/// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in a
+/// vector; or `(values, block)`, where `block` is room that comes back filled.
+pub trait OwnedEqualBlocks: OwnedBlocks {
+    /// Begins a reduction.
+    #[doc(hidden)]
+    fn ireduce_scatter(
+        self,
+        on: &Communicator,
+        operation: BoxedOperation,
+    ) -> Result<CollectiveRequest<Self::Output>>;
+}
+
+impl<D: OwnedValues> OwnedBlocks for D {
+    type Value = D::Value;
+    type Output = Vec<D::Value>;
+
+    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Vec<D::Value>>> {
+        on.inner().start_alltoall(self.into_vec(), None, |result| result).map(CollectiveRequest)
+    }
+}
+
+impl<D: OwnedValues> OwnedEqualBlocks for D {
+    fn ireduce_scatter(
+        self,
+        on: &Communicator,
+        operation: BoxedOperation,
+    ) -> Result<CollectiveRequest<Vec<D::Value>>> {
+        let started = on.inner().start_reduce_scatter(self.into_vec(), None, operation, |block| block);
+        started.map(CollectiveRequest)
+    }
+}
+
+impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedBlocks for (A, B) {
+    type Value = A::Value;
+    type Output = B;
+
+    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<B>> {
+        let (values, room) = (self.0.into_vec(), self.1.into_vec());
+        on.inner().start_alltoall(values, Some(room), B::from_vec).map(CollectiveRequest)
+    }
+}
+
+impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedEqualBlocks for (A, B) {
+    fn ireduce_scatter(self, on: &Communicator, operation: BoxedOperation) -> Result<CollectiveRequest<B>> {
+        let (values, room) = (self.0.into_vec(), self.1.into_vec());
+        let started = on.inner().start_reduce_scatter(values, Some(room), operation, B::from_vec);
+        started.map(CollectiveRequest)
+    }
+}
+
+impl<T: Pod + Send + Sync> OwnedBlocks for Blocks<T> {
+    type Value = T;
+    type Output = Blocks<T>;
+
+    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Blocks<T>>> {
+        let (values, ends) = self.into_parts();
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_alltoall_v(values, &ends, blocks).map(CollectiveRequest)
+    }
+}
+
+/// What the root of an [`iscatter`](Communicator::iscatter) sends: equal blocks, one for each member, in a number, an
+/// array or a vector; or [`Blocks`] of different lengths. Other members pass the same type.
+pub trait OwnedScatter: sealed::SealedOwnedScatter {
+    /// The type of one value.
+    type Value: Pod + Send + Sync;
+
+    /// The values, and where the blocks end if they have different lengths.
+    #[doc(hidden)]
+    fn into_parts(self) -> (Vec<Self::Value>, Option<Vec<usize>>);
+}
+
+impl<D: OwnedValues> OwnedScatter for D {
+    type Value = D::Value;
+
+    fn into_parts(self) -> (Vec<D::Value>, Option<Vec<usize>>) {
+        (self.into_vec(), None)
+    }
+}
+
+impl<T: Pod + Send + Sync> OwnedScatter for Blocks<T> {
+    type Value = T;
+
+    fn into_parts(self) -> (Vec<T>, Option<Vec<usize>>) {
+        let (values, ends) = Blocks::into_parts(self);
+        (values, Some(ends))
+    }
+}
+
+/// Where a member's block of an [`iscatter`](Communicator::iscatter) goes: a count, or `()` for "I do not know how many
+/// values come", with the block in a vector; or room, a vector or an array, which comes back filled.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no place for a member's block of a nonblocking scatter",
+    note = "pass the number of values, a vector or an array, or `()` if this member does not know the number"
+)]
+pub trait OwnedScatterTarget<T: Pod>: sealed::SealedOwnedTarget + 'static {
+    /// The result of the call.
+    type Output: Send + 'static;
+
+    /// The number of values, if this member knows it, and the room, if it passes some.
+    #[doc(hidden)]
+    fn into_room(self) -> (Option<usize>, Option<Vec<T>>);
+
+    /// Returns the block as the result.
+    #[doc(hidden)]
+    fn output(block: Vec<T>) -> Self::Output;
+}
+
+impl<T: Pod + Send> OwnedScatterTarget<T> for usize {
+    type Output = Vec<T>;
+
+    fn into_room(self) -> (Option<usize>, Option<Vec<T>>) {
+        (Some(self), None)
+    }
+
+    fn output(block: Vec<T>) -> Vec<T> {
+        block
+    }
+}
+
+impl<T: Pod + Send> OwnedScatterTarget<T> for () {
+    type Output = Vec<T>;
+
+    fn into_room(self) -> (Option<usize>, Option<Vec<T>>) {
+        (None, None)
+    }
+
+    fn output(block: Vec<T>) -> Vec<T> {
+        block
+    }
+}
+
+impl<T: Pod + Send> OwnedScatterTarget<T> for Vec<T> {
+    type Output = Vec<T>;
+
+    fn into_room(self) -> (Option<usize>, Option<Vec<T>>) {
+        (Some(self.len()), Some(self))
+    }
+
+    fn output(block: Vec<T>) -> Vec<T> {
+        block
+    }
+}
+
+impl<T: Pod + Send + Sync, const N: usize> OwnedScatterTarget<T> for [T; N] {
+    type Output = [T; N];
+
+    fn into_room(self) -> (Option<usize>, Option<Vec<T>>) {
+        (Some(N), None)
+    }
+
+    fn output(block: Vec<T>) -> [T; N] {
+        OwnedValues::from_vec(block)
+    }
+}
+
+impl Communicator {
+    /// Begins a scatter of the root's blocks into a target.
+    pub(crate) fn iscatter_to<B: OwnedScatter, O: OwnedScatterTarget<B::Value>>(
+        &self,
+        blocks: B,
+        own: O,
+        root: Member,
+    ) -> Result<CollectiveRequest<O::Output>> {
+        let ((values, ends), (known, room), is_root) =
+            (blocks.into_parts(), own.into_room(), self.rank() == root);
+        if let (Some(count), None) = (known, &ends) {
+            let room = self.fits(room.map_or_else(|| allocate(count), Ok), "iscatter")?;
+            return self.inner().start_scatter(values, room, root.place(), O::output).map(CollectiveRequest);
+        }
+        let ends = match ends {
+            Some(ends) => ends,
+            None if is_root => self.fits(equal_ends(self, values.len()), "iscatter")?,
+            None => Vec::new(),
+        };
+        let room = move |count| -> Result<Vec<B::Value>, Cause> {
+            match room {
+                Some(room) => check_room(room.len(), count).map(|()| room),
+                None => allocate(count),
+            }
+        };
+        let started = self.inner().start_scatter_v(values, (&ends, known), root.place(), room, O::output);
+        started.map(CollectiveRequest)
+    }
+}
+
+mod sealed {
+    use super::OwnedValues;
+    use crate::collective::{Blocks, Uneven};
+
+    pub trait SealedOwnedGather {}
+    impl<D: OwnedValues> SealedOwnedGather for D {}
+    impl<A: OwnedValues, B: OwnedValues> SealedOwnedGather for (A, B) {}
+    impl<D: OwnedValues> SealedOwnedGather for Uneven<D> {}
+
+    pub trait SealedOwnedBlocks {}
+    impl<D: OwnedValues> SealedOwnedBlocks for D {}
+    impl<A: OwnedValues, B: OwnedValues> SealedOwnedBlocks for (A, B) {}
+    impl<T> SealedOwnedBlocks for Blocks<T> {}
+
+    pub trait SealedOwnedScatter {}
+    impl<D: OwnedValues> SealedOwnedScatter for D {}
+    impl<T> SealedOwnedScatter for Blocks<T> {}
+
+    pub trait SealedOwnedTarget {}
+    impl SealedOwnedTarget for usize {}
+    impl SealedOwnedTarget for () {}
+    impl<T> SealedOwnedTarget for Vec<T> {}
+    impl<T, const N: usize> SealedOwnedTarget for [T; N] {}
+}

@@ -1,0 +1,75 @@
+//! The schedules of the program that plans run.
+
+use crate::collective::PlanReduceOp;
+use crate::collective::plan::shared;
+use crate::engine::Cause;
+use crate::schedule::Schedule;
+use crate::{Communicator, Plan, Pod, Result};
+use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
+use tasuki_schedule::StepKind;
+
+/// What [`Communicator::plan`] prepares: `&schedule`, which moves bytes; or `(&schedule, operation)`, whose steps combine
+/// values of one type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a schedule for a plan of `{T}`",
+    note = "pass `&schedule`, for a plan of bytes, or `(&schedule, operation)`"
+)]
+pub trait PlanSource<T: Pod>: sealed::SealedSource {
+    /// Prepares the plan.
+    #[doc(hidden)]
+    fn plan(self, on: &Communicator) -> Result<Plan<T>>;
+}
+
+impl PlanSource<u8> for &Schedule {
+    fn plan(self, on: &Communicator) -> Result<Plan<u8>> {
+        on.plan_of(self, None, ReduceOperation::Nothing)
+    }
+}
+
+impl<T: Pod, O: PlanReduceOp<T>> PlanSource<T> for (&Schedule, O) {
+    fn plan(self, on: &Communicator) -> Result<Plan<T>> {
+        on.plan_of(self.0, Some(size_of::<T>() as u64), shared::<T>(self.1))
+    }
+}
+
+impl Communicator {
+    /// Prepares a schedule. With `value_bytes` its steps combine values of that size.
+    fn plan_of<T: Pod>(
+        &self,
+        schedule: &Schedule,
+        value_bytes: Option<u64>,
+        operation: SharedOperation,
+    ) -> Result<Plan<T>> {
+        let call = || format!("plan({})", schedule.name());
+        let refused = |text| self.messages().worker().fault(Cause::Argument(text), call);
+        if !schedule.is_trusted() {
+            schedule.check().map_err(|fault| refused(fault.to_string()))?;
+        }
+        if let Some(text) = value_bytes.and_then(|bytes| partial_values(schedule, bytes)) {
+            return Err(refused(text));
+        }
+        Ok(Plan::of_one(self.inner().plan(schedule, operation, &|| self.start_helper())?, None))
+    }
+}
+
+/// Returns the text that a step combines bytes that are not whole values, if one does.
+fn partial_values(schedule: &Schedule, value_bytes: u64) -> Option<String> {
+    (0..schedule.ranks()).find_map(|rank| {
+        let part = schedule.part(rank);
+        part.steps().iter().enumerate().find_map(|(number, step)| match step.action {
+            StepKind::Reduce { bytes, .. } if !bytes.is_multiple_of(value_bytes.max(1)) => Some(format!(
+                "step {number} of rank {rank} combines {bytes} bytes, which are not a multiple of the value size \
+                 {value_bytes}"
+            )),
+            _ => None,
+        })
+    })
+}
+
+mod sealed {
+    use crate::schedule::Schedule;
+
+    pub trait SealedSource {}
+    impl SealedSource for &Schedule {}
+    impl<O> SealedSource for (&Schedule, O) {}
+}

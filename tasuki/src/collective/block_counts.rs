@@ -8,7 +8,7 @@ use crate::collective::Data;
 /// `Uneven(number)`, which may differ. Members pass no lengths of others.
 ///
 /// ```
-/// use tasuki::Uneven;
+/// use tasuki::{Request, Uneven};
 /// tasuki::local(3, |job| {
 ///     let me = job.rank().index();
 ///     let mut rows = job.world().allgather_init::<u32>(Uneven(me))?;      // none, one, two values

@@ -177,11 +177,11 @@ impl Communicator {
     /// Cost: that of [`Communicator::gather`].
     ///
     /// ```
-    /// use tasuki::{Rank, Uneven};
+    /// use tasuki::{Rank, Request, Uneven};
     /// tasuki::local(3, |job| {
     ///     let me = job.rank().0;
-    ///     let equal = job.world().igather(me, Rank(0))?;
-    ///     let uneven = job.world().igather(Uneven(vec![me; me]), Rank(0))?;      // none, one, two values
+    ///     let mut equal = job.world().igather(me, Rank(0))?;
+    ///     let mut uneven = job.world().igather(Uneven(vec![me; me]), Rank(0))?;      // none, one, two values
     ///     let sum: u64 = (0..1000).sum();                                        // work that needs no other rank
     ///     let uneven = uneven.wait()?.map(|blocks| blocks.into_values());
     ///     let got = (me == 0).then(|| (vec![0, 1, 2], vec![1, 2, 2]));
@@ -207,11 +207,11 @@ impl Communicator {
     /// messages. Cost: that of [`Communicator::scatter`].
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::{Rank, Request};
     /// tasuki::local(3, |job| {
     ///     let all = if job.rank() == 1 { vec![1, 2, 3] } else { vec![] };
-    ///     let known = job.world().iscatter(all.clone(), 1, Rank(1))?;
-    ///     let learned = job.world().iscatter(all, (), Rank(1))?;
+    ///     let mut known = job.world().iscatter(all.clone(), 1, Rank(1))?;
+    ///     let mut learned = job.world().iscatter(all, (), Rank(1))?;
     ///     assert_eq!((known.wait()?, learned.wait()?), (vec![job.rank().0 + 1], vec![job.rank().0 + 1]));
     ///     Ok(())
     /// })?;
@@ -244,12 +244,12 @@ impl Communicator {
     /// Cost: that of [`Communicator::alltoall`].
     ///
     /// ```
-    /// use tasuki::Blocks;
+    /// use tasuki::{Blocks, Request};
     /// tasuki::local(2, |job| {
     ///     let me = job.rank().0;
-    ///     let equal = job.world().ialltoall([10 * me, 10 * me + 1])?;
+    ///     let mut equal = job.world().ialltoall([10 * me, 10 * me + 1])?;
     ///     let blocks: Blocks<usize> = (0..2).map(|to| vec![me; to]).collect();
-    ///     let uneven = job.world().ialltoall(blocks)?;
+    ///     let mut uneven = job.world().ialltoall(blocks)?;
     ///     assert_eq!(uneven.wait()?.block(1), vec![1; me]);
     ///     assert_eq!(equal.wait()?, [me, 10 + me]);
     ///     Ok(())

@@ -12,12 +12,12 @@ use tasuki_core::queue::reduction::BoxedOperation;
 /// type.
 ///
 /// ```
-/// use tasuki::Sum;
+/// use tasuki::{Request, Sum};
 /// tasuki::local(3, |job| {
 ///     let (world, me) = (job.world(), job.rank().0);
-///     let number = world.iallreduce(me, Sum)?;
-///     let array = world.iallreduce([me, 1], Sum)?;
-///     let vector = world.iallreduce(vec![me; 100], Sum)?;
+///     let mut number = world.iallreduce(me, Sum)?;
+///     let mut array = world.iallreduce([me, 1], Sum)?;
+///     let mut vector = world.iallreduce(vec![me; 100], Sum)?;
 ///     assert_eq!((vector.wait()?, array.wait()?, number.wait()?), (vec![3; 100], [3, 3], 3));
 ///     Ok(())
 /// })?;

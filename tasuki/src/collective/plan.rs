@@ -304,7 +304,7 @@ impl Communicator {
     /// their order; other members write theirs at the beginning.
     ///
     /// ```
-    /// use tasuki::{Rank, Uneven};
+    /// use tasuki::{Rank, Request, Uneven};
     /// tasuki::local(3, |job| {
     ///     let count = [1, 0, 2][job.rank().index()];
     ///     let mut rows = job.world().gather_init::<u32>(Uneven(count), Rank(0))?;
@@ -332,7 +332,7 @@ impl Communicator {
     /// where it wrote it. Only the root's `&counts` are used; the others learn the lengths.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::{Rank, Request};
     /// tasuki::local(3, |job| {
     ///     let counts: &[usize] = if job.rank() == 0 { &[0, 2, 1] } else { &[] };
     ///     let mut blocks = job.world().scatter_init::<u32>(counts, Rank(0))?;
@@ -376,6 +376,8 @@ impl Communicator {
     /// each member, it writes its blocks one behind the other, and reads those of the members in the same way.
     ///
     /// ```
+    /// use tasuki::Request;
+
     /// tasuki::local(2, |job| {
     ///     let me = job.rank().index();
     ///     let mut exchange = job.world().alltoall_init(&[1, 2])?;

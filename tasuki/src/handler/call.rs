@@ -50,7 +50,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     ///
     /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
     ///     for value in 0..1000 {
-    ///         let reply = loop {
+    ///         let mut reply = loop {
     ///             match DOUBLE.try_call(job, job.rank_after(1), &value) {
     ///                 Err(error) if error.is_full() => job.serve()?,
     ///                 reply => break reply?,

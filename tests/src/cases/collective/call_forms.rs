@@ -276,7 +276,8 @@ pub fn j_nonblocking_calls_of_every_form(job: &Job) -> Result<()> {
         let sum_of = |members: usize| {
             (0..members).map(|member| block(member, round)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
         };
-        let mut numbers = (world.ibcast(me, root)?, world.iallreduce(me, Sum)?, world.ireduce(me, Sum, root)?);
+        let mut numbers =
+            (world.ibcast(me, root)?, world.iallreduce(me, Sum)?, world.ireduce(me, Sum, root)?);
         let mut arrays = (world.ibcast(own, root)?, world.iallreduce(own, Sum)?, world.iscan(own, Sum)?);
         let mut vectors = (world.ireduce(own.to_vec(), Sum, root)?, world.iexscan(own.to_vec(), Sum)?);
         let mut of_all = (world.iallgather(own)?, world.igather(own.to_vec(), root)?);
@@ -292,8 +293,10 @@ pub fn j_nonblocking_calls_of_every_form(job: &Job) -> Result<()> {
             world.iscatter(given, (), root)?,
         );
         let out: Vec<u64> = (0..size).flat_map(|to| block(me, to + round)).collect();
-        let mut exchanged = (world.ialltoall(out.clone())?, world.ialltoall((out.clone(), vec![0; 2 * size]))?);
-        let mut reduced = (world.ireduce_scatter(out.clone(), Sum)?, world.ireduce_scatter((out, [0; 2]), Sum)?);
+        let mut exchanged =
+            (world.ialltoall(out.clone())?, world.ialltoall((out.clone(), vec![0; 2 * size]))?);
+        let mut reduced =
+            (world.ireduce_scatter(out.clone(), Sum)?, world.ireduce_scatter((out, [0; 2]), Sum)?);
         let sums =
             (0..size).map(|from| block(from, me + round)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
         assert_eq!((reduced.0.wait()?, reduced.1.wait()?), (sums.to_vec(), sums), "ireduce_scatter");

@@ -307,19 +307,36 @@ impl Communicator {
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
-        self.begin(None, &call)?.run_agreed(|| {
+        let name = |colour| format!("split(colour {colour}) of {}", self.name());
+        self.divide(colour, key, slots, (&call, &name))
+    }
+
+    /// Makes a communicator of the same members, in the same order. Collective.
+    pub fn dup(&self) -> Result<Communicator> {
+        let (call, name) = (|| self.call_on("dup()"), |_| format!("dup of {}", self.name()));
+        let made = self.divide(Some(0), 0, self.messages().slots(), (&call, &name))?;
+        made.ok_or_else(|| self.worker().fault(Cause::Bug("no communicator was made".into()), call))
+    }
+
+    /// Makes the communicators of the members with equal colours, named by their colour.
+    fn divide(
+        &self,
+        colour: Option<u64>,
+        key: i64,
+        slots: u32,
+        (call, name): (&dyn Fn() -> String, &dyn Fn(u64) -> String),
+    ) -> Result<Option<Communicator>> {
+        self.begin(None, call)?.run_agreed(|| {
             let request =
-                self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, &call))?;
-            let requests =
-                self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, &call))?;
+                self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, call))?;
+            let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, call))?;
             let freed = self.children.settle(requests.iter().map(|request| request.not_needed));
-            freed.map_err(|error| self.step_failed(error, &call))?;
+            freed.map_err(|error| self.step_failed(error, call))?;
             let Some(colour) = colour else {
                 self.children.enter_none();
                 return Ok(Ok(None));
             };
-            let name = format!("split(colour {colour}) of {}", self.name());
-            let part = self.part_of(&requests, colour, name, &call);
+            let part = self.part_of(&requests, colour, name(colour), call);
             Ok(part.inspect_err(|_| self.children.enter_none()).map(Some))
         })
     }

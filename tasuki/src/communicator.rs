@@ -1,19 +1,19 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
-use crate::collective::Data;
+use crate::collective::{Data, Split, SplitBy};
 use crate::engine::Cause;
 use crate::member::{place_of, refused};
 use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Received, Slot, received};
 use crate::start::Helper;
-use crate::{Member, Pod, Result};
+use crate::{Member, Pod, Request, Result};
 use std::sync::{Arc, Weak};
 use tasuki_core::engine::Worker;
 use tasuki_message::Context;
 
-/// The default number of slots of a communicator, for each pair and direction.
-const SLOTS: u32 = 1024;
+/// The largest number of slots of a communicator, for each pair and direction.
+const SLOTS_MAX: usize = 1 << 20;
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
 /// member by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
@@ -48,6 +48,9 @@ pub struct Communicator {
 }
 
 impl Communicator {
+    /// The default number of slots, for each pair and direction.
+    pub(crate) const SLOTS: u32 = 1024;
+
     /// The number of this rank among the members.
     #[inline]
     pub fn rank(&self) -> Member {
@@ -118,15 +121,100 @@ impl Communicator {
         RecvRequest::new(self.messages(), values, from, slot)
     }
 
-    /// Divides the members into new communicators, one for each colour. The members of a new communicator are ordered
-    /// by `key`, then by their number here. Returns `None` on a member that gives no colour.
+    /// Sends values to one member, and receives from one, which may be the same member, on the same slot. Neither waits
+    /// for the other. `None` in place of a member is nobody ([`Peer`]).
+    ///
+    /// Returns when the message that comes is in `into`, and when `values` may be reused. Errors and cost: those of
+    /// [`Communicator::send`] and [`Communicator::recv`].
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(3, |job| {
+    ///     let (west, east, mut from_west) = (job.rank_after(-1), job.rank_after(1), 0);
+    ///     let got = job.world().sendrecv(&job.rank().0, east, &mut from_west, west, Slot(0))?;
+    ///     assert_eq!((from_west, got.count), (west.0, 1));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn sendrecv<A: Data + ?Sized, B: Data + ?Sized>(
+        &self,
+        values: &A,
+        to: impl Peer,
+        into: &mut B,
+        from: impl Peer,
+        slot: Slot,
+    ) -> Result<Received> {
+        self.scope(|s| {
+            let mut received = s.recv(into, from, slot)?;
+            s.send(values, to, slot)?;
+            received.wait()
+        })
+    }
+
+    /// Divides the members into new communicators, one for each colour. A member passes a colour, `(colour, key)` or a
+    /// [`Split`](crate::collective::Split), and gets its communicator; or an `Option` of one of them, and gets `None` for
+    /// `None`. The members of a new communicator are ordered by their keys, then by their numbers here.
+    ///
+    /// ```
+    /// tasuki::local(4, |job| {
+    ///     let me = job.rank().0;
+    ///     let row = job.world().split(me / 2)?;                                // ranks 0 1, ranks 2 3
+    ///     let column = job.world().split((me % 2, -(me as isize)))?;           // ranks 2 0, ranks 3 1
+    ///     assert_eq!((row.rank().0, column.rank().0), (me % 2, 1 - me / 2));
+    ///     let first = job.world().split((me > 0).then_some(0))?;               // without rank 0
+    ///     assert_eq!(first.map(|part| part.size()), (me > 0).then_some(3));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     ///
     /// Collective. Messages of one communicator never match receives of another. A pair takes memory when it
     /// exchanges its first message. When all members have dropped the communicator, and the requests and plans that
     /// they made on it, its memory is freed by the next `split` or [`quiesce`](Communicator::quiesce) of this one.
-    /// Errors: those of [`Communicator::allgather`]. Cost: an allgather of 40 bytes.
-    pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Communicator>> {
-        self.split_into(colour, key, SLOTS)
+    /// Errors: those of [`Communicator::allgather`]; the number of slots is out of range; the members of a part give
+    /// different numbers of slots. Cost: an allgather of 40 bytes.
+    pub fn split<S: SplitBy>(&self, by: S) -> Result<S::Output> {
+        let fault = |cause| self.messages().worker().fault(cause, || "split".into());
+        let part = by.part();
+        if let Some(Split { slots, .. }) = part
+            && !(1..=SLOTS_MAX).contains(&slots)
+        {
+            let text = format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}");
+            return Err(fault(Cause::Argument(text)));
+        }
+        let (key, slots) = part.map_or((0, 0), |part| (part.key as i64, part.slots as u32));
+        let made = self.inner.split(part.map(|part| part.colour as u64), key, slots)?;
+        S::output(made.map(|inner| self.another(inner)))
+            .ok_or_else(|| fault(Cause::Bug("a member with a colour got no communicator".into())))
+    }
+
+    /// Makes a communicator of the same members, in the same order, with a message space of its own (MPI_Comm_dup).
+    /// Libraries use it to keep their messages and collective calls apart from those of the program.
+    ///
+    /// Collective. Errors and cost: those of [`Communicator::split`].
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let (world, apart) = (job.world(), job.world().dup()?);
+    ///     if job.rank() == 0 {
+    ///         world.isend(vec![1], Rank(1), Slot(0))?.wait()?;
+    ///         apart.send(&2, Rank(1), Slot(0))?;
+    ///     } else {
+    ///         let (mut of_world, mut of_apart) = (0, 0);
+    ///         world.scope(|s| {
+    ///             s.recv(&mut of_world, Rank(0), Slot(0))?;                // not the message on `apart`
+    ///             apart.recv(&mut of_apart, Rank(0), Slot(0)).map(drop)
+    ///         })?;
+    ///         assert_eq!((of_world, of_apart), (1, 2));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn dup(&self) -> Result<Communicator> {
+        Ok(self.another(self.inner.dup()?))
     }
 
     /// Makes a communicator of the same members, in the same order, to go on with after this one has failed.
@@ -155,18 +243,12 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn recreate(&self) -> Result<Communicator> {
-        let inner = self.inner.recreate()?;
-        Ok(Communicator { inner: Arc::new(inner), helper: self.helper.clone() })
+        Ok(self.another(self.inner.recreate()?))
     }
 
-    pub(crate) fn split_into(
-        &self,
-        colour: Option<u64>,
-        key: i64,
-        slots: u32,
-    ) -> Result<Option<Communicator>> {
-        let inner = self.inner.split(colour, key, slots)?;
-        Ok(inner.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
+    /// A communicator beside this one.
+    fn another(&self, inner: tasuki_collective::Communicator) -> Communicator {
+        Communicator { inner: Arc::new(inner), helper: self.helper.clone() }
     }
 
     pub(crate) fn world(
@@ -175,7 +257,8 @@ impl Communicator {
         selection: tasuki_schedule::Selection,
     ) -> Result<Communicator> {
         let selection = tasuki_schedule::Selection { has_no_helper: !helper.may_start(), ..selection };
-        let inner = Arc::new(tasuki_collective::Communicator::world(worker.clone(), SLOTS, selection)?);
+        let inner =
+            Arc::new(tasuki_collective::Communicator::world(worker.clone(), Communicator::SLOTS, selection)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 

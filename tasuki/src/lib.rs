@@ -17,8 +17,8 @@
 //!     let previous = inbox.get(0)?;
 //!     assert_eq!(previous, job.rank_after(-1).0 as u64);
 //!
-//!     let sum = job.world().allreduce(&[previous], Sum)?;       // the same result on all ranks
-//!     assert_eq!(sum, [(0..job.size() as u64).sum::<u64>()]);
+//!     let sum = job.world().allreduce(&previous, Sum)?;         // the same result on all ranks
+//!     assert_eq!(sum, (0..job.size() as u64).sum::<u64>());
 //!     Ok(())
 //! }
 //!
@@ -56,10 +56,11 @@
 //! | send and receive while I compute | [`Communicator::scope`] for borrowed buffers, [`Communicator::isend`] and [`Communicator::irecv`] for owned ones |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |
+//! | do that with numbers, arrays or vectors, in place, or with blocks of different lengths | [`Data`](collective::Data), [`ReduceBuffers`](collective::ReduceBuffers), [`GatherBuffers`](collective::GatherBuffers), [`Blocks`], [`Uneven`] |
 //! | do that while I compute | [`Communicator::iallreduce`] and the other calls with `i`, [`Communicator::fuzzy_barrier`] |
 //! | make the same collective call many times | [`Plan`], made by [`Communicator::allreduce_init`] and the other calls with `_init` |
 //! | exchange values with neighbours on a grid or graph | [`Communicator::grid`], [`Communicator::graph`] |
-//! | make collective calls with a part of the ranks | [`Communicator::split`] |
+//! | make collective calls with a part of the ranks, or apart from the program | [`Communicator::split`], [`Communicator::dup`] |
 //! | allocate memory that other ranks can access | [`Job::alloc`], or [`Job::register`] for a vector of the program |
 //! | read or write the memory of another rank | [`Job::put`], [`Job::get`], [`Job::copy`] |
 //! | change a word of another rank atomically | [`Job::fetch_add`], [`Job::compare_swap`], [`Job::atomic`] |
@@ -107,6 +108,7 @@ mod members;
 mod memory;
 
 mod signal;
+mod split;
 
 mod trigger;
 

@@ -70,7 +70,7 @@ impl From<usize> for Member {
 ///     })?;
 ///     assert_eq!(from_before, [[7], [0], [1]][me]);
 ///
-///     let reversed = world.split(Some(0), -(me as i64))?.expect("a member");
+///     let reversed = world.split((0, -(me as isize)))?;
 ///     let mut first = [me];
 ///     reversed.bcast(&mut first, Member(0))?;             // the first member, which is rank 2
 ///     assert_eq!(first, [2]);

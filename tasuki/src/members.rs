@@ -14,8 +14,8 @@ impl Communicator {
 /// ```
 /// use tasuki::{Member, Rank};
 /// tasuki::local(5, |job| {
-///     let colour = (job.rank().0 % 2) as u64;
-///     let part = job.world().split(Some(colour), 0)?.expect("every rank has a colour");
+///     let colour = job.rank().0 % 2;
+///     let part = job.world().split(colour)?;
 ///     if colour == 1 {
 ///         let members = part.members();
 ///         let ranks: Vec<_> = members.iter().filter_map(|member| members.rank_of(member)).collect();

@@ -396,7 +396,7 @@ fn a_message_to_itself_is_not_taken(job: &Job) -> Result<()> {
 /// One rank dies while each of the other ranks is in a different kind of wait for a message.
 fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
-    let half = world.split(Some(0), 0)?.expect("every rank is a member");
+    let half = world.split(0)?;
     let waits = || job.raise(ready.on(KEEPER), 1);
     let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
     let mut long = vec![0_u8; 100_000];

@@ -228,6 +228,8 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 call_forms::j_nonblocking_calls_of_every_form;
             Everywhere "J" 2..=3 call_forms::j_forms_that_are_different_calls_get_errors;
             Everywhere "G1" 2..=3 call_forms::g1_messages_of_every_form;
+            Everywhere "G1" 1..=4 messages::g1_members_send_and_receive_at_once;
+            Everywhere "G13" 1..=4 collectives::g13_duplicates_have_messages_of_their_own;
             Everywhere "B1" 1..=4 call_forms::b1_transfers_of_every_form;
             Everywhere "G12" 2..=9 extremes::g12_nan_and_zeros_in_every_call;
             Everywhere "G12" 2..=9 extremes::g12_nan_and_ties_in_every_call;

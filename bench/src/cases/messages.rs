@@ -4,10 +4,11 @@
 
 use super::collective_data::slowest;
 use super::pointer_chase::random;
-use super::{Figure, Figures, Repeat, Setup, Stopwatch, advance, expect, figure, one_way, wrong};
+use super::{Figure, Figures, Repeat, Setup, Stopwatch, advance, expect, figure, one_way};
 use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
+use tasuki::collective::Split;
 use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::{Communicator, Rank, Request, Slot, block_on};
 
@@ -321,8 +322,8 @@ pub(crate) fn outstanding<'j>(s: &Setup<'j>) -> Figures<'j> {
     for in_flight in IN_FLIGHT {
         let count = in_flight.min(s.effort.times(OUTSTANDING_MIN) as usize);
         let rounds = s.effort.times(OUTSTANDING_MIN).div_ceil(count as u64);
-        let world = s.world().split_with_slots(Some(0), 0, count)?;
-        let world = Rc::new(world.ok_or_else(|| wrong("a communicator"))?);
+        let world = s.world().split(Split::colour(0).slots(count))?;
+        let world = Rc::new(world);
         for order in ["in_order", "reverse", "random"] {
             let (world, places, peer) = (world.clone(), order_of(order, count), s.peer());
             let mut buffers = vec![vec![0_u64; s.words()]; 2 * count];

@@ -100,7 +100,7 @@ fn roots(job: &Job, graph: &Rmat, part: &Part, wanted: u32) -> tasuki::Result<Ve
         let own = (first..first + step).map(|vertex| (vertex % vertices) as u32).find(|&vertex| {
             part.owner(vertex) == job.rank() && !part.neighbours(part.place(vertex)).is_empty()
         });
-        let least = job.world().allreduce(&[own.unwrap_or(u32::MAX)], Min)?[0];
+        let least = job.world().allreduce(&own.unwrap_or(u32::MAX), Min)?;
         if least != u32::MAX && roots.len() < wanted as usize {
             roots.push(least);
         }

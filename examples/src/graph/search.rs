@@ -55,12 +55,12 @@ impl<'j> Search<'j> {
         let (mut level, mut edges) = (Vec::new(), 0);
         loop {
             self.parents.lock().take_next(&mut level);
-            if self.job.world().allreduce(&[level.len() as u64], Sum)?[0] == 0 {
+            if self.job.world().allreduce(&level.len(), Sum)? == 0 {
                 break;
             }
             edges += self.visit_neighbours(&level, method)?;
         }
-        Ok(self.job.world().allreduce(&[edges], Sum)?[0] / 2)
+        Ok(self.job.world().allreduce(&edges, Sum)? / 2)
     }
 
     /// Sends visits to the owners of all neighbours. Returns the number of neighbours.

@@ -28,6 +28,7 @@ pub use crate::reduction::any_order::AnyOrder;
 pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
 pub use crate::reduction::min_max_loc::{MaxLoc, MinLoc, ValueLoc};
 pub use crate::reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp};
+pub use crate::split::{Split, SplitBy};
 pub use block_counts::{BlockCount, BlockCounts};
 #[doc(no_inline)]
 pub use blocks::{Blocks, Uneven};

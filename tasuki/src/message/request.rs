@@ -300,7 +300,7 @@ mod tests {
     /// have looked at unfinished messages, per message.
     fn looks_per_message(count: usize, order: fn(usize, usize) -> usize, tests_first: bool) -> Result<u64> {
         let looks = local(1, |job| {
-            let all = job.world().split_with_slots(Some(0), 0, count)?.expect("a member");
+            let all = job.world().split(crate::collective::Split::colour(0).slots(count))?;
             let before = all.messages().progress().looks();
             let receives = (0..count).map(|slot| all.irecv(vec![0_u64; 50], Rank(0), Slot(slot)));
             let mut receives = receives.collect::<Result<Vec<_>>>()?;

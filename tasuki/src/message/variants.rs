@@ -1,16 +1,11 @@
-//! Variants of send, receive and split: with a time limit, in job memory, with another number of slots; and the
-//! release of slots.
+//! Variants of send and receive: with a time limit, in job memory; and the release of slots.
 
 use crate::collective::Data;
-use crate::engine::Cause;
 use crate::member::place_of;
 use crate::message::Peer;
 use crate::message::slot::{Received, Slot, bytes, received};
 use crate::{Communicator, GlobalPtr, Pod, Result};
 use std::time::Duration;
-
-/// The largest number of slots of a communicator, for each pair and direction.
-const SLOTS_MAX: usize = 1 << 20;
 
 impl Communicator {
     /// Receives like [`Communicator::recv`], for at most `limit`. If the time runs out, nothing was
@@ -64,22 +59,6 @@ impl Communicator {
     /// The number of slots of each pair in each direction. Slot indices are `0 .. slots`.
     pub fn slots(&self) -> usize {
         self.messages().slots() as usize
-    }
-
-    /// Divides the members like [`Communicator::split`], with a number of slots, 1 to 2^20, for
-    /// each pair and direction. All members of a new communicator give the same number. Errors: the
-    /// number is out of range; the members give different numbers.
-    pub fn split_with_slots(
-        &self,
-        colour: Option<u64>,
-        key: i64,
-        slots: usize,
-    ) -> Result<Option<Communicator>> {
-        if !(1..=SLOTS_MAX).contains(&slots) {
-            let cause = Cause::Argument(format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}"));
-            return Err(self.messages().worker().fault(cause, || "split_with_slots".into()));
-        }
-        self.split_into(colour, key, slots as u32)
     }
 
     /// Releases what this rank holds for messages with `peer` in this communicator. When `peer` has closed it, too,

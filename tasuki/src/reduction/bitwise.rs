@@ -27,8 +27,8 @@ pub struct Xor;
 /// use tasuki::collective::{And, Bool, Or};
 /// tasuki::local(3, |job| {
 ///     let is_first = Bool::from(job.rank().0 == 0);
-///     assert!(job.world().allreduce(&[is_first], Or)?[0].get());
-///     assert!(!job.world().allreduce(&[is_first], And)?[0].get());
+///     assert!(job.world().allreduce(&is_first, Or)?.get());
+///     assert!(!job.world().allreduce(&is_first, And)?.get());
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())

@@ -12,8 +12,8 @@ use tasuki_core::queue::reduction::extremes::Ordered;
 /// use tasuki::collective::{ValueLoc, MaxLoc, MinLoc};
 /// tasuki::local(3, |job| {
 ///     let mine = ValueLoc { value: [0.5, 2.5, 0.5][job.rank().index()], at: job.rank().0 as u64 };
-///     assert_eq!(job.world().allreduce(&[mine], MaxLoc)?[0].at, 1);
-///     assert_eq!(job.world().allreduce(&[mine], MinLoc)?[0], ValueLoc { value: 0.5, at: 0 });
+///     assert_eq!(job.world().allreduce(&mine, MaxLoc)?.at, 1);
+///     assert_eq!(job.world().allreduce(&mine, MinLoc)?, ValueLoc { value: 0.5, at: 0 });
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())

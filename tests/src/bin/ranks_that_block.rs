@@ -132,8 +132,8 @@ fn calls(job: &Job, gate: &Gate) -> Result<()> {
     late();
     world.fuzzy_barrier()?.wait()?;
     late();
-    world.split(Some(2), 0)?;
-    let part = world.split(Some(1), 0)?.expect("every rank is a member");
+    world.split(2)?;
+    let part = world.split(1)?;
     late();
     part.allreduce(&few, Sum)?;
     late();

@@ -170,7 +170,7 @@ fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, cou
 /// After `quiesce` all memory of the cache is free again.
 pub fn j_cached_schedules_are_evicted_and_freed(job: &Job) -> Result<()> {
     let world = job.world();
-    let other = world.split(Some(0), -(job.rank().0 as i64))?.expect("every rank is a member");
+    let other = world.split((0, -(job.rank().0 as isize)))?;
     let before = job.memory().plans;
     for round in 0..effort(job, 3, 2) {
         for count in (1..effort(job, 150, 20)).map(|at| at * 13) {
@@ -204,7 +204,7 @@ pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
         calls(world, 2000, call)?;
     }
     for bytes in [true, false] {
-        let part = world.split(Some(0), 0)?.expect("every rank is a member");
+        let part = world.split(0)?;
         for call in 0..CALLS {
             calls(&part, 1000, call)?;
             calls(&part, 2000, call)?;
@@ -228,7 +228,7 @@ pub fn j_cached_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
     }
-    let pair = world.split((me.0 < 2).then_some(0), 0)?;
+    let pair = world.split((me.0 < 2).then_some(0))?;
     if let Some(pair) = &pair {
         for call in 0..CALLS {
             calls(pair, 1000, call)?;
@@ -246,7 +246,7 @@ pub fn j_first_calls_with_different_roots_get_errors(job: &Job) -> Result<()> {
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there members cannot compare their calls through shared memory
     }
-    let all = world.split(Some(0), 0)?.expect("every rank is a member");
+    let all = world.split(0)?;
     all.barrier()?; // a failure of the world would also end the split
     let after = Rank((me.0 + 1) % job.size());
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
@@ -288,7 +288,7 @@ pub fn j_long_calls_of_two_with_two_roots_get_errors(job: &Job) -> Result<()> {
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
     }
-    let all = world.split(Some(0), 0)?.expect("every rank is a member");
+    let all = world.split(0)?;
     let mut values = vec![1_u8; 200_000];
     (0..40).try_for_each(|call| world.bcast(&mut values, Rank(call % 2)))?;
     values.fill(7 + me.0 as u8);
@@ -320,7 +320,7 @@ pub fn j_cached_calls_report_an_earlier_panic(job: &Job) -> Result<()> {
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls use messages
     }
-    let part = world.split(Some(0), 0)?.expect("every rank is a member");
+    let part = world.split(0)?;
     let sum = |panics: bool| {
         let combine = move |a: u64, b: u64| if panics { panic!("on purpose") } else { a.wrapping_add(b) };
         part.allreduce(&[1_u64; 100], combine).map(drop)

@@ -2,8 +2,8 @@
 
 use crate::exchange::effort;
 use crate::random::Random;
-use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Xor};
-use tasuki::{Job, Member, Pod, Rank, Request, Result, Slot, Sum};
+use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Split, Xor};
+use tasuki::{Communicator, Job, Member, Pod, Rank, Request, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
@@ -144,7 +144,7 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     let world = job.world();
     let odd = job.rank().0 % 2;
     // One communicator of the even ranks and one of the odd ranks, both in reverse order.
-    let half = world.split(Some(odd as u64), -(job.rank().0 as i64))?.expect("every rank has a colour");
+    let half = world.split((odd, -(job.rank().0 as isize)))?;
     let members = (0..job.size()).filter(|rank| rank % 2 == odd).count();
     assert_eq!(half.size(), members);
     assert_eq!(half.rank().index(), members - 1 - job.rank().index() / 2);
@@ -152,7 +152,7 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     assert_eq!(half.allreduce(&[job.rank().0], Sum)?, [total]);
     // Each rank sends one value to the next member, on one slot in both communicators. The received
     // values differ.
-    let next = |of: &tasuki::Communicator, by: usize| Member((of.rank().index() + by) % of.size());
+    let next = |of: &Communicator, by: usize| Member((of.rank().index() + by) % of.size());
     let (mut in_world, mut in_half) = ([0_usize], [0_usize]);
     let (of_world, of_half) = ([world.rank().0], [1000 + half.rank().0]);
     world.scope(|s| {
@@ -168,11 +168,11 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
     assert_eq!(in_world[0], next(world, world.size() - 1).0);
     assert_eq!(in_half[0], 1000 + next(&half, half.size() - 1).0);
     // Ranks 0 and 1 make a communicator; the others pass no colour and get none.
-    let few = world.split((job.rank().0 < 2).then_some(0), 0)?;
+    let few = world.split((job.rank().0 < 2).then_some(0))?;
     assert_eq!(few.is_some(), job.rank().0 < 2);
     if let Some(few) = few {
         few.barrier()?;
-        let nested = few.split(Some(few.rank().0 as u64), 0)?.expect("a communicator of one");
+        let nested = few.split(few.rank().0)?;
         assert_eq!((nested.size(), nested.allgather(&[7_u8])?), (1, vec![7]));
     }
     job.barrier()
@@ -188,6 +188,35 @@ pub fn g12_values_that_look_like_announcements(job: &Job) -> Result<()> {
         assert_eq!(got, value);
         assert!(world.allgather(&value)?.chunks(2).all(|part| part == value));
         assert_eq!(world.allreduce(&value, Max)?, value);
+    }
+    job.barrier()
+}
+
+/// G13: a duplicate has the members of its communicator in their order, its number of slots, and messages and collective
+/// calls of its own.
+pub fn g13_duplicates_have_messages_of_their_own(job: &Job) -> Result<()> {
+    let reversed = job.world().split(Split::colour(0).key(-(job.rank().0 as isize)).slots(5))?;
+    let (twin, me) = (reversed.dup()?, reversed.rank());
+    assert_eq!((twin.rank(), twin.size(), twin.slots()), (me, reversed.size(), 5));
+    let ranks = |of: &Communicator| -> Vec<_> {
+        of.members().iter().map(|member| of.members().rank_of(member)).collect()
+    };
+    assert_eq!(ranks(&twin), ranks(&reversed));
+    let (before, after) = (twin.members().after(-1), twin.members().after(1));
+    // The receive on the communicator was posted first, but gets the message that was sent on it.
+    let mut early = reversed.irecv(vec![0_usize], before, Slot(0))?;
+    let mut got = 0;
+    twin.sendrecv(&(me.0 + 100), after, &mut got, before, Slot(0))?;
+    reversed.isend(vec![me.0], after, Slot(0))?.wait()?;
+    assert_eq!((early.wait()?.0, got), (vec![before.0], before.0 + 100));
+    let mut begun = reversed.iallreduce(1_usize, Sum)?;
+    assert_eq!((twin.iallreduce(2_usize, Sum)?.wait()?, begun.wait()?), (2 * twin.size(), twin.size()));
+    // The other one goes on after a failure.
+    if job.size() > 1 {
+        assert!(
+            twin.allgather(&vec![0_u8; if me == 0 { 1 } else { 2 }]).and_then(|_| twin.barrier()).is_err()
+        );
+        assert_eq!(reversed.allreduce(&1_usize, Sum)?, reversed.size());
     }
     job.barrier()
 }

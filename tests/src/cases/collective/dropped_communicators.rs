@@ -38,17 +38,17 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
         (memory.slot_banks, memory.plans)
     };
     for turn in 0..3 {
-        let part = job.world().split(Some(turn), 0)?.expect("every rank is a member");
-        use_all(&part, turn)?;
+        let part = job.world().split(turn)?;
+        use_all(&part, turn as u64)?;
     }
     job.quiesce()?;
     let before = used();
     let mut most = before;
     for turn in 0..if is_simulated(job) { 6 } else { 20 } {
-        let part = job.world().split(Some(turn % 2), 0)?.expect("every rank is a member");
-        use_all(&part, turn)?;
-        let inner = part.split(Some((part.rank().0 % 2) as u64), 0)?.expect("every rank is a member");
-        use_all(&inner, turn)?;
+        let part = job.world().split(turn % 2)?;
+        use_all(&part, turn as u64)?;
+        let inner = part.split(part.rank().0 % 2)?;
+        use_all(&inner, turn as u64)?;
         if turn == 3 {
             most = used();
         }
@@ -70,8 +70,8 @@ pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
     };
     let mut kept = Vec::new();
     for turn in 0..if is_simulated(job) { 12 } else { 40 } {
-        let colour = draw(3);
-        if let Some(part) = job.world().split((colour < 2).then_some(colour), 0)? {
+        let colour = draw(3) as usize;
+        if let Some(part) = job.world().split((colour < 2).then_some(colour))? {
             let sums = part.allreduce(&[1_u64, turn], Sum)?;
             assert_eq!(sums, [part.size() as u64, turn * part.size() as u64]);
             let all = part.allgather(&[job.rank().0])?;
@@ -90,16 +90,16 @@ pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
 /// A member that leaves right after the split in which a communicator is freed does not disturb the others.
 pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> {
     let world = job.world();
-    let rest = world.split((job.rank() != Rank(0)).then_some(1), 0)?;
+    let rest = world.split((job.rank() != Rank(0)).then_some(1))?;
     for turn in 0..3 {
-        let part = world.split(Some(turn), 0)?.expect("every rank is a member");
+        let part = world.split(turn)?;
         assert_eq!(part.alltoall(&vec![turn; job.size()])?, vec![turn; job.size()]);
     }
     let Some(rest) = rest else { return Ok(()) };
     // The last communicator that includes rank 0 is never freed; the last ones of the other members are.
     for turn in 0..3 {
-        let part = rest.split(Some(turn), 0)?.expect("every rank is a member");
-        assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size() as u64]);
+        let part = rest.split(turn)?;
+        assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size()]);
     }
     rest.quiesce()
 }

@@ -107,7 +107,7 @@ fn agree<T: Pod + Debug + Send + Sync>(
 pub fn g12_nan_and_zeros_in_every_call(job: &Job) -> Result<()> {
     let size = job.size();
     for holder in size - effort(job, size, 1)..size {
-        let world = job.world().split(Some(0), job.rank().0 as i64)?.expect("every rank is a member");
+        let world = job.world().split((0, job.rank().0 as isize))?;
         let of = |rank, column| value(size, holder, rank, column);
         match holder % 2 {
             0 => agree(&world, Min, of, or_nan(|a, b| b.total_cmp(&a).is_lt()))?,
@@ -122,7 +122,7 @@ pub fn g12_nan_and_zeros_in_every_call(job: &Job) -> Result<()> {
 pub fn g12_nan_and_ties_in_every_call(job: &Job) -> Result<()> {
     let size = job.size();
     for holder in size - effort(job, size, 1)..size {
-        let world = job.world().split(Some(0), job.rank().0 as i64)?.expect("every rank is a member");
+        let world = job.world().split((0, job.rank().0 as isize))?;
         let of = |rank, column| value(size, holder, rank, column);
         let complex = |rank, column: usize| {
             let (one, other) = (value(size, holder, rank, column), (rank % 2) as f64);

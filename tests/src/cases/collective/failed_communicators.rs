@@ -32,7 +32,7 @@ fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
 pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank(), job.size() as u64);
     for (which, before) in (0..8).flat_map(|which| [0, 5].map(|before| (which, before))) {
-        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        let part = job.world().split(0)?;
         for call in 0..before {
             assert_eq!(part.allreduce(&[call], Sum)?, [call * size]);
         }
@@ -45,7 +45,7 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
             part.barrier(),
             part.allreduce(&[1_u64], Sum).map(drop),
             part.iallreduce(vec![1_u64], Sum).and_then(|mut request| request.wait()).map(drop),
-            part.split(Some(0), 0).map(drop),
+            part.split(0).map(drop),
         ];
         for outcome in later {
             let error = refused(job, outcome, ErrorKind::Disagreement, &["has failed"]);
@@ -113,10 +113,10 @@ fn calls_of_the_job_still_meet(job: &Job) -> Result<()> {
 /// A plan outlives its communicator. The failure of another communicator, made later, does not reach it.
 pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
     let me = job.rank();
-    let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    let part = job.world().split(0)?;
     let mut plan = part.allreduce_init::<u64>(1, Sum)?;
     drop(part);
-    let other = job.world().split(Some(0), 0)?.expect("every rank is a member");
+    let other = job.world().split(0)?;
     assert!(different(&other, 0, me == 1).is_err());
     job.barrier()?;
     for start in 0..3 {

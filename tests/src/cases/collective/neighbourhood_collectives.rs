@@ -217,7 +217,7 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
     for (gives, gets) in [(0, 1), (1, 0), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         let counts = |is_first: bool| if is_first { ([gives], [3]) } else { ([3], [gets]) };
         for is_begun in [true, false] {
-            let part = world.split((me.0 < 2).then_some(0), 0)?;
+            let part = world.split((me.0 < 2).then_some(0))?;
             if let Some(part) = part {
                 let with = pair(&part)?;
                 let (out, into) = counts(part.rank() == 0);

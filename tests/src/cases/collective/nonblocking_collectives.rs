@@ -142,7 +142,7 @@ pub fn j_nonblocking_calls_around_barriers_of_the_job(job: &Job) -> Result<()> {
 /// between.
 pub fn j_nonblocking_calls_mix_with_other_calls(job: &Job) -> Result<()> {
     let (world, size, me) = (job.world(), job.size(), job.rank().index());
-    let half = world.split(Some((me % 2) as u64), 0)?.expect("every rank has a colour");
+    let half = world.split(me % 2)?;
     for round in 0..effort(job, 100, 4) {
         let count = COUNTS[round % COUNTS.len()];
         let root = Rank(round % size);
@@ -248,11 +248,11 @@ pub fn j_nonblocking_calls_are_awaited(job: &Job) -> Result<()> {
 
 /// An operation panics in the call of the rank that executes it, here the one that starts or waits.
 pub fn j_nonblocking_calls_report_a_panicking_operation(job: &Job) -> Result<()> {
-    let only_me = job.world().split(Some(job.rank().0 as u64), 0)?.expect("every rank has a colour");
+    let only_me = job.world().split(job.rank().0)?;
     // A single member combines nothing; its own values are the result.
     assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
     if job.size() > 1 {
-        let pair = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
+        let pair = job.world().split((job.rank().0 < 2).then_some(0))?;
         if let Some(pair) = pair {
             let on_purpose = |_: u8, _| -> u8 { panic!("on purpose") };
             let begin_and_wait = || pair.ireduce(vec![1_u8], on_purpose, Rank(0))?.wait();
@@ -269,7 +269,7 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     let none = Rank(job.size());
     refused(job, world.ibcast(vec![0_u8], none), ErrorKind::Misuse, &["ibcast(1 bytes from rank"]);
     for (short, long) in [(1, 2), (3, 1000), (1000, 3), (20_000, 20_001)] {
-        let part = world.split(Some(0), 0)?.expect("every rank has a colour");
+        let part = world.split(0)?;
         let count = if part.rank() == 0 { short } else { long };
         // Another member may have detected the disagreement before this one begins.
         let ended = part.ibcast(vec![0_u8; count], Rank(0)).and_then(|mut begun| begun.wait());
@@ -288,7 +288,7 @@ pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there members cannot compare their calls through shared memory
     }
-    if let Some(pair) = world.split((me.0 < 2).then_some(0), 0)? {
+    if let Some(pair) = world.split((me.0 < 2).then_some(0))? {
         let outcome = pair.ibcast(vec![1_u64], pair.rank()).and_then(|mut request| {
             while !request.test() {}
             request.wait()
@@ -296,7 +296,7 @@ pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result
         refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
     }
     // The same in a call that a task awaits.
-    if let Some(pair) = world.split((me.0 < 2).then_some(0), 0)? {
+    if let Some(pair) = world.split((me.0 < 2).then_some(0))? {
         let outcome = pair.ibcast(vec![1_u64], pair.rank()).and_then(pollster::block_on);
         refused(job, outcome, ErrorKind::Disagreement, &["bcast"]);
     }
@@ -353,7 +353,7 @@ pub fn j_a_call_behind_another_begins_when_that_one_ends(job: &Job) -> Result<()
 pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());
     for calls in [1, COMPILED_AFTER] {
-        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        let part = job.world().split(0)?;
         // Long enough that each member has to do something after it has received from the others.
         let begin = || part.iallreduce(vec![1_u64; 4096], Sum);
         for _ in 1..calls {
@@ -379,7 +379,7 @@ pub fn j_dropped_calls_outlive_their_communicator(job: &Job) -> Result<()> {
 pub fn j_outstanding_calls_of_many_kinds(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());
     for round in 0..effort(job, 20, 2) {
-        let part = job.world().split(Some(0), 0)?.expect("every rank is a member");
+        let part = job.world().split(0)?;
         for batch in 0..3 {
             let mut begun = Vec::new();
             for call in 0..40_usize {

@@ -101,7 +101,7 @@ pub fn j_counts_beyond_memory_are_refused(job: &Job) -> Result<()> {
 pub fn j_block_lengths_that_disagree_get_errors(job: &Job) -> Result<()> {
     for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
         for form in 0..4 {
-            let part = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
+            let part = job.world().split((job.rank().0 < 2).then_some(0))?;
             if let Some(part) = part {
                 let error =
                     refused(job, disagree(&part, form, gives, gets), ErrorKind::Disagreement, &["disagree"]);

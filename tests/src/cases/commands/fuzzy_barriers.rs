@@ -45,7 +45,7 @@ pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
         let ranks: Vec<Rank> = job.ranks().take(size).collect();
         let colour = (job.rank().index() < size).then_some(1);
         // Members of the group are in reverse order of their ranks.
-        let group = job.world().split(colour, -(job.rank().0 as i64))?;
+        let group = job.world().split(colour.map(|colour| (colour, -(job.rank().0 as isize))))?;
         let steps = Steps::new(job)?;
         if let Some(group) = &group {
             for step in 1..=effort(job, 60, 4) as u64 {
@@ -219,8 +219,7 @@ pub fn i4_communicators_keep_apart(job: &Job) -> Result<()> {
     let (world, late) = (job.world(), Rank(0));
     let rounds = effort(job, 30, 3) as u64;
     for round in 1..=rounds {
-        let half =
-            world.split(Some((job.rank().0 % 2) as u64), 0)?.expect("a rank with a colour is a member");
+        let half = world.split(job.rank().0 % 2)?;
         let mut inner = half.fuzzy_barrier()?;
         if job.rank() == late {
             inner.wait()?; // no rank has started the barrier of the world

@@ -6,6 +6,7 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
+use tasuki::collective::Split;
 use tasuki::engine::Cause;
 use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot};
 
@@ -238,9 +239,9 @@ pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
 /// G12: members of a new communicator disagree about its number of slots.
 pub fn g12_members_disagree_about_slots(job: &Job) -> Result<()> {
     let slots = if job.rank() == 0 { 10 } else { 20 };
-    let made = job.world().split_with_slots(Some(1), 0, slots);
+    let made = job.world().split(Split::colour(1).slots(slots));
     disagreed(job, made.map(drop), &["disagree about slots: the smallest is 10, the largest 20"]);
-    misused(job, job.world().split_with_slots(Some(1), 0, 0).map(drop), &["1 to 1048576"]);
+    misused(job, job.world().split(Split::colour(1).slots(0)).map(drop), &["1 to 1048576"]);
     job.barrier()
 }
 

@@ -6,6 +6,7 @@ use crate::expected_error::refused;
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
+use tasuki::collective::Split;
 use tasuki::engine::Cause;
 use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result, Slot};
@@ -52,7 +53,7 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
 /// and waited for, and though they do not fit into the rings.
 pub fn g9_thousands_in_flight(job: &Job) -> Result<()> {
     let (peer, many) = (job.rank_after(1), effort(job, 4000, 60));
-    let world = job.world().split_with_slots(Some(0), 0, many)?.expect("all are members");
+    let world = job.world().split(Split::colour(0).slots(many))?;
     // Thirty-seven divides neither number, so this is a permutation.
     let orders: [fn(usize, usize) -> usize; 3] =
         [|index, _| index, |index, many| many - 1 - index, |index, many| index * 37 % many];

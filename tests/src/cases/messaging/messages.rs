@@ -5,6 +5,7 @@ use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
+use tasuki::collective::Split;
 use tasuki::engine::Cause;
 use tasuki::{ErrorKind, Job, Member, Rank, Received, Request, Result, Slot};
 
@@ -340,7 +341,7 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
         &["any slot from rank 0", "earlier receive"],
     );
     drop(any);
-    let few = world.split_with_slots(Some(0), 0, 3)?.expect("every rank is a member");
+    let few = world.split(Split::colour(0).slots(3))?;
     misused(job, few.send(&[1_u8], Rank(0), Slot(3)), &["there is no slot 3: the communicator has 3"]);
     job.barrier()
 }
@@ -456,4 +457,31 @@ pub fn g16_messages_to_withdrawn_receives_let_ranks_leave(job: &Job) -> Result<(
     forget(world.irecv(into.clone(), peer, Slot(1))?);
     job.barrier()?;
     world.send(&into, peer, Slot(1)) // when this returns, the message is in the ring of its sender
+}
+
+/// G1: all members send and receive at once, short messages and long ones, around a ring, along a line with two ends,
+/// and to themselves. A message that is too long is an error on both sides.
+pub fn g1_members_send_and_receive_at_once(job: &Job) -> Result<()> {
+    let (world, me, size) = (job.world(), job.rank().0, job.size());
+    let (west, east) = (job.rank_after(-1), job.rank_after(1));
+    for len in [0, 1, 6, 7, 1000, 100_000] {
+        let (own, mut got) = (vec![me as u64; len], vec![u64::MAX; len]);
+        let received = world.sendrecv(&own, east, &mut got, west, Slot(4))?;
+        assert_eq!((received.count, received.source.0, received.slot), (len, west.0, Slot(4)));
+        assert_eq!(got, vec![west.0 as u64; len], "around a ring");
+        world.sendrecv(&own, job.rank(), &mut got, job.rank(), Slot(4))?;
+        assert_eq!(got, own, "to oneself");
+    }
+    let (before, after) = (me.checked_sub(1).map(Rank), (me + 1 < size).then_some(Rank(me + 1)));
+    let mut got = usize::MAX;
+    let received = world.sendrecv(&me, after, &mut got, before, Slot(4))?;
+    assert_eq!(received.count, usize::from(me > 0));
+    assert_eq!(got, me.checked_sub(1).unwrap_or(usize::MAX), "along a line");
+    if size > 1 {
+        // Rank 0 sends rank 1 more than it has room for; nobody else sends.
+        let (to, from) = ((me == 0).then_some(Rank(1)), (me == 1).then_some(Rank(0)));
+        let outcome = world.sendrecv(&[7_u8; 100], to, &mut [0_u8; 99], from, Slot(4));
+        assert_eq!(outcome.is_err(), me < 2, "{outcome:?}");
+    }
+    job.barrier()
 }

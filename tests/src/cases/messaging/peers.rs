@@ -13,15 +13,16 @@ use tasuki::{
 /// Communicators of all ranks or of a part of them, in the order of the job, in reverse order and shuffled, each with the
 /// ranks of its members.
 fn communicators(job: &Job) -> Result<Vec<(Communicator, Vec<Rank>)>> {
-    let shuffled = |rank: Rank| (rank.0 * 5 + 3) as i64 % 11;
-    let orders: [&dyn Fn(Rank) -> i64; 3] = [&|rank| rank.0 as i64, &|rank| -(rank.0 as i64), &shuffled];
+    let shuffled = |rank: Rank| (rank.0 * 5 + 3) as isize % 11;
+    let orders: [&dyn Fn(Rank) -> isize; 3] =
+        [&|rank| rank.0 as isize, &|rank| -(rank.0 as isize), &shuffled];
     let mut made = Vec::new();
     for (parts, order) in [1, 2, 3].into_iter().flat_map(|parts| orders.map(|order| (parts, order))) {
-        let colour = |rank: Rank| (rank.0 % parts) as u64;
-        let part = job.world().split(Some(colour(job.rank())), order(job.rank()))?;
+        let colour = |rank: Rank| rank.0 % parts;
+        let part = job.world().split((colour(job.rank()), order(job.rank())))?;
         let mut ranks: Vec<Rank> = job.ranks().filter(|&rank| colour(rank) == colour(job.rank())).collect();
         ranks.sort_by_key(|&rank| (order(rank), rank));
-        made.push((part.expect("every rank has a colour"), ranks));
+        made.push((part, ranks));
     }
     made.push((job.world().clone(), job.ranks().collect()));
     Ok(made)
@@ -110,8 +111,8 @@ fn no_member<T>(job: &Job, outcome: Result<T>, rank: Rank, call: &str) {
 /// G13: a rank of the job that is no member is refused, even if a member has its number; so is a member that does not
 /// exist, and `None` as a root. The communicator goes on.
 pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
-    let colour = (job.rank().0 % 2) as u64;
-    let part = job.world().split(Some(colour), -(job.rank().0 as i64))?.expect("every rank has a colour");
+    let colour = job.rank().0 % 2;
+    let part = job.world().split((colour, -(job.rank().0 as isize)))?;
     let (slot, table) = (Slot(0), job.alloc::<u8>(1)?);
     let at = table.pointer();
     for other in job.ranks().filter(|rank| rank.0 % 2 != job.rank().0 % 2) {

@@ -129,7 +129,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
     /// Bytes of the directory that may be used for the first time: its list heads, and a page of entries for each
     /// communicator.
     const DIRECTORY: u64 = (8 + 3) * 4096;
-    let split = || job.world().split(Some(1), 0).map(|made| made.expect("a rank with a colour is a member"));
+    let split = || job.world().split(1);
     let all = [split()?, split()?, split()?];
     job.barrier()?;
     let (before, mut first) = (job.memory(), None);
@@ -368,7 +368,7 @@ pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), Rank(1 - job.rank().0));
     // Each message is in a communicator of its own, whose banks stay closed; there are more of them
     // than a rank has rings. The last communicator has two messages.
-    let split = |_| job.world().split(Some(1), 0).map(|made| made.expect("a rank with a colour is a member"));
+    let split = |_| job.world().split(1);
     let all = (0..6).map(split).collect::<Result<Vec<Communicator>>>()?;
     for (round, world) in (0..).zip([&all[..], &all[5..]].concat()) {
         if !send_untaken(job, &world, 20_000, round)? {

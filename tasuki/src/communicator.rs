@@ -1,6 +1,6 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
-use crate::collective::{Data, Split, SplitBy};
+use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::{place_of, refused};
 use crate::message::Peer;
@@ -11,9 +11,6 @@ use crate::{Member, Pod, Request, Result};
 use std::sync::{Arc, Weak};
 use tasuki_core::engine::Worker;
 use tasuki_message::Context;
-
-/// The largest number of slots of a communicator, for each pair and direction.
-const SLOTS_MAX: usize = 1 << 20;
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
 /// member by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
@@ -152,71 +149,6 @@ impl Communicator {
         })
     }
 
-    /// Divides the members into new communicators, one for each colour. A member passes a colour, `(colour, key)` or a
-    /// [`Split`](crate::collective::Split), and gets its communicator; or an `Option` of one of them, and gets `None` for
-    /// `None`. The members of a new communicator are ordered by their keys, then by their numbers here.
-    ///
-    /// ```
-    /// tasuki::local(4, |job| {
-    ///     let me = job.rank().0;
-    ///     let row = job.world().split(me / 2)?;                                // ranks 0 1, ranks 2 3
-    ///     let column = job.world().split((me % 2, -(me as isize)))?;           // ranks 2 0, ranks 3 1
-    ///     assert_eq!((row.rank().0, column.rank().0), (me % 2, 1 - me / 2));
-    ///     let first = job.world().split((me > 0).then_some(0))?;               // without rank 0
-    ///     assert_eq!(first.map(|part| part.size()), (me > 0).then_some(3));
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    ///
-    /// Collective. Messages of one communicator never match receives of another. A pair takes memory when it
-    /// exchanges its first message. When all members have dropped the communicator, and the requests and plans that
-    /// they made on it, its memory is freed by the next `split` or [`quiesce`](Communicator::quiesce) of this one.
-    /// Errors: those of [`Communicator::allgather`]; the number of slots is out of range; the members of a part give
-    /// different numbers of slots. Cost: an allgather of 40 bytes.
-    pub fn split<S: SplitBy>(&self, by: S) -> Result<S::Output> {
-        let fault = |cause| self.messages().worker().fault(cause, || "split".into());
-        let part = by.part();
-        if let Some(Split { slots, .. }) = part
-            && !(1..=SLOTS_MAX).contains(&slots)
-        {
-            let text = format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}");
-            return Err(fault(Cause::Argument(text)));
-        }
-        let (key, slots) = part.map_or((0, 0), |part| (part.key as i64, part.slots as u32));
-        let made = self.inner.split(part.map(|part| part.colour as u64), key, slots)?;
-        S::output(made.map(|inner| self.another(inner)))
-            .ok_or_else(|| fault(Cause::Bug("a member with a colour got no communicator".into())))
-    }
-
-    /// Makes a communicator of the same members, in the same order, with a message space of its own (MPI_Comm_dup).
-    /// Libraries use it to keep their messages and collective calls apart from those of the program.
-    ///
-    /// Collective. Errors and cost: those of [`Communicator::split`].
-    ///
-    /// ```
-    /// use tasuki::{Rank, Slot};
-    /// tasuki::local(2, |job| {
-    ///     let (world, apart) = (job.world(), job.world().dup()?);
-    ///     if job.rank() == 0 {
-    ///         world.isend(vec![1], Rank(1), Slot(0))?.wait()?;
-    ///         apart.send(&2, Rank(1), Slot(0))?;
-    ///     } else {
-    ///         let (mut of_world, mut of_apart) = (0, 0);
-    ///         world.scope(|s| {
-    ///             s.recv(&mut of_world, Rank(0), Slot(0))?;                // not the message on `apart`
-    ///             apart.recv(&mut of_apart, Rank(0), Slot(0)).map(drop)
-    ///         })?;
-    ///         assert_eq!((of_world, of_apart), (1, 2));
-    ///     }
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    pub fn dup(&self) -> Result<Communicator> {
-        Ok(self.another(self.inner.dup()?))
-    }
-
     /// Makes a communicator of the same members, in the same order, to go on with after this one has failed.
     ///
     /// A collective call that fails on one member leaves the members without a common order of calls. So the whole
@@ -247,7 +179,7 @@ impl Communicator {
     }
 
     /// A communicator beside this one.
-    fn another(&self, inner: tasuki_collective::Communicator) -> Communicator {
+    pub(crate) fn another(&self, inner: tasuki_collective::Communicator) -> Communicator {
         Communicator { inner: Arc::new(inner), helper: self.helper.clone() }
     }
 

@@ -1,9 +1,7 @@
 //! The values that calls read and fill: numbers, arrays, slices and vectors.
 
-use crate::collective::{Bool, Complex, OwnedValues, ValueLoc};
-use crate::engine::RemoteQueue;
-use crate::onesided::{GlobalAddress, RemoteSignal};
-use crate::{GlobalPtr, Member, Pod, Rank};
+use crate::onesided::GlobalAddress;
+use crate::{Pod, Rank};
 
 /// Values that a call reads or fills: a number, an array, a slice or a vector of plain values.
 ///
@@ -57,6 +55,53 @@ pub trait Data: sealed::SealedData {
     fn owned_values(owned: &mut Self::Owned) -> &mut [Self::Value];
 }
 
+/// [`Data`] that a nonblocking call owns until it is complete: a number, an array or a vector. The result has the same
+/// type.
+///
+/// ```
+/// use tasuki::{Request, Sum};
+/// tasuki::local(3, |job| {
+///     let (world, me) = (job.world(), job.rank().0);
+///     let mut number = world.iallreduce(me, Sum)?;
+///     let mut array = world.iallreduce([me, 1], Sum)?;
+///     let mut vector = world.iallreduce(vec![me; 100], Sum)?;
+///     assert_eq!((vector.wait()?, array.wait()?, number.wait()?), (vec![3; 100], [3, 3], 3));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait OwnedValues: Data<Value: Send + Sync> + Sized + Send + 'static {
+    /// The values as a vector.
+    #[doc(hidden)]
+    fn into_vec(self) -> Vec<Self::Value>;
+
+    /// The values of a vector that has as many values as this type.
+    #[doc(hidden)]
+    fn from_vec(values: Vec<Self::Value>) -> Self;
+}
+
+impl<T: Pod + Send + Sync> OwnedValues for Vec<T> {
+    fn into_vec(self) -> Vec<T> {
+        self
+    }
+
+    fn from_vec(values: Vec<T>) -> Vec<T> {
+        values
+    }
+}
+
+impl<T: Pod + Send + Sync, const N: usize> OwnedValues for [T; N] {
+    fn into_vec(self) -> Vec<T> {
+        self.to_vec()
+    }
+
+    fn from_vec(values: Vec<T>) -> [T; N] {
+        let mut array = [T::zeroed(); N];
+        array.copy_from_slice(&values);
+        array
+    }
+}
+
 /// Implements `Data` but for `to_owned_data`, by a function that returns the values as a slice.
 macro_rules! slice_data {
     ($owned:ty, $to_owned:expr) => {
@@ -97,10 +142,10 @@ impl<T: Pod, const N: usize> Data for [T; N] {
     slice_data! { [T; N], <[T; N]>::clone }
 }
 
-/// A type of which one value is data.
-macro_rules! single {
+/// Implements `Data` and `OwnedValues` for types of which one value is data.
+macro_rules! single_value_data {
     ($([$($generic:tt)*] $type:ty $(where $bound:ty)?;)*) => {$(
-        impl<$($generic)*> Data for $type $(where $bound: Pod + Send + Sync)? {
+        impl<$($generic)*> $crate::collective::Data for $type $(where $bound: $crate::Pod + Send + Sync)? {
             type Value = $type;
             type Owned = $type;
 
@@ -125,9 +170,9 @@ macro_rules! single {
             }
         }
 
-        impl<$($generic)*> sealed::SealedData for $type {}
+        impl<$($generic)*> $crate::data::sealed::SealedData for $type {}
 
-        impl<$($generic)*> OwnedValues for $type $(where $bound: Pod + Send + Sync)? {
+        impl<$($generic)*> $crate::collective::OwnedValues for $type $(where $bound: $crate::Pod + Send + Sync)? {
             fn into_vec(self) -> Vec<$type> {
                 vec![self]
             }
@@ -139,15 +184,16 @@ macro_rules! single {
     )*};
 }
 
-single! {
+pub(crate) use single_value_data;
+
+single_value_data! {
     [] i8; [] i16; [] i32; [] i64; [] i128; [] isize;
     [] u8; [] u16; [] u32; [] u64; [] u128; [] usize;
     [] f32; [] f64;
-    [] Bool; [F: Pod + Send + Sync] Complex<F>; [V, I] ValueLoc<V, I> where ValueLoc<V, I>;
-    [] Rank; [] Member; [] GlobalAddress; [T: 'static] GlobalPtr<T>; [] RemoteSignal; [] RemoteQueue;
+    [] Rank; [] GlobalAddress;
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait SealedData {}
     impl<T> SealedData for [T] {}
     impl<T> SealedData for Vec<T> {}

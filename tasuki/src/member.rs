@@ -1,5 +1,6 @@
 //! A member of a communicator, and who a call of a communicator means.
 
+use crate::data::single_value_data;
 use crate::engine::Cause;
 use crate::{Error, Pod, Rank, Result, Zeroable};
 use std::fmt;
@@ -134,3 +135,5 @@ pub(crate) fn place_of(context: &Context, peer: impl Peer, call: &'static str) -
 pub(crate) fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
     context.worker().fault(cause, || call.into())
 }
+
+single_value_data! { [] Member; }

@@ -1,6 +1,7 @@
 //! Command queues: work that goes on without the rank that prepared it.
 
 use crate::command::Command;
+use crate::data::single_value_data;
 use crate::job::Job;
 use crate::{Error, Rank, Result, Signal};
 use std::borrow::Borrow;
@@ -223,3 +224,5 @@ fn refusal(worker: &Worker, cause: Cause, commands: &[Command], owner: Rank) -> 
         }
     })
 }
+
+single_value_data! { [] RemoteQueue; }

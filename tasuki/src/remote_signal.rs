@@ -2,6 +2,7 @@
 
 use crate::Rank;
 use crate::command::Effect;
+use crate::data::single_value_data;
 use crate::onesided::GlobalAddress;
 
 /// The signal of a particular rank, as other ranks raise it: 8 bytes, which may be sent to any rank.
@@ -21,3 +22,5 @@ impl RemoteSignal {
         self.0.rank()
     }
 }
+
+single_value_data! { [] RemoteSignal; }

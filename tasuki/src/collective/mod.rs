@@ -22,7 +22,7 @@ pub(crate) mod plan_source;
 
 pub(crate) mod neighbourhood;
 
-pub use crate::data::Data;
+pub use crate::data::{Data, OwnedValues};
 pub use crate::members::Members;
 pub use crate::reduction::any_order::AnyOrder;
 pub use crate::reduction::bitwise::{And, Bool, Or, Xor};
@@ -38,9 +38,7 @@ pub use fuzzy_barrier::FuzzyBarrier;
 pub use gather_buffers::GatherBuffers;
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
-pub use owned_buffers::{
-    OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget, OwnedValues,
-};
+pub use owned_buffers::{OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget};
 pub use plan::PlanReduceOp;
 pub use plan_source::PlanSource;
 pub use reduce_buffers::ReduceBuffers;

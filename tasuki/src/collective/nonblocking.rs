@@ -196,7 +196,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Option<B::Output>>> {
         let root = self.root(root, "igather")?;
-        block.igather(self, root)
+        block.igather(self, root).map(CollectiveRequest)
     }
 
     /// Begins a scatter of the root's blocks, equal ones or [`Blocks`](crate::Blocks). The result is this member's block,
@@ -224,7 +224,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<O::Output>> {
         let root = self.root(root, "iscatter")?;
-        self.iscatter_to(blocks, own, root)
+        self.iscatter_to(blocks, own, root).map(CollectiveRequest)
     }
 
     /// Begins an allgather. All members get all members' blocks, one behind the other, in the form of their argument
@@ -233,7 +233,7 @@ impl Communicator {
     /// The rules of [`Communicator::iallreduce`] apply; an allgather of [`Uneven`](crate::Uneven) blocks always uses
     /// messages. Cost: that of [`Communicator::allgather`].
     pub fn iallgather<B: OwnedGather>(&self, block: B) -> Result<CollectiveRequest<B::Output>> {
-        block.iallgather(self)
+        block.iallgather(self).map(CollectiveRequest)
     }
 
     /// Begins an exchange of one block between each two members. `blocks` are this member's blocks, one for each member.
@@ -257,7 +257,7 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn ialltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
-        blocks.ialltoall(self)
+        blocks.ialltoall(self).map(CollectiveRequest)
     }
 
     /// Begins a reduction whose result has one block for each member. All members' values, one block for each member,
@@ -269,7 +269,7 @@ impl Communicator {
         blocks: B,
         operation: impl ReduceOp<B::Value> + Send + 'static,
     ) -> Result<CollectiveRequest<B::Output>> {
-        blocks.ireduce_scatter(self, boxed::<B::Value>(operation))
+        blocks.ireduce_scatter(self, boxed::<B::Value>(operation)).map(CollectiveRequest)
     }
 
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining

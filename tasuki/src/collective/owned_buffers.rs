@@ -2,58 +2,11 @@
 
 use crate::collective::exchange_buffers::equal_ends;
 use crate::collective::reduce_buffers::check_room;
-use crate::collective::{Blocks, CollectiveRequest, Data, Uneven};
+use crate::collective::{Blocks, Data, OwnedValues, Uneven};
 use crate::engine::Cause;
 use crate::{Communicator, Member, Pod, Result};
-use tasuki_collective::allocate;
+use tasuki_collective::{StartedCollective, allocate};
 use tasuki_core::queue::reduction::BoxedOperation;
-
-/// [`Data`] that a nonblocking call owns until it is complete: a number, an array or a vector. The result has the same
-/// type.
-///
-/// ```
-/// use tasuki::{Request, Sum};
-/// tasuki::local(3, |job| {
-///     let (world, me) = (job.world(), job.rank().0);
-///     let mut number = world.iallreduce(me, Sum)?;
-///     let mut array = world.iallreduce([me, 1], Sum)?;
-///     let mut vector = world.iallreduce(vec![me; 100], Sum)?;
-///     assert_eq!((vector.wait()?, array.wait()?, number.wait()?), (vec![3; 100], [3, 3], 3));
-///     Ok(())
-/// })?;
-/// # Ok::<(), tasuki::Error>(())
-/// ```
-pub trait OwnedValues: Data<Value: Send + Sync> + Sized + Send + 'static {
-    /// The values as a vector.
-    #[doc(hidden)]
-    fn into_vec(self) -> Vec<Self::Value>;
-
-    /// The values of a vector that has as many values as this type.
-    #[doc(hidden)]
-    fn from_vec(values: Vec<Self::Value>) -> Self;
-}
-
-impl<T: Pod + Send + Sync> OwnedValues for Vec<T> {
-    fn into_vec(self) -> Vec<T> {
-        self
-    }
-
-    fn from_vec(values: Vec<T>) -> Vec<T> {
-        values
-    }
-}
-
-impl<T: Pod + Send + Sync, const N: usize> OwnedValues for [T; N] {
-    fn into_vec(self) -> Vec<T> {
-        self.to_vec()
-    }
-
-    fn from_vec(values: Vec<T>) -> [T; N] {
-        let mut array = [T::zeroed(); N];
-        array.copy_from_slice(&values);
-        array
-    }
-}
 
 /// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a number,
 /// an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all members
@@ -70,24 +23,23 @@ pub trait OwnedGather: sealed::SealedOwnedGather {
 
     /// Begins a gather on the root.
     #[doc(hidden)]
-    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Self::Output>>>;
+    fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<Self::Output>>>;
 
     /// Begins a gather on all members.
     #[doc(hidden)]
-    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Self::Output>>;
+    fn iallgather(self, on: &Communicator) -> Result<StartedCollective<Self::Output>>;
 }
 
 impl<D: OwnedValues> OwnedGather for D {
     type Value = D::Value;
     type Output = Vec<D::Value>;
 
-    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Vec<D::Value>>>> {
-        let started = on.inner().start_gather(self.into_vec(), None, root.place(), |all| all);
-        started.map(CollectiveRequest)
+    fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<Vec<D::Value>>>> {
+        on.inner().start_gather(self.into_vec(), None, root.place(), |all| all)
     }
 
-    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Vec<D::Value>>> {
-        on.inner().start_allgather(self.into_vec(), None, |all| all).map(CollectiveRequest)
+    fn iallgather(self, on: &Communicator) -> Result<StartedCollective<Vec<D::Value>>> {
+        on.inner().start_allgather(self.into_vec(), None, |all| all)
     }
 }
 
@@ -95,15 +47,14 @@ impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedGather for (A
     type Value = A::Value;
     type Output = B;
 
-    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<B>>> {
+    fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<B>>> {
         let (block, room) = (self.0.into_vec(), self.1.into_vec());
-        let started = on.inner().start_gather(block, Some(room), root.place(), B::from_vec);
-        started.map(CollectiveRequest)
+        on.inner().start_gather(block, Some(room), root.place(), B::from_vec)
     }
 
-    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<B>> {
+    fn iallgather(self, on: &Communicator) -> Result<StartedCollective<B>> {
         let (block, room) = (self.0.into_vec(), self.1.into_vec());
-        on.inner().start_allgather(block, Some(room), B::from_vec).map(CollectiveRequest)
+        on.inner().start_allgather(block, Some(room), B::from_vec)
     }
 }
 
@@ -111,14 +62,14 @@ impl<D: OwnedValues> OwnedGather for Uneven<D> {
     type Value = D::Value;
     type Output = Blocks<D::Value>;
 
-    fn igather(self, on: &Communicator, root: Member) -> Result<CollectiveRequest<Option<Blocks<D::Value>>>> {
+    fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<Blocks<D::Value>>>> {
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_gather_v(self.0.into_vec(), root.place(), blocks).map(CollectiveRequest)
+        on.inner().start_gather_v(self.0.into_vec(), root.place(), blocks)
     }
 
-    fn iallgather(self, on: &Communicator) -> Result<CollectiveRequest<Blocks<D::Value>>> {
+    fn iallgather(self, on: &Communicator) -> Result<StartedCollective<Blocks<D::Value>>> {
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_allgather_v(self.0.into_vec(), blocks).map(CollectiveRequest)
+        on.inner().start_allgather_v(self.0.into_vec(), blocks)
     }
 }
 
@@ -136,7 +87,7 @@ pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
 
     /// Begins an exchange.
     #[doc(hidden)]
-    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Self::Output>>;
+    fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Self::Output>>;
 }
 
 /// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in a
@@ -148,15 +99,15 @@ pub trait OwnedEqualBlocks: OwnedBlocks {
         self,
         on: &Communicator,
         operation: BoxedOperation,
-    ) -> Result<CollectiveRequest<Self::Output>>;
+    ) -> Result<StartedCollective<Self::Output>>;
 }
 
 impl<D: OwnedValues> OwnedBlocks for D {
     type Value = D::Value;
     type Output = Vec<D::Value>;
 
-    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Vec<D::Value>>> {
-        on.inner().start_alltoall(self.into_vec(), None, |result| result).map(CollectiveRequest)
+    fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Vec<D::Value>>> {
+        on.inner().start_alltoall(self.into_vec(), None, |result| result)
     }
 }
 
@@ -165,9 +116,8 @@ impl<D: OwnedValues> OwnedEqualBlocks for D {
         self,
         on: &Communicator,
         operation: BoxedOperation,
-    ) -> Result<CollectiveRequest<Vec<D::Value>>> {
-        let started = on.inner().start_reduce_scatter(self.into_vec(), None, operation, |block| block);
-        started.map(CollectiveRequest)
+    ) -> Result<StartedCollective<Vec<D::Value>>> {
+        on.inner().start_reduce_scatter(self.into_vec(), None, operation, |block| block)
     }
 }
 
@@ -175,17 +125,16 @@ impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedBlocks for (A
     type Value = A::Value;
     type Output = B;
 
-    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<B>> {
+    fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<B>> {
         let (values, room) = (self.0.into_vec(), self.1.into_vec());
-        on.inner().start_alltoall(values, Some(room), B::from_vec).map(CollectiveRequest)
+        on.inner().start_alltoall(values, Some(room), B::from_vec)
     }
 }
 
 impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedEqualBlocks for (A, B) {
-    fn ireduce_scatter(self, on: &Communicator, operation: BoxedOperation) -> Result<CollectiveRequest<B>> {
+    fn ireduce_scatter(self, on: &Communicator, operation: BoxedOperation) -> Result<StartedCollective<B>> {
         let (values, room) = (self.0.into_vec(), self.1.into_vec());
-        let started = on.inner().start_reduce_scatter(values, Some(room), operation, B::from_vec);
-        started.map(CollectiveRequest)
+        on.inner().start_reduce_scatter(values, Some(room), operation, B::from_vec)
     }
 }
 
@@ -193,10 +142,10 @@ impl<T: Pod + Send + Sync> OwnedBlocks for Blocks<T> {
     type Value = T;
     type Output = Blocks<T>;
 
-    fn ialltoall(self, on: &Communicator) -> Result<CollectiveRequest<Blocks<T>>> {
+    fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Blocks<T>>> {
         let (values, ends) = self.into_parts();
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_alltoall_v(values, &ends, blocks).map(CollectiveRequest)
+        on.inner().start_alltoall_v(values, &ends, blocks)
     }
 }
 
@@ -302,12 +251,12 @@ impl Communicator {
         blocks: B,
         own: O,
         root: Member,
-    ) -> Result<CollectiveRequest<O::Output>> {
+    ) -> Result<StartedCollective<O::Output>> {
         let ((values, ends), (known, room), is_root) =
             (blocks.into_parts(), own.into_room(), self.rank() == root);
         if let (Some(count), None) = (known, &ends) {
             let room = self.fits(room.map_or_else(|| allocate(count), Ok), "iscatter")?;
-            return self.inner().start_scatter(values, room, root.place(), O::output).map(CollectiveRequest);
+            return self.inner().start_scatter(values, room, root.place(), O::output);
         }
         let ends = match ends {
             Some(ends) => ends,
@@ -320,14 +269,12 @@ impl Communicator {
                 None => allocate(count),
             }
         };
-        let started = self.inner().start_scatter_v(values, (&ends, known), root.place(), room, O::output);
-        started.map(CollectiveRequest)
+        self.inner().start_scatter_v(values, (&ends, known), root.place(), room, O::output)
     }
 }
 
 mod sealed {
-    use super::OwnedValues;
-    use crate::collective::{Blocks, Uneven};
+    use crate::collective::{Blocks, OwnedValues, Uneven};
 
     pub trait SealedOwnedGather {}
     impl<D: OwnedValues> SealedOwnedGather for D {}

@@ -1,6 +1,6 @@
 //! Plans: collectives that are prepared once and started many times.
 
-use crate::collective::{BlockCount, BlockCounts, PlanSource};
+use crate::collective::{BlockCount, BlockCounts};
 use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
 use crate::request::{Request, future_by_request};
@@ -192,43 +192,6 @@ pub(crate) fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation
 }
 
 impl Communicator {
-    /// Prepares a schedule of the program. All members pass the same schedule: `&schedule`, for a plan of bytes; or
-    /// `(&schedule, operation)`, whose steps combine values of one type by the operation.
-    ///
-    /// If the schedule was not proved correct before, each member now proves it for the whole group, which takes
-    /// memory that grows with the square of the number of its steps ([`Schedule::check`](crate::schedule::Schedule::check)). [`Schedule::trusted`](crate::schedule::Schedule::trusted) omits
-    /// the proof. A plan of an incorrect schedule may never complete, or leave any bytes in its buffers.
-    ///
-    /// Errors: the first fault of the schedule; members pass different schedules; a member has no room; the operation is
-    /// a closure, and a step combines values in the memory of a rank other than the one that has the step; a step
-    /// combines bytes that are not whole values.
-    ///
-    /// ```
-    /// use tasuki::{Request, Sum};
-    /// use tasuki::schedule::{Builder, CollectiveKind, Shape};
-    ///
-    /// fn reduce_to_first(b: &mut Builder) {
-    ///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
-    ///     for &rank in &ranks[1..] {
-    ///         let before = b.last_write(data.on(ranks[0]));
-    ///         b.reduce(data.on(rank), data.on(ranks[0]), false).after(before);
-    ///     }
-    /// }
-    /// tasuki::local(3, |job| {
-    ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
-    ///     let mut plan = job.world().plan((&sum.driven_by(2), Sum))?; // rank 2 runs all steps
-    ///     plan.write(0, &[1.5, job.rank().0 as f64])?;
-    ///     plan.start()?;
-    ///     plan.wait()?;
-    ///     assert!(job.rank().0 != 0 || plan.to_vec()? == [4.5, 3.0]);
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    pub fn plan<T: Pod>(&self, schedule: impl PlanSource<T>) -> Result<Plan<T>> {
-        schedule.plan(self)
-    }
-
     /// Prepares a barrier: a start is complete when all members have started.
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
         self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), ReduceOperation::Nothing)

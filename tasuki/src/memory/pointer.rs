@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: promises that a pointer is a plain word (`repr(transparent)` over a 64-bit address), and a slice two words.
 
+use crate::data::single_value_data;
 use crate::onesided::GlobalAddress;
 use crate::{Pod, Rank};
 use std::fmt;
@@ -172,3 +173,5 @@ impl<T> fmt::Display for GlobalPtr<T> {
         self.address.fmt(f)
     }
 }
+
+single_value_data! { [T: 'static] GlobalPtr<T>; }

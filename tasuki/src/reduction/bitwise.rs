@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: a truth value is one byte.
 
+use crate::data::single_value_data;
 use crate::reduction::reduce_op::{Numbered, ReduceOp, built_in, wide};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -117,3 +118,5 @@ wide! {
     u128: Or false BitOr::bitor;
     u128: Xor false BitXor::bitxor;
 }
+
+single_value_data! { [] Bool; }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: a value and a number of the same size have no padding between or behind them.
 
+use crate::data::single_value_data;
 use crate::reduction::reduce_op::ReduceOp;
 use bytemuck::{Pod, Zeroable};
 use tasuki_core::queue::reduction::extremes::Ordered;
@@ -82,3 +83,5 @@ fn locate<V: Pod, I: Ord + Copy>(
         *left = ValueLoc { value, at };
     }
 }
+
+single_value_data! { [V, I] ValueLoc<V, I> where ValueLoc<V, I>; }

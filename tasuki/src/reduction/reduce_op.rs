@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: complex numbers are plain data.
 
+use crate::data::single_value_data;
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
@@ -246,6 +247,8 @@ wide! {
     u128: MinAbs true |a: u128, b: u128| if b < a { b } else { a };
     u128: MaxAbs true |a: u128, b: u128| if b > a { b } else { a };
 }
+
+single_value_data! { [F: Pod + Send + Sync] Complex<F>; }
 
 #[cfg(test)]
 mod tests {

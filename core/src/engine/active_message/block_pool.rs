@@ -48,7 +48,7 @@ struct PoolState {
     arguments: u64,
 }
 
-/// A block of job pool.
+/// A block of job memory.
 #[derive(Debug)]
 struct Block {
     offset: u64,

@@ -55,14 +55,14 @@ fn check_distances(trees: &[Option<Vec<Option<u32>>>]) {
 #[test]
 fn threads_find_the_distances_of_the_serial_search() {
     for ranks in [1, 2, 5] {
-        check_distances(&local_with(ranks, &handlers(), search).unwrap()[0]);
+        check_distances(&local_with(ranks, handlers(), search).unwrap()[0]);
     }
 }
 
 #[test]
 fn simulated_ranks_find_the_distances_of_the_serial_search() {
     for seed in 0..3 {
-        let outcome = sim_with(Sim::seed(seed).ranks(3), &handlers(), search).unwrap();
+        let outcome = sim_with(Sim::seed(seed).ranks(3), handlers(), search).unwrap();
         check_distances(outcome.values[0].as_ref().unwrap());
     }
 }

@@ -52,7 +52,7 @@ impl Job {
             slot_banks: self.world().messages().slot_bytes(),
             bank_tables: self.world().messages().private_bytes(),
             plans: self.world().inner().plan_bytes(),
-            calls: self.worker.lent_bytes(),
+            calls: self.worker.block_bytes(),
             file: self.worker.registry().range().file().backed(),
         }
     }

@@ -18,7 +18,7 @@ pub fn on_threads(name: &str) {
     let case = the_case(name);
     for ranks in case.counts() {
         let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
-        if let Err(error) = tasuki::local_with(ranks, &case.handlers(), case.body) {
+        if let Err(error) = tasuki::local_with(ranks, case.handlers(), case.body) {
             panic!("{name} on {ranks} threads: {error}");
         }
     }
@@ -28,7 +28,7 @@ pub fn on_threads(name: &str) {
 pub fn failing_on_threads(name: &str) {
     let failing = the_failing(name);
     let _watched = Watchdog::over(format!("{name} on threads"));
-    let outcome = tasuki::local_with(failing.ranks, &failing.handlers(), failing.body);
+    let outcome = tasuki::local_with(failing.ranks, failing.handlers(), failing.body);
     let error = outcome.expect_err("the job must fail");
     says_what_it_should(failing, &error.to_string());
 }
@@ -79,7 +79,7 @@ fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulat
     let what = format!("{} on {ranks} simulated ranks, {}, seed {seed}", case.name, machine.name);
     let _watched = Watchdog::over(what.clone());
     let sim = (machine.of)(Sim::seed(seed).ranks(ranks)).time_max_ns(VIRTUAL_NS_MAX);
-    tasuki::sim_with(sim, &case.handlers(), case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
+    tasuki::sim_with(sim, case.handlers(), case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
 /// Runs a failing job on simulated ranks.
@@ -89,7 +89,7 @@ pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
             let what = format!("{} on {}, seed {seed}", failing.name, machine.name);
             let _watched = Watchdog::over(what.clone());
             let sim = (machine.of)(Sim::seed(seed).ranks(failing.ranks)).time_max_ns(VIRTUAL_NS_MAX);
-            let error = tasuki::sim_with(sim, &failing.handlers(), failing.body).expect_err(&what);
+            let error = tasuki::sim_with(sim, failing.handlers(), failing.body).expect_err(&what);
             says_what_it_should(failing, &error.to_string());
         }
     }

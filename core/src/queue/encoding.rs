@@ -21,7 +21,7 @@
 
 use super::atomic_encoding::{atomic_number, atomic_of};
 use super::command::{Action, Class, Command, Effect, SECOND_AMOUNT_MAX, Trigger};
-use super::handler_call::{Args, Call, LentBytes, ReceivedCall, ReplyAddress};
+use super::handler_call::{Args, BlockBytes, Call, ReceivedCall, ReplyAddress};
 use super::inline_data::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
@@ -73,7 +73,7 @@ const _: () = assert!((Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
 /// Words of the second line of a call whose bytes are not inline: their number, and the first line of the block that
 /// holds them, or 0.
 const BUFFER_LENGTH: usize = 0;
-const LENDER: usize = 1;
+const BLOCK_HEADER: usize = 1;
 
 impl EncodedCommand {
     /// Encodes an action without trigger and effects that any rank may run.
@@ -111,10 +111,10 @@ impl EncodedCommand {
                 let peer = u64::from(peer.to_word()) << PEER;
                 (CALL_AT, handler, from.bits(), reply.bits(), peer, !one)
             }
-            Action::Call(Call { peer, handler, args: Args::Lent(lent), reply }) => {
-                (second[BUFFER_LENGTH], second[LENDER]) = (lent.len, lent.header.bits());
+            Action::Call(Call { peer, handler, args: Args::InBlock(bytes), reply }) => {
+                (second[BUFFER_LENGTH], second[BLOCK_HEADER]) = (bytes.len, bytes.header.bits());
                 let peer = u64::from(peer.to_word()) << PEER;
-                (CALL_AT, handler, lent.address().bits(), reply.bits(), peer, !one)
+                (CALL_AT, handler, bytes.address().bits(), reply.bits(), peer, !one)
             }
             Action::Call(Call { peer, handler, args: Args::Inline(bytes), reply }) => {
                 let (word, short) = inline_bytes(&bytes);
@@ -302,17 +302,17 @@ impl EncodedCommand {
     #[inline(always)]
     pub fn call(&self) -> Option<ReceivedCall> {
         let [[head, _, source, destination, length, ..], second] = &self.words;
-        let (buffer, len, lender) = match *head as u8 {
+        let (buffer, len, block) = match *head as u8 {
             CALL => (None, length & CALL_BYTES, ReplyAddress::NONE),
             CALL_AT => {
-                let lender = ReplyAddress::from_bits(second[LENDER]);
-                (Some(GlobalAddress::from_bits(*source)), second[BUFFER_LENGTH], lender)
+                let block = ReplyAddress::from_bits(second[BLOCK_HEADER]);
+                (Some(GlobalAddress::from_bits(*source)), second[BUFFER_LENGTH], block)
             }
             _ => return None,
         };
         let (peer, handler) = (Rank((length >> PEER & RANKS) as usize), (head >> DETAIL) as u8);
         let reply = ReplyAddress::from_bits(*destination);
-        Some(ReceivedCall { peer, handler, len, buffer, lender, reply })
+        Some(ReceivedCall { peer, handler, len, buffer, block, reply })
     }
 
     /// Sets the number of the handler of a command that is a call.
@@ -379,9 +379,9 @@ impl Command {
             }
             REDUCE => Action::Reduce { from, to, len, how: Reduction::decode(detail, second[0])? },
             CALL | CALL_AT => {
-                let ReceivedCall { peer, handler, len, buffer, lender, reply } = encoded.call()?;
+                let ReceivedCall { peer, handler, len, buffer, block, reply } = encoded.call()?;
                 let args = match buffer {
-                    Some(_) if !lender.is_none() => Args::Lent(LentBytes { header: lender, len }),
+                    Some(_) if !block.is_none() => Args::InBlock(BlockBytes { header: block, len }),
                     Some(from) => Args::At { from, len },
                     None => Args::Inline(inline(source, second, len, amount > LOW)),
                 };
@@ -456,7 +456,8 @@ mod tests {
             [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
         );
         actions.push(call(Args::At { from: at(3, 64), len: RANGE_BYTES - 1 }));
-        actions.push(call(Args::Lent(LentBytes { header: ReplyAddress::new(at(3, 1 << 20), 9), len: 49 })));
+        actions
+            .push(call(Args::InBlock(BlockBytes { header: ReplyAddress::new(at(3, 1 << 20), 9), len: 49 })));
         let own = [Reduction::user_defined(7, 24).with_incoming_first(true)];
         actions.extend(Reduction::all().chain(own).map(|how| Action::Reduce {
             from: at(1, 8),

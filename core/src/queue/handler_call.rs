@@ -44,26 +44,26 @@ pub enum Args {
         len: u64,
     },
     /// Bytes that are fetched, and then given back, before the handler runs.
-    Lent(LentBytes),
+    InBlock(BlockBytes),
 }
 
 /// Bytes in a block of the memory of the rank that wrote them. Another rank reads them and then gives the block back:
 /// it writes the block's first line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LentBytes {
+pub struct BlockBytes {
     /// The first line of the block, and the sequence number of the block's use.
     pub header: ReplyAddress,
     /// Number of bytes.
     pub len: u64,
 }
 
-impl LentBytes {
-    /// Bytes of a block before those that are lent.
+impl BlockBytes {
+    /// Bytes of a block before the values.
     pub const HEADER: u64 = size_of::<RingLine>() as u64;
 
     /// The address of the bytes.
     pub fn address(&self) -> GlobalAddress {
-        self.header.line().add(LentBytes::HEADER)
+        self.header.line().add(BlockBytes::HEADER)
     }
 }
 
@@ -77,7 +77,7 @@ impl Args {
     pub fn len(&self) -> u64 {
         match self {
             Args::Inline(bytes) => bytes.len() as u64,
-            Args::At { len, .. } | Args::Lent(LentBytes { len, .. }) => *len,
+            Args::At { len, .. } | Args::InBlock(BlockBytes { len, .. }) => *len,
         }
     }
 
@@ -141,8 +141,8 @@ pub struct ReceivedCall {
     pub len: u64,
     /// Address of the bytes, if they are not inline.
     pub buffer: Option<GlobalAddress>,
-    /// The first line of the block that holds these bytes, if it was lent.
-    pub lender: ReplyAddress,
+    /// The first line of the block that holds these bytes, if they are in one.
+    pub block: ReplyAddress,
     /// Where the reply is written.
     pub reply: ReplyAddress,
 }
@@ -153,7 +153,7 @@ pub enum Reply {
     /// The handler succeeded and returned this value.
     Value(Inline),
     /// The handler succeeded and returned a value that is too long for the line.
-    LongValue(LentBytes),
+    LongValue(BlockBytes),
     /// The call failed with a cause of the library; the handler may not have run.
     Failed(Poison),
     /// The handler panicked or returned an error.
@@ -168,7 +168,7 @@ pub enum Reply {
         /// The number of the handler.
         handler: u8,
         /// The message.
-        text: LentBytes,
+        text: BlockBytes,
     },
 }
 
@@ -184,16 +184,16 @@ const HANDLER: u32 = 16;
 
 impl Reply {
     /// Encodes the reply as the words of a line: kind, length and handler; then the bytes, or the address and number
-    /// of lent bytes.
+    /// of bytes in a block.
     pub fn words(&self) -> [u64; LINE_WORDS] {
         match self {
             Reply::Value(value) => Reply::value_words(value),
-            Reply::LongValue(lent) => lent_words(LONG_VALUE, lent),
+            Reply::LongValue(bytes) => block_words(LONG_VALUE, bytes),
             Reply::ErrorMessage { handler, text } => {
                 tagged_words(ERROR_MESSAGE | u64::from(*handler) << HANDLER, text)
             }
             Reply::LongErrorMessage { handler, text } => {
-                lent_words(LONG_ERROR_MESSAGE | u64::from(*handler) << HANDLER, text)
+                block_words(LONG_ERROR_MESSAGE | u64::from(*handler) << HANDLER, text)
             }
             Reply::Failed(poison) => {
                 let [first, second, third] = poison.words();
@@ -212,13 +212,13 @@ impl Reply {
     #[inline(always)]
     pub fn from_words(words: &[u64; LINE_WORDS]) -> Option<Reply> {
         let inline = || Inline::from_words(&words[1..], usize::from((words[0] >> LENGTH) as u8));
-        let lent = || LentBytes { header: ReplyAddress::from_bits(words[1]), len: words[2] };
+        let bytes = || BlockBytes { header: ReplyAddress::from_bits(words[1]), len: words[2] };
         let handler = (words[0] >> HANDLER) as u8;
         match words[0] & 0xff {
             VALUE => Some(Reply::Value(inline())),
-            LONG_VALUE => Some(Reply::LongValue(lent())),
+            LONG_VALUE => Some(Reply::LongValue(bytes())),
             ERROR_MESSAGE => Some(Reply::ErrorMessage { handler, text: inline() }),
-            LONG_ERROR_MESSAGE => Some(Reply::LongErrorMessage { handler, text: lent() }),
+            LONG_ERROR_MESSAGE => Some(Reply::LongErrorMessage { handler, text: bytes() }),
             FAILED => Poison::from_words([words[1], words[2], words[3]]).map(Reply::Failed),
             _ => None,
         }
@@ -231,7 +231,7 @@ fn tagged_words(kind: u64, bytes: &Inline) -> [u64; LINE_WORDS] {
     [kind | (bytes.len() as u64) << LENGTH, a, b, c, d, e, f]
 }
 
-fn lent_words(kind: u64, bytes: &LentBytes) -> [u64; LINE_WORDS] {
+fn block_words(kind: u64, bytes: &BlockBytes) -> [u64; LINE_WORDS] {
     [kind, bytes.header.bits(), bytes.len, 0, 0, 0, 0]
 }
 
@@ -246,13 +246,13 @@ mod tests {
         let inline = |bytes: &[u8]| Inline::of(bytes).unwrap();
         let poison = Poison::of(&Cause::Stale { address: 77 }, Rank(3));
         let header = ReplyAddress::new(GlobalAddress::new(Rank(9), 1 << 20), 5);
-        let lent = LentBytes { header, len: (1 << 40) - 1 };
+        let bytes = BlockBytes { header, len: (1 << 40) - 1 };
         let replies = [
             Reply::Value(inline(&[])),
             Reply::Value(inline(&[7; INLINE_BYTES])),
-            Reply::LongValue(lent),
+            Reply::LongValue(bytes),
             Reply::ErrorMessage { handler: 254, text: inline(b"no such word") },
-            Reply::LongErrorMessage { handler: 254, text: lent },
+            Reply::LongErrorMessage { handler: 254, text: bytes },
             Reply::Failed(poison),
         ];
         for reply in replies {

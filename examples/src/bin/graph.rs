@@ -165,5 +165,5 @@ fn report(job: &Job, options: &Options, methods: &[SearchMethod], rates: &mut [V
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    tasuki::main_with(&handlers(), |job| app(job, &options))
+    tasuki::main_with(handlers(), |job| app(job, &options))
 }

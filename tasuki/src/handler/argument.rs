@@ -13,7 +13,7 @@ use tasuki_core::engine::ValueShape;
 /// const SUM: Handler<[u64], u64> = Handler::new("sum", |_: &HandlerCx<'_>, values: &[u64]| values.iter().sum());
 /// # let _ = (ADD, SUM);
 /// ```
-pub trait Argument: sealed::Argument + 'static {
+pub trait Argument: sealed::Sealed + 'static {
     /// The type of the value, or of the values of the slice.
     type Item: Pod;
     #[doc(hidden)]
@@ -80,7 +80,7 @@ impl<T: Pod> Argument for [T] {
 /// const COUNT_UP: Handler<u64, [u64]> = Handler::new("count up", |_, &end| (0..end).collect::<Vec<u64>>());
 /// # let _ = COUNT_UP;
 /// ```
-pub trait Outcome: sealed::Outcome + 'static {
+pub trait Outcome: sealed::Sealed + 'static {
     /// What the handler's function returns, and what [`Reply::wait`](crate::engine::Reply::wait) returns: the value, or
     /// a vector.
     type Owned;
@@ -139,13 +139,9 @@ impl<T: Pod> Outcome for [T] {
 mod sealed {
     use crate::Pod;
 
-    pub trait Argument {}
-    impl<T: Pod> Argument for T {}
-    impl<T: Pod> Argument for [T] {}
-
-    pub trait Outcome {}
-    impl<T: Pod> Outcome for T {}
-    impl<T: Pod> Outcome for [T] {}
+    pub trait Sealed {}
+    impl<T: Pod> Sealed for T {}
+    impl<T: Pod> Sealed for [T] {}
 }
 
 /// The shape of values of type `T`, as all ranks compare it. Ranks may run different programs, so of a type of the

@@ -68,6 +68,7 @@ impl Handlers {
     /// assert_eq!(format!("{handlers:?}"), r#"["double", "length"]"#);
     /// ```
     #[must_use]
+    #[allow(clippy::should_implement_trait)] // the trait would need a name for the type of its argument
     pub fn add<A: Argument + ?Sized, R: Outcome + ?Sized>(mut self, handler: Handler<A, R>) -> Handlers {
         let entry = move |locals: &Arc<Locals>| HandlerEntry {
             name: handler.name().into(),

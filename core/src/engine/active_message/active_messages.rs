@@ -1,9 +1,9 @@
 //! The active messages of a rank: what it keeps of its handlers, and what a handler may do while it runs.
 
+use super::block_pool::{BlockPool, Purpose};
 use super::deferred_list::{DeferredList, DeferredPost};
 use super::failed_calls::FailedCalls;
 use super::handler_table::HandlerTable;
-use super::lent_memory::{LentMemory, Purpose};
 use super::reply_lines::ReplyLines;
 use crate::base::{Cause, Rank};
 use crate::engine::RevocableBuffer;
@@ -12,7 +12,7 @@ use crate::engine::sync::try_lock::TryLock;
 use crate::engine::worker::Worker;
 use crate::fabric::CommandWrite;
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{Args, Call, LentBytes, ReplyAddress};
+use crate::queue::handler_call::{Args, BlockBytes, Call, ReplyAddress};
 use crate::queue::inline_data::Inline;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,7 @@ pub(in crate::engine) struct ActiveMessages {
     /// Replies that the fabric had no room for.
     pub(super) unsent: DeferredList<CommandWrite>,
     /// Arguments and results that are too long for a line.
-    pub(super) lent_memory: LentMemory,
+    pub(super) block_pool: BlockPool,
     /// For each rank, a bit for each level on which this rank has posted calls to it since the last flush.
     pub(super) posted: Box<[AtomicU32]>,
     /// Failures of calls that no reply and no effect has reported.
@@ -120,7 +120,7 @@ pub struct CallContext<'m> {
     /// True if the caller waits for the handler's result.
     pub(super) wants_reply: bool,
     /// The handler's result, if it is too long for a reply line.
-    pub(super) long_result: Cell<Option<LentBytes>>,
+    pub(super) long_result: Cell<Option<BlockBytes>>,
 }
 
 impl<'m> CallContext<'m> {
@@ -146,7 +146,7 @@ impl<'m> CallContext<'m> {
         self.count()?;
         let args = match Inline::of(args) {
             Some(args) => Args::Inline(args),
-            None => Args::Lent(self.lend(to, args)?),
+            None => Args::InBlock(self.fill(args)?),
         };
         let call = Call { peer: self.worker.rank(), handler, args, reply: ReplyAddress::NONE };
         let (queue, deferred) = (self.calls.call_queue(to, level), &self.calls.levels[level].deferred);
@@ -154,7 +154,7 @@ impl<'m> CallContext<'m> {
             .and_then(|call| self.worker.post_or_defer(deferred, queue, &call));
         match (&posted, args) {
             (Ok(()), _) => self.calls.record_post(to, level),
-            (Err(_), Args::Lent(lent)) => self.calls.lent_memory.take_back(lent),
+            (Err(_), Args::InBlock(bytes)) => self.calls.block_pool.take_back(bytes),
             _ => {}
         }
         posted
@@ -163,15 +163,15 @@ impl<'m> CallContext<'m> {
     /// Sets the result of the handler, which is too long for a reply line.
     pub fn set_long_result(&self, bytes: &[u8]) -> Result<(), Cause> {
         if self.wants_reply {
-            self.long_result.set(Some(self.lend(self.from, bytes)?));
+            self.long_result.set(Some(self.fill(bytes)?));
         }
         Ok(())
     }
 
-    /// Lends bytes of a handler to rank `to`.
-    fn lend(&self, to: Rank, bytes: &[u8]) -> Result<LentBytes, Cause> {
-        let lent = self.calls.lent_memory.lend(Purpose::ByHandler, to, bytes, self.worker.registry())?;
-        lent.ok_or_else(|| Cause::Bug("memory of a handler has no limit".into()))
+    /// Lends bytes of a handler.
+    fn fill(&self, bytes: &[u8]) -> Result<BlockBytes, Cause> {
+        let filled = self.calls.block_pool.fill(Purpose::ByHandler, bytes, self.worker.registry())?;
+        filled.ok_or_else(|| Cause::Bug("memory of a handler has no limit".into()))
     }
 
     /// Posts a command without a trigger that calls no handler.

@@ -1,15 +1,15 @@
 //! Posts of calls and commands of handlers, and of replies, now or as soon as there is room.
 
 use super::active_messages::ActiveMessages;
+use super::block_pool::BlockPool;
 use super::deferred_list::{DeferredList, DeferredPost};
-use super::lent_memory::LentMemory;
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::QueueName;
 use crate::engine::worker::Worker;
 use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{LentBytes, ReplyAddress};
+use crate::queue::handler_call::{BlockBytes, ReplyAddress};
 use crate::queue::ring::LINE_WORDS;
 
 impl Worker {
@@ -44,7 +44,7 @@ impl Worker {
                     Err(Cause::Full { .. }) => return false,
                     Ok(_) => {}
                     Err(cause) => {
-                        take_back(&calls.lent_memory, &command);
+                        take_back(&calls.block_pool, &command);
                         let handler = command.call().map_or(0, |call| call.handler);
                         self.fail_call(calls, (self.rank(), handler), &command.effects(), cause);
                     }
@@ -55,7 +55,7 @@ impl Worker {
         posted | calls.unsent.process(|write| self.try_send_reply(&write))
     }
 
-    /// Gives back a block that was lent to this rank, whose bytes it has read.
+    /// Gives back a block of another rank, whose bytes this rank has read.
     pub(super) fn give_back(&self, calls: &ActiveMessages, header: ReplyAddress) {
         if !header.is_none() {
             self.reply(calls, header, [0; LINE_WORDS]);
@@ -115,10 +115,10 @@ impl Worker {
 }
 
 /// Takes back the block that holds the arguments of a call that was not posted.
-fn take_back(memory: &LentMemory, command: &EncodedCommand) {
+fn take_back(memory: &BlockPool, command: &EncodedCommand) {
     if let Some(call) = command.call()
-        && !call.lender.is_none()
+        && !call.block.is_none()
     {
-        memory.take_back(LentBytes { header: call.lender, len: call.len });
+        memory.take_back(BlockBytes { header: call.block, len: call.len });
     }
 }

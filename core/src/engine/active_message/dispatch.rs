@@ -1,16 +1,15 @@
 //! The called side: reads calls, fetches their buffers, runs handlers, sends replies and performs effects.
 
 use super::active_messages::{ActiveMessages, BufferFetch, CallContext, CallLevel};
+use super::block_pool::Purpose;
 use super::deferred_list::{DeferredList, DeferredPost};
 use super::handler_table::{Handler, HandlerEntry};
-use super::lent_memory::Purpose;
 use crate::base::log::Level as LogLevel;
-use crate::base::{Cause, Rank, panic_message};
+use crate::base::{Cause, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
 use crate::engine::worker::Worker;
 use crate::engine::{BufferView, CachePolicy, RevocableBuffer, Started};
 use crate::fabric::Poison;
-use crate::node::node_state::RankStage;
 use crate::queue::command::Effect;
 use crate::queue::handler_call::{FLUSH, ReceivedCall, Reply};
 use crate::queue::inline_data::{INLINE_BYTES, Inline};
@@ -116,7 +115,7 @@ impl Worker {
         let mut reply = Inline::EMPTY;
         let outcome = match (entry, call.buffer) {
             (Err(cause), _) => {
-                self.give_back(calls, call.lender);
+                self.give_back(calls, call.block);
                 Err(cause)
             }
             (Ok(entry), None) => {
@@ -183,7 +182,7 @@ impl Worker {
             }
             None => Ok(()),
         });
-        self.give_back(calls, call.lender);
+        self.give_back(calls, call.block);
         let outcome = fetched.and_then(|()| run(&bytemuck::cast_slice(&buffer)[..len]));
         if buffer.len() * 8 <= BUFFER_KEPT {
             *calls.buffer() = buffer;
@@ -254,7 +253,7 @@ impl Worker {
     ) {
         let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         if wants_reply {
-            self.reply(calls, call.reply, self.failed_reply(calls, call.peer, call.handler, &cause).words());
+            self.reply(calls, call.reply, self.failed_reply(calls, call.handler, &cause).words());
         }
         let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
         let level = if wants_reply || has_effects { LogLevel::Info } else { LogLevel::Warn };
@@ -267,15 +266,15 @@ impl Worker {
     /// Replies to a call that asks for the failure of an earlier call of the same rank.
     fn report_flush(&self, calls: &ActiveMessages, call: &ReceivedCall) {
         let reply = calls.failed.take(call.peer).map_or(Reply::Value(Inline::EMPTY), |failed| {
-            self.failed_reply(calls, call.peer, failed.handler, &failed.cause)
+            self.failed_reply(calls, failed.handler, &failed.cause)
         });
         if !call.reply.is_none() {
             self.reply(calls, call.reply, reply.words());
         }
     }
 
-    /// The reply that tells rank `to` why its call of the handler failed.
-    fn failed_reply(&self, calls: &ActiveMessages, to: Rank, handler: u8, cause: &Cause) -> Reply {
+    /// The reply that tells a caller why its call of the handler failed.
+    fn failed_reply(&self, calls: &ActiveMessages, handler: u8, cause: &Cause) -> Reply {
         let (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_)) = cause else {
             return Reply::Failed(Poison::of(cause, self.rank()));
         };
@@ -284,7 +283,7 @@ impl Worker {
         if let Some(text) = Inline::of(bytes) {
             return Reply::ErrorMessage { handler, text };
         }
-        match calls.lent_memory.lend(Purpose::ByHandler, to, bytes, self.registry()) {
+        match calls.block_pool.fill(Purpose::ByHandler, bytes, self.registry()) {
             Ok(Some(text)) => Reply::LongErrorMessage { handler, text },
             _ => {
                 let begin = &bytes[..text.floor_char_boundary(INLINE_BYTES)];
@@ -293,14 +292,11 @@ impl Worker {
         }
     }
 
-    /// Called when the rank leaves: accepts no more calls, and runs those that were accepted. Waits until other ranks
-    /// have read what this rank has lent to them, unless they have left.
+    /// Called when the rank leaves: accepts no more calls, and runs those that were accepted.
     pub(in crate::engine) fn end_calls(&self) {
         let Some(calls) = self.calls() else { return };
         let closed: Vec<u64> =
             calls.levels.iter().map(|level| self.close(&level.queue).unwrap_or(0)).collect();
-        calls.reply_lines.abandon_all(); // no caller is left that reads them
-        let may_read = |rank: Rank| self.node_state().rank_state(rank).stage() < RankStage::Left;
         let is_over = || {
             let mut levels = calls.levels.iter().zip(&closed);
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
@@ -310,11 +306,9 @@ impl Worker {
                 && !calls.running.is_locked()
                 && calls.has_nothing_deferred()
                 && self.commands().has_forwarded()
-                && !calls.lent_memory.is_lent(may_read)
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();
-            self.release_unread_replies(calls);
             self.pause();
         }
     }

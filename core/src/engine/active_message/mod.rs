@@ -19,16 +19,16 @@
 //! all calls of the same rank there have run.
 //!
 //! **Long values.** Arguments and results that do not fit into a line lie in blocks of the rank that wrote them
-//! (`lent_memory`). The rank that reads them gives the block back by writing its first line.
+//! (`block_pool`). The rank that reads them gives the block back by writing its first line.
 
 mod active_messages;
+mod block_pool;
 mod deferred_list;
 mod deferred_posts;
 mod dispatch;
 mod failed_calls;
 mod flush;
 mod handler_table;
-mod lent_memory;
 mod register;
 mod reply;
 mod reply_lines;

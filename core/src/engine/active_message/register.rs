@@ -1,10 +1,10 @@
 //! Registering the handlers of a job at a rank.
 
 use super::active_messages::{ActiveMessages, CallLevel};
+use super::block_pool::BlockPool;
 use super::deferred_list::DeferredList;
 use super::failed_calls::FailedCalls;
 use super::handler_table::{HandlerTable, NO_HANDLERS};
-use super::lent_memory::LentMemory;
 use super::reply_lines::ReplyLines;
 use crate::base::{Error, Result};
 use crate::engine::sync::try_lock::TryLock;
@@ -38,7 +38,7 @@ impl Worker {
             commands: wanted.map_err(Error::new)?,
             deferred_commands: DeferredList::default(),
             unsent: DeferredList::default(),
-            lent_memory: LentMemory::new(self.rank()),
+            block_pool: BlockPool::new(self.rank()),
             posted: (0..self.size()).map(|_| AtomicU32::new(0)).collect(),
             failed: FailedCalls::default(),
             running: TryLock::default(),
@@ -55,7 +55,7 @@ impl Worker {
     }
 
     /// Bytes of job memory that hold, or may hold, long arguments and results of handlers.
-    pub fn lent_bytes(&self) -> u64 {
-        self.calls().map_or(0, |calls| calls.lent_memory.bytes())
+    pub fn block_bytes(&self) -> u64 {
+        self.calls().map_or(0, |calls| calls.block_pool.bytes())
     }
 }

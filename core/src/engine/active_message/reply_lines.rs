@@ -136,13 +136,6 @@ impl ReplyLines {
         self.abandoned.iter().any(|bits| bits.load(Ordering::Relaxed) != 0)
     }
 
-    /// Gives up waiting for all replies.
-    pub(super) fn abandon_all(&self) {
-        for (free, abandoned) in self.free.iter().zip(&self.abandoned) {
-            abandoned.fetch_or(ALL_FREE & !free.load(Ordering::Acquire), Ordering::Release); // SYNC reply-line
-        }
-    }
-
     /// The address for the reply.
     #[inline]
     pub(super) fn place(&self, ticket: ReplyTicket) -> ReplyAddress {

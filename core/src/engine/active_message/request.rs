@@ -1,7 +1,7 @@
 //! The calling side: posts a call into the call queue of the rank that runs it, and waits for its reply.
 
 use super::active_messages::ActiveMessages;
-use super::lent_memory::{ARGUMENTS_MAX, Purpose};
+use super::block_pool::{ARGUMENTS_MAX, Purpose};
 use super::reply_lines::{REPLY_LINES, ReplyLines, ReplyTicket};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::wait::condition::{Condition, WaitEvent};
@@ -10,7 +10,7 @@ use crate::fabric::Poison;
 use crate::node::node_state::RankStage;
 use crate::queue::command::{Command, Effect};
 use crate::queue::encoding::EncodedCommand;
-use crate::queue::handler_call::{Args, Call, LentBytes, Reply, ReplyAddress};
+use crate::queue::handler_call::{Args, BlockBytes, Call, Reply, ReplyAddress};
 use crate::queue::inline_data::Inline;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ pub enum ReplyValue<'m> {
 pub struct LongReply<'m> {
     worker: &'m Worker,
     calls: &'m ActiveMessages,
-    lent: LentBytes,
+    value: BlockBytes,
 }
 
 impl ReplyValue<'_> {
@@ -103,7 +103,7 @@ impl ReplyValue<'_> {
     pub fn len(&self) -> usize {
         match self {
             ReplyValue::Short(bytes) => bytes.len(),
-            ReplyValue::Long(long) => long.lent.len as usize,
+            ReplyValue::Long(long) => long.value.len as usize,
         }
     }
 
@@ -117,7 +117,7 @@ impl ReplyValue<'_> {
     pub fn read(self, into: &mut [u8]) -> Result<()> {
         match self {
             ReplyValue::Short(bytes) => into.copy_from_slice(bytes.bytes()),
-            ReplyValue::Long(long) => long.worker.get(long.lent.address(), into)?,
+            ReplyValue::Long(long) => long.worker.get(long.value.address(), into)?,
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl ReplyValue<'_> {
 
 impl Drop for LongReply<'_> {
     fn drop(&mut self) {
-        self.worker.give_back(self.calls, self.lent.header);
+        self.worker.give_back(self.calls, self.value.header);
     }
 }
 
@@ -166,7 +166,7 @@ impl Worker {
     ) -> Result<(), Cause> {
         match Inline::of(args) {
             Some(args) => self.until_room(when_full, || self.post(to, handler, Args::Inline(args), effects)),
-            None => self.with_lent(to, args, when_full, |args| self.post(to, handler, args, effects)),
+            None => self.with_block(to, args, when_full, |args| self.post(to, handler, args, effects)),
         }
     }
 
@@ -186,7 +186,7 @@ impl Worker {
             Some(args) => {
                 self.until_room(when_full, || self.post_with_reply(to, handler, Args::Inline(args)))
             }
-            None => self.with_lent(to, args, when_full, |args| self.post_with_reply(to, handler, args)),
+            None => self.with_block(to, args, when_full, |args| self.post_with_reply(to, handler, args)),
         }
     }
 
@@ -220,7 +220,7 @@ impl Worker {
 
     /// Makes a call with arguments that are too long for its lines.
     #[inline(never)]
-    fn with_lent<T>(
+    fn with_block<T>(
         &self,
         to: Rank,
         args: &[u8],
@@ -230,13 +230,13 @@ impl Worker {
         let calls = self.calls_to(to)?;
         self.check()?;
         let what = "the memory for arguments of calls";
-        let lent = self.until_room(when_full, || {
-            let lent = calls.lent_memory.lend(Purpose::Argument, to, args, self.registry())?;
-            lent.ok_or(Cause::Full { what, capacity: ARGUMENTS_MAX as usize })
+        let bytes = self.until_room(when_full, || {
+            let bytes = calls.block_pool.fill(Purpose::Argument, args, self.registry())?;
+            bytes.ok_or(Cause::Full { what, capacity: ARGUMENTS_MAX as usize })
         })?;
-        let outcome = self.until_room(when_full, || call(Args::Lent(lent)));
+        let outcome = self.until_room(when_full, || call(Args::InBlock(bytes)));
         if outcome.is_err() {
-            calls.lent_memory.take_back(lent);
+            calls.block_pool.take_back(bytes);
         }
         outcome
     }
@@ -301,7 +301,7 @@ impl Worker {
         let (calls, to) = (pending.calls, pending.to);
         match pending.take() {
             Some(Reply::Value(value)) => Ok(ReplyValue::Short(value)),
-            Some(Reply::LongValue(lent)) => Ok(ReplyValue::Long(LongReply { worker: self, calls, lent })),
+            Some(Reply::LongValue(value)) => Ok(ReplyValue::Long(LongReply { worker: self, calls, value })),
             Some(failed) => Err(self.failure(calls, to, failed)),
             None => Err(Cause::Bug("a reply line that encodes no reply".into())),
         }
@@ -319,7 +319,7 @@ impl Worker {
             Reply::ErrorMessage { handler, text } => failed(handler, text.bytes()),
             Reply::LongErrorMessage { handler, text } => {
                 let mut bytes = vec![0; text.len as usize];
-                let read = ReplyValue::Long(LongReply { worker: self, calls, lent: text }).read(&mut bytes);
+                let read = ReplyValue::Long(LongReply { worker: self, calls, value: text }).read(&mut bytes);
                 failed(handler, if read.is_ok() { &bytes } else { &[] })
             }
             Reply::Value(_) | Reply::LongValue(_) => {
@@ -330,8 +330,8 @@ impl Worker {
 
     /// Gives back the memory of a reply that nobody reads.
     fn discard(&self, calls: &ActiveMessages, unread: Reply) {
-        if let Reply::LongValue(lent) | Reply::LongErrorMessage { text: lent, .. } = unread {
-            self.give_back(calls, lent.header);
+        if let Reply::LongValue(value) | Reply::LongErrorMessage { text: value, .. } = unread {
+            self.give_back(calls, value.header);
         }
     }
 

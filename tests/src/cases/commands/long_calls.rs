@@ -150,17 +150,24 @@ pub fn d19_long_arguments_are_forwarded(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank may leave although others have not read yet what it has lent, and although it has not read its replies.
+/// A rank may leave although others have not read yet its long results, and although it has not read its replies.
 pub fn d19_long_values_of_ranks_that_leave(job: &Job) -> Result<()> {
     let called = job.signal()?;
     job.barrier()?;
     if job.rank() == 0 {
+        let mut kept = Vec::new();
         for to in job.ranks() {
             TAKE.post(job, to, &[1; 70_000])?;
             drop(BYTES.call(job, to, &70_000)?);
             std::mem::forget(BYTES.call(job, to, &100)?);
+            kept.push(BYTES.call(job, to, &70_000)?);
             job.raise(called.on(to), 1)?;
         }
+        (0..1_000).for_each(|_| stay_away(job)); // the others leave, unless they wait for this rank
+        for reply in kept {
+            assert_eq!(reply.wait()?, vec![7; 70_000]);
+        }
+        return Ok(());
     }
     while called.value() == 0 {
         stay_away(job);

@@ -1,14 +1,14 @@
-//! Memory that a rank lends: arguments and results of handlers that are too long for the line of a call or a reply.
+//! Memory for arguments and results of handlers that are too long for the line of a call or a reply.
 //!
 //! The rank writes the bytes into a *block* of its job memory. The other rank reads them and gives the block back: it
 //! writes the block's first line, as if it replied to a call. Each use of a block has a sequence number, so nobody has
 //! to clear that line.
 #![allow(unsafe_code)]
-//! Unsafe: blocks of job memory of this rank. Only the lending rank frees them, and only while they are not lent.
+//! Unsafe: blocks of job memory of this rank. Only this rank frees them, and only while they are not in use.
 
 use crate::base::{Cause, Error, Rank};
 use crate::os::copy;
-use crate::queue::handler_call::{LentBytes, ReplyAddress, SEQUENCES};
+use crate::queue::handler_call::{BlockBytes, ReplyAddress, SEQUENCES};
 use crate::queue::ring::RingLine;
 use crate::segment::{GlobalAddress, Registry};
 use std::ptr::NonNull;
@@ -24,7 +24,7 @@ pub(super) const ARGUMENTS_MAX: u64 = 16 * 1024 * 1024;
 /// Most bytes of long blocks that are kept for later calls.
 const KEPT_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a block is lent for.
+/// What a block is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// An argument of a call outside of handlers, which can wait for room.
@@ -36,15 +36,15 @@ pub(super) enum Purpose {
 
 /// The blocks of a rank.
 #[derive(Debug)]
-pub(super) struct LentMemory {
+pub(super) struct BlockPool {
     rank: Rank,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     blocks: Vec<Block>,
-    /// Bytes of the blocks that are lent for [`Purpose::Argument`].
+    /// Bytes of the blocks that are used for [`Purpose::Argument`].
     arguments: u64,
 }
 
@@ -56,15 +56,7 @@ struct Block {
     bytes: u64,
     /// The sequence number of the current or last use.
     sequence: u64,
-    lent: Option<Use>,
-}
-
-/// The use of a block that is lent.
-#[derive(Clone, Copy, Debug)]
-struct Use {
-    purpose: Purpose,
-    /// The rank that gives the block back.
-    to: Rank,
+    used_for: Option<Purpose>,
 }
 
 // SAFETY: the pointer is to job memory that stays mapped while the worker lives, and that is only accessed under the
@@ -74,27 +66,26 @@ unsafe impl Send for Block {}
 impl Block {
     fn has_returned(&self) -> bool {
         // SAFETY: a block begins with a line, which is made of atomics; the memory is aligned to 64 KiB, was zero when
-        // it was allocated, and is freed only by `State::free_kept`, which removes the block.
+        // it was allocated, and is freed only by `PoolState::free_kept`, which removes the block.
         unsafe { self.place.cast::<RingLine>().as_ref() }.holds(self.sequence)
     }
 }
 
-impl LentMemory {
-    pub(super) fn new(rank: Rank) -> LentMemory {
-        LentMemory { rank, state: Mutex::default() }
+impl BlockPool {
+    pub(super) fn new(rank: Rank) -> BlockPool {
+        BlockPool { rank, state: Mutex::default() }
     }
 
-    /// Lends `bytes` to rank `to`. `None`: too many arguments are lent at the moment.
-    pub(super) fn lend(
+    /// Writes `bytes` into a block, for another rank to read. `None`: too many arguments are in blocks at the moment.
+    pub(super) fn fill(
         &self,
         purpose: Purpose,
-        to: Rank,
         bytes: &[u8],
         registry: &Registry,
-    ) -> Result<Option<LentBytes>, Cause> {
-        let (len, needed) = (bytes.len() as u64, bytes.len() as u64 + LentBytes::HEADER);
+    ) -> Result<Option<BlockBytes>, Cause> {
+        let (len, needed) = (bytes.len() as u64, bytes.len() as u64 + BlockBytes::HEADER);
         let mut state = self.state();
-        let exceeds = |state: &State| {
+        let exceeds = |state: &PoolState| {
             purpose == Purpose::Argument && state.arguments > 0 && state.arguments + needed > ARGUMENTS_MAX
         };
         let mut found = state.smallest_free(needed);
@@ -111,33 +102,26 @@ impl LentMemory {
         };
         let block = &mut state.blocks[at];
         block.sequence = (block.sequence + 1) % SEQUENCES;
-        block.lent = Some(Use { purpose, to });
+        block.used_for = Some(purpose);
         let header = ReplyAddress::new(GlobalAddress::new(self.rank, block.offset), block.sequence);
-        let place = block.place.as_ptr().wrapping_add(LentBytes::HEADER as usize);
-        // SAFETY: the block has `needed` bytes, so there is room behind its first line; it was not lent, so no rank
-        // reads it; `bytes` is borrowed.
-        unsafe { copy::copy(bytes.as_ptr(), place, bytes.len()) };
-        let held = block.bytes;
+        let (place, held) = (block.place.as_ptr().wrapping_add(BlockBytes::HEADER as usize), block.bytes);
         if purpose == Purpose::Argument {
             state.arguments += held;
         }
-        Ok(Some(LentBytes { header, len }))
+        drop(state);
+        // SAFETY: the block has `needed` bytes, so there is room behind its first line. It was free and is in use from
+        // here on, so neither a rank nor another thread accesses it, and it is not freed; `bytes` is borrowed.
+        unsafe { copy::copy(bytes.as_ptr(), place, bytes.len()) };
+        Ok(Some(BlockBytes { header, len }))
     }
 
     /// Takes back a block that no other rank has heard of.
-    pub(super) fn take_back(&self, lent: LentBytes) {
+    pub(super) fn take_back(&self, bytes: BlockBytes) {
         let mut state = self.state();
-        let offset = lent.header.line().offset();
+        let offset = bytes.header.line().offset();
         if let Some(at) = state.blocks.iter().position(|block| block.offset == offset) {
             state.end_use(at);
         }
-    }
-
-    /// Returns true if a block is lent to a rank for which `may_read` returns true.
-    pub(super) fn is_lent(&self, may_read: impl Fn(Rank) -> bool) -> bool {
-        let mut state = self.state();
-        state.take_back_returned();
-        state.blocks.iter().any(|block| block.lent.is_some_and(|of| may_read(of.to)))
     }
 
     /// Bytes of all blocks.
@@ -145,22 +129,22 @@ impl LentMemory {
         self.state().blocks.iter().map(|block| block.bytes).sum()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// The smallest block of at least `needed` bytes that is not lent.
+impl PoolState {
+    /// The smallest block of at least `needed` bytes that is not in use.
     fn smallest_free(&self, needed: u64) -> Option<usize> {
-        let free = |block: &&Block| block.lent.is_none() && block.bytes >= needed;
+        let free = |block: &&Block| block.used_for.is_none() && block.bytes >= needed;
         let numbered = self.blocks.iter().enumerate().filter(|(_, block)| free(block));
         numbered.min_by_key(|(_, block)| block.bytes).map(|(at, _)| at)
     }
 
     fn take_back_returned(&mut self) {
         for at in 0..self.blocks.len() {
-            if self.blocks[at].lent.is_some() && self.blocks[at].has_returned() {
+            if self.blocks[at].used_for.is_some() && self.blocks[at].has_returned() {
                 self.end_use(at);
             }
         }
@@ -168,7 +152,7 @@ impl State {
 
     fn end_use(&mut self, at: usize) {
         let block = &mut self.blocks[at];
-        if block.lent.take().is_some_and(|of| of.purpose == Purpose::Argument) {
+        if block.used_for.take() == Some(Purpose::Argument) {
             self.arguments -= block.bytes;
         }
     }
@@ -190,17 +174,17 @@ impl State {
             let distance = number * bytes;
             // SAFETY: `bytes * count` bytes were just allocated from `start` on.
             let place = unsafe { start.add(distance as usize) };
-            Block { offset: first + distance, place, bytes, sequence: 0, lent: None }
+            Block { offset: first + distance, place, bytes, sequence: 0, used_for: None }
         }));
         Ok(at)
     }
 
-    /// Frees long blocks that are not lent, until one of `needed` bytes is no more than may be kept.
+    /// Frees long blocks that are not in use, until one of `needed` bytes is no more than may be kept.
     fn free_kept(&mut self, needed: u64, registry: &Registry) {
         let is_long = |block: &Block| block.bytes > BLOCK;
         let mut kept: u64 = self.blocks.iter().filter(|block| is_long(block)).map(|block| block.bytes).sum();
         self.blocks.retain(|block| {
-            let stays = !is_long(block) || block.lent.is_some() || kept + needed <= KEPT_MAX;
+            let stays = !is_long(block) || block.used_for.is_some() || kept + needed <= KEPT_MAX;
             if !stays {
                 kept -= block.bytes;
                 let freed = registry.free(block.offset);
@@ -217,64 +201,63 @@ mod tests {
     use crate::segment::MappedRange;
     use std::sync::Arc;
 
-    const TO: Rank = Rank(1);
-
     fn registry() -> Registry {
         Registry::new(Arc::new(MappedRange::new(MappedRange::create_file().unwrap(), 0))).unwrap()
     }
 
     /// What another rank does when it has read the bytes.
-    fn give_back(memory: &LentMemory, lent: LentBytes) {
-        let state = memory.state();
-        let block = state.blocks.iter().find(|block| block.offset == lent.header.line().offset()).unwrap();
+    fn give_back(pool: &BlockPool, bytes: BlockBytes) {
+        let state = pool.state();
+        let block = state.blocks.iter().find(|block| block.offset == bytes.header.line().offset()).unwrap();
         // SAFETY: the line of a block that exists.
-        unsafe { block.place.cast::<RingLine>().as_ref() }.write(lent.header.sequence(), &[0; 7]);
+        unsafe { block.place.cast::<RingLine>().as_ref() }.write(bytes.header.sequence(), &[0; 7]);
     }
 
     #[test]
     fn a_block_is_used_again_when_it_was_given_back() {
-        let (memory, registry) = (LentMemory::new(Rank(0)), registry());
-        let lend = |len| memory.lend(Purpose::Argument, TO, &vec![7; len], &registry).unwrap().unwrap();
-        let mut lent: Vec<LentBytes> = (0..BLOCKS_AT_ONCE).map(|_| lend(100)).collect();
-        lent.sort_by_key(|lent| lent.address().bits());
-        lent.dedup();
-        assert_eq!((lent.len() as u64, memory.bytes()), (BLOCKS_AT_ONCE, BLOCKS_AT_ONCE * BLOCK));
+        let (pool, registry) = (BlockPool::new(Rank(0)), registry());
+        let fill = |len| pool.fill(Purpose::Argument, &vec![7; len], &registry).unwrap().unwrap();
+        let mut blocks: Vec<BlockBytes> = (0..BLOCKS_AT_ONCE).map(|_| fill(100)).collect();
+        blocks.sort_by_key(|block| block.address().bits());
+        blocks.dedup();
+        assert_eq!((blocks.len() as u64, pool.bytes()), (BLOCKS_AT_ONCE, BLOCKS_AT_ONCE * BLOCK));
         for _ in 0..200 {
-            give_back(&memory, lent[3]);
-            let again = lend(60_000);
-            assert_eq!((again.address(), again.len), (lent[3].address(), 60_000));
-            lent[3] = again;
+            give_back(&pool, blocks[3]);
+            let again = fill(60_000);
+            assert_eq!((again.address(), again.len), (blocks[3].address(), 60_000));
+            blocks[3] = again;
         }
-        assert_eq!(memory.bytes(), BLOCKS_AT_ONCE * BLOCK, "nothing more was allocated");
-        lend(100);
-        assert_eq!(memory.bytes(), 2 * BLOCKS_AT_ONCE * BLOCK, "a block that is lent is not used again");
+        assert_eq!(pool.bytes(), BLOCKS_AT_ONCE * BLOCK, "nothing more was allocated");
+        fill(100);
+        assert_eq!(pool.bytes(), 2 * BLOCKS_AT_ONCE * BLOCK, "a block that is in use is not used again");
     }
 
     #[test]
     fn arguments_wait_for_room_and_results_do_not() {
-        let (memory, registry) = (LentMemory::new(Rank(0)), registry());
+        let (pool, registry) = (BlockPool::new(Rank(0)), registry());
         let long = vec![1; ARGUMENTS_MAX as usize];
-        let lend = |purpose, len: usize| memory.lend(purpose, TO, &long[..len], &registry).unwrap();
-        let first = lend(Purpose::Argument, long.len()).expect("the only one may be longer than the limit");
-        assert_eq!(lend(Purpose::Argument, 49), None);
-        let result = lend(Purpose::ByHandler, 49).unwrap();
-        assert!(memory.is_lent(|rank| rank == TO) && !memory.is_lent(|rank| rank != TO));
-        memory.take_back(first);
-        let second = lend(Purpose::Argument, 49).unwrap();
-        give_back(&memory, second);
-        give_back(&memory, result);
-        assert!(!memory.is_lent(|_| true));
+        let fill = |purpose, len: usize| pool.fill(purpose, &long[..len], &registry).unwrap();
+        let first = fill(Purpose::Argument, long.len()).expect("the only one may be longer than the limit");
+        assert_eq!(fill(Purpose::Argument, 49), None);
+        let result = fill(Purpose::ByHandler, 49).unwrap();
+        pool.take_back(first);
+        let second = fill(Purpose::Argument, 49).unwrap();
+        give_back(&pool, second);
+        give_back(&pool, result);
+        pool.state().take_back_returned();
+        assert!(pool.state().blocks.iter().all(|block| block.used_for.is_none()));
+        assert_eq!(pool.state().arguments, 0);
     }
 
     #[test]
     fn long_blocks_are_freed_beyond_a_limit() {
-        let (memory, registry) = (LentMemory::new(Rank(0)), registry());
+        let (pool, registry) = (BlockPool::new(Rank(0)), registry());
         let bytes = vec![1; ARGUMENTS_MAX as usize];
         for len in (1..=64).map(|step| step * bytes.len() / 64) {
-            let lent = memory.lend(Purpose::ByHandler, TO, &bytes[..len], &registry).unwrap().unwrap();
-            give_back(&memory, lent);
-            assert!(memory.bytes() <= KEPT_MAX + BLOCK * (BLOCKS_AT_ONCE + 1), "{len}: {}", memory.bytes());
-            assert!(registry.usage().local >= memory.bytes());
+            let filled = pool.fill(Purpose::ByHandler, &bytes[..len], &registry).unwrap().unwrap();
+            give_back(&pool, filled);
+            assert!(pool.bytes() <= KEPT_MAX + BLOCK * (BLOCKS_AT_ONCE + 1), "{len}: {}", pool.bytes());
+            assert!(registry.usage().local >= pool.bytes());
         }
     }
 }

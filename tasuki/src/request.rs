@@ -212,7 +212,7 @@ pub fn wait_all<R: Requests>(requests: R) -> Result<R::Values> {
 }
 
 /// Several requests that [`wait_all`] waits for.
-pub trait Requests: sealed::Sealed {
+pub trait Requests: sealed::SealedRequests {
     /// The values of the requests.
     type Values;
 
@@ -221,7 +221,7 @@ pub trait Requests: sealed::Sealed {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedRequests {}
 }
 
 /// Keeps the first error.
@@ -229,7 +229,7 @@ fn keep<T>(waited: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     waited.map_err(|error| _ = failed.get_or_insert(error)).ok()
 }
 
-impl<R: Request> sealed::Sealed for Vec<R> {}
+impl<R: Request> sealed::SealedRequests for Vec<R> {}
 impl<R: Request> Requests for Vec<R> {
     type Values = Vec<R::Value>;
 
@@ -240,7 +240,7 @@ impl<R: Request> Requests for Vec<R> {
     }
 }
 
-impl<R: Request, const N: usize> sealed::Sealed for [R; N] {}
+impl<R: Request, const N: usize> sealed::SealedRequests for [R; N] {}
 impl<R: Request, const N: usize> Requests for [R; N] {
     type Values = [R::Value; N];
 
@@ -256,7 +256,7 @@ impl<R: Request, const N: usize> Requests for [R; N] {
 
 macro_rules! requests_of_tuple {
     ($($request:ident)+) => {
-        impl<$($request: Request),+> sealed::Sealed for ($($request,)+) {}
+        impl<$($request: Request),+> sealed::SealedRequests for ($($request,)+) {}
         impl<$($request: Request),+> Requests for ($($request,)+) {
             type Values = ($($request::Value,)+);
 

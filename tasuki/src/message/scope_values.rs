@@ -6,7 +6,7 @@ use crate::Pod;
 ///
 /// Borrowed for `'env`: a slice, an array, a vector or a number behind a reference. Kept by the scope until the message
 /// has been sent: a number, an array, a vector. Most short messages are sent at once, and nothing is kept.
-pub trait ScopeValues<'env>: sealed::Sealed {
+pub trait ScopeValues<'env>: sealed::SealedValues {
     /// The type of one value.
     type Value: Pod;
 
@@ -28,12 +28,12 @@ pub enum Kept<'env, T> {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedValues {}
 }
 
 macro_rules! scope_values {
     ([$($generics:tt)*] $type:ty, $value:ty, |$it:ident| $values:expr, $keep:expr) => {
-        impl<$($generics)*> sealed::Sealed for $type {}
+        impl<$($generics)*> sealed::SealedValues for $type {}
         impl<'env, $($generics)*> ScopeValues<'env> for $type {
             type Value = $value;
 
@@ -53,7 +53,7 @@ macro_rules! scope_values {
 
 macro_rules! borrowed_values {
     ([$($generics:tt)*] $type:ty, $value:ty, |$it:ident| $values:expr) => {
-        impl<$($generics)*> sealed::Sealed for &$type {}
+        impl<$($generics)*> sealed::SealedValues for &$type {}
         impl<'env, $($generics)*> ScopeValues<'env> for &'env $type {
             type Value = $value;
 

@@ -8,7 +8,8 @@ use tasuki_message::Context;
 /// A member of a communicator, by its number there: `0 .. communicator.size()`.
 ///
 /// In [`Job::world`](crate::Job::world) each member has the number of its [`Rank`]. In other communicators it may have
-/// another one ([`Communicator::split`]). [`Communicator::members`] translates.
+/// another one ([`Communicator::split`](crate::Communicator::split)).
+/// [`Communicator::members`](crate::Communicator::members) translates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Pod, Zeroable)]
 #[bytemuck(crate = "bytemuck")]
 #[repr(transparent)]
@@ -62,7 +63,7 @@ impl From<usize> for Member {
 /// tasuki::local(3, |job| {
 ///     let (world, me) = (job.world(), job.rank().0);
 ///     let (before, after) = (me.checked_sub(1).map(Rank), (me < 2).then_some(Rank(me + 1))); // a line with two ends
-///     let (own, mut from_before) = ([me], [7]);
+///     let (own, mut from_before) = ([me], [7_usize]);
 ///     world.scope(|s| {
 ///         s.send(&own, after, Slot(0))?;
 ///         s.recv(&mut from_before, before, Slot(0)).map(drop)

@@ -136,7 +136,7 @@ impl<R: Request + ?Sized> AnyRequest for R {
 ///     assert_eq!(first, 1, "no message was sent");
 ///     signal.wait()?;
 ///     job.barrier()?;
-///     world.isend(vec![5; 3], peer, Slot(0))?.wait()?;
+///     world.isend(vec![5_u64; 3], peer, Slot(0))?.wait()?;
 ///     message.wait()?;
 ///     Ok(())
 /// })?;

@@ -96,7 +96,7 @@ impl Communicator {
         }
     }
 
-    /// Begins a send of `values`. [`SendRequest::wait`] or `.await` returns the values; the slot is busy until then.
+    /// Begins a send of `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
     ///
     /// Does not wait. Any waiting call of the rank moves the send on. The messages of a slot arrive in the order in
     /// which they were begun. Errors of this call: the slot is busy or out of range; there is no such rank. The wait
@@ -107,8 +107,7 @@ impl Communicator {
         SendRequest::new(self.messages(), values, to, slot)
     }
 
-    /// Begins a receive into `values`. [`RecvRequest::wait`] or `.await` returns the values; the slot is busy until
-    /// then.
+    /// Begins a receive into `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
     ///
     /// Does not wait. Any waiting call of the rank moves the receive on. Dropping the request withdraws the receive
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:

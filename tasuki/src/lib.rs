@@ -158,13 +158,11 @@ pub use message::scope::Scope;
 pub use message::slot::{Received, Slot};
 pub use queue::Queue;
 pub use reduction::reduce_op::Sum;
-pub use request::{Request, wait_all, wait_any, wait_any_timeout};
+pub use request::{Request, block_on, wait_all, wait_any, wait_any_timeout};
 pub use signal::Signal;
 pub use start::{any_error, local, local_with, main, main_with, processes, sim, sim_with};
 #[doc(inline)]
 pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
-#[doc(inline)]
-pub use tasuki_core::engine::block_on;
 #[doc(inline)]
 pub use tasuki_fabric_sim::Sim;
 

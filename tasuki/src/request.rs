@@ -11,7 +11,7 @@ use tasuki_core::engine::block_until;
 ///
 /// It can be tested, waited for, waited for with a limit, awaited, and mixed with other requests in [`wait_any`] and
 /// [`wait_all`]. Every kind of request is also a future, whose output is what [`wait`](Request::wait) returns. Any
-/// executor will do; [`block_on`](crate::block_on) waits as a blocking call does. While a request is awaited under
+/// executor will do; [`block_on`] waits as a blocking call does. While a request is awaited under
 /// another executor, a thread of the library waits for it.
 ///
 /// If the work has failed, the test returns true and the wait returns the error. Dropping a request is never wrong;
@@ -105,6 +105,34 @@ macro_rules! future_by_request {
     };
 }
 pub(crate) use future_by_request;
+
+/// Runs a future on this thread and returns its output. Requests that it awaits are waited for as in a blocking call:
+/// the thread serves peers, runs handlers, moves the rank's other work on, and sleeps if the wait is long.
+///
+/// The future may also await what belongs to no rank, such as a channel of another library. Cost, beside that of a
+/// blocking call: some tens of nanoseconds.
+///
+/// ```
+/// use tasuki::{Job, Slot, Sum, block_on};
+///
+/// async fn step(job: &Job, own: Vec<u64>) -> tasuki::Result<u64> {
+///     let (world, next, previous) = (job.world(), job.rank_after(1), job.rank_after(-1));
+///     let receive = world.irecv(vec![0_u64; own.len()], previous, Slot(0))?;
+///     world.isend(own, next, Slot(0))?.await?;
+///     let (got, _) = receive.await?;
+///     Ok(world.iallreduce(got, Sum)?.await?[0])
+/// }
+///
+/// tasuki::local(3, |job| {
+///     let sum = block_on(step(job, vec![job.rank().0 as u64; 100]))?;
+///     assert_eq!(sum, 3);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    tasuki_core::engine::block_on(future)
+}
 
 /// A request of any kind, for lists of different kinds: [`wait_any`].
 pub trait AnyRequest {
@@ -212,7 +240,7 @@ pub fn wait_all<R: Requests>(requests: R) -> Result<R::Values> {
 }
 
 /// Several requests that [`wait_all`] waits for.
-pub trait Requests: sealed::Sealed {
+pub trait Requests: sealed::SealedRequests {
     /// The values of the requests.
     type Values;
 
@@ -221,7 +249,7 @@ pub trait Requests: sealed::Sealed {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedRequests {}
 }
 
 /// Keeps the first error.
@@ -229,7 +257,7 @@ fn keep<T>(waited: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     waited.map_err(|error| _ = failed.get_or_insert(error)).ok()
 }
 
-impl<R: Request> sealed::Sealed for Vec<R> {}
+impl<R: Request> sealed::SealedRequests for Vec<R> {}
 impl<R: Request> Requests for Vec<R> {
     type Values = Vec<R::Value>;
 
@@ -240,7 +268,7 @@ impl<R: Request> Requests for Vec<R> {
     }
 }
 
-impl<R: Request, const N: usize> sealed::Sealed for [R; N] {}
+impl<R: Request, const N: usize> sealed::SealedRequests for [R; N] {}
 impl<R: Request, const N: usize> Requests for [R; N] {
     type Values = [R::Value; N];
 
@@ -256,7 +284,7 @@ impl<R: Request, const N: usize> Requests for [R; N] {
 
 macro_rules! requests_of_tuple {
     ($($request:ident)+) => {
-        impl<$($request: Request),+> sealed::Sealed for ($($request,)+) {}
+        impl<$($request: Request),+> sealed::SealedRequests for ($($request,)+) {}
         impl<$($request: Request),+> Requests for ($($request,)+) {
             type Values = ($($request::Value,)+);
 

@@ -4,7 +4,7 @@ use crate::collective::Data;
 use crate::job::Job;
 use crate::onesided::GlobalAddress;
 use crate::remote_signal::RemoteSignal;
-use crate::trigger::Trigger;
+use crate::trigger::{Trigger, wait_call};
 use crate::{GlobalPtr, Pod, Rank, Result};
 use tasuki_core::engine::Condition;
 use tasuki_core::fabric::SignalCell;
@@ -62,7 +62,7 @@ impl<'job> Signal<'job> {
     /// is about to arrive; a long wait sleeps.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
-        self.wait_in_call(threshold, &|| self.call(threshold))
+        self.wait_in_call(threshold, &|| wait_call(self.index, threshold))
     }
 
     /// The moment when this rank's counter has reached `threshold`: a request to wait for, and a trigger of commands.
@@ -81,7 +81,7 @@ impl<'job> Signal<'job> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn reaches(&self, threshold: u64) -> Trigger<'job> {
-        Trigger::new(*self, threshold)
+        Trigger::new(&self.job.worker, (self.index, self.cell), threshold)
     }
 
     /// Waits like [`Signal::wait_at_least`], on behalf of the call with that name.
@@ -101,10 +101,6 @@ impl<'job> Signal<'job> {
 
     pub(crate) fn job(&self) -> &'job Job {
         self.job
-    }
-
-    fn call(&self, threshold: u64) -> String {
-        format!("wait(signal {} >= {threshold})", self.index)
     }
 }
 

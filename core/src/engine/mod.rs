@@ -35,9 +35,9 @@ pub use sync::try_lock::TryLock;
 pub use sync::work_queue::WorkQueue;
 pub use user_operators::UserOperators;
 pub use wait::alarm::{Alarm, AlarmHandler};
-pub use wait::awaited::{Awaited, AwaitedCondition, describe_awaited};
+pub use wait::awaited::AwaitedCondition;
 pub use wait::block_on::{block_on, block_until, take_spin, wait_in_call, waits_in_call};
-pub use wait::condition::{Condition, WaitEvent};
+pub use wait::condition::{Awaited, Condition, WaitEvent, describe_awaited};
 pub use wait::helper_control::{HelperControl, HelperScope, NodeHelper};
 pub use wait::helper_thread::HELPER_THREAD;
 #[cfg(not(loom))]

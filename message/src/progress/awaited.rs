@@ -53,6 +53,13 @@ impl AwaitedConditions {
         Some(entry?.waker) // the condition is dropped without the lock: it may run code of the program
     }
 
+    /// Returns true if there are none. For the waker thread before it ends: the lock orders this look with a task that
+    /// has added a condition and found the thread running.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().entries.is_empty()
+    }
+
+    /// Returns true if there are any, without the lock; a look that is too early is followed by another one.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0

@@ -102,7 +102,7 @@ impl ProgressEngine {
 
     /// Returns true if no task waits for a message, a continuation or a condition.
     pub(crate) fn has_no_task(&self) -> bool {
-        self.watched().is_empty() && !self.continuations.are_awaited() && !self.awaited.is_any()
+        self.watched().is_empty() && !self.continuations.are_awaited() && self.awaited.is_empty()
     }
 
     /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.

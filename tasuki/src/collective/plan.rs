@@ -66,7 +66,7 @@ pub struct Plan<T> {
     input: BufferId,
     result: BufferId,
     /// The layout of the buffers, if they hold equal blocks.
-    chunk_shape: Option<ChunkShape>,
+    chunk_shape: Option<Box<ChunkShape>>,
     /// The error that a test has found and the next wait returns.
     failed: Option<Error>,
     awaited: AwaitedCondition,
@@ -84,6 +84,7 @@ impl<T: Pod> Plan<T> {
     pub(crate) fn of_one(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
         let (failed, awaited) = (None, AwaitedCondition::default());
         let (input, result) = (tasuki_schedule::DATA, tasuki_schedule::DATA);
+        let chunk_shape = chunk_shape.map(Box::new);
         Plan { inner, input, result, chunk_shape, failed, awaited, of: PhantomData }
     }
 
@@ -138,7 +139,7 @@ impl<T: Pod> Plan<T> {
 
     /// The inner plan, and the layout of its buffers if they hold equal blocks.
     pub(crate) fn into_parts(self) -> (tasuki_collective::Plan, Option<ChunkShape>) {
-        (self.inner, self.chunk_shape)
+        (self.inner, self.chunk_shape.map(|chunk_shape| *chunk_shape))
     }
 }
 

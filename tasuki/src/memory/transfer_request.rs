@@ -33,7 +33,7 @@ pub struct TransferRequest<V: TransferValue> {
 }
 
 /// What the wait for a [`TransferRequest`] returns.
-pub trait TransferValue: sealed::Sealed {
+pub trait TransferValue: sealed::SealedValue {
     /// What the request keeps for it.
     #[doc(hidden)]
     type Kept: Unpin;
@@ -43,17 +43,17 @@ pub trait TransferValue: sealed::Sealed {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedValue {}
 }
 
-impl sealed::Sealed for () {}
+impl sealed::SealedValue for () {}
 impl TransferValue for () {
     type Kept = ();
 
     fn take((): ()) {}
 }
 
-impl<T: Pod> sealed::Sealed for Vec<T> {}
+impl<T: Pod> sealed::SealedValue for Vec<T> {}
 impl<T: Pod> TransferValue for Vec<T> {
     type Kept = KeptBuffer<T>;
 

@@ -17,21 +17,21 @@ use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend};
 enum Values<T> {
     /// No message uses their memory: it has been sent, or it arrives elsewhere.
     Own(Vec<T>),
-    Lent(Arc<LentValues<T>>),
+    Shared(Arc<SharedValues<T>>),
 }
 
 /// Values that a message may be using.
 #[derive(Debug)]
-pub(crate) struct LentValues<T>(UnsafeCell<Vec<T>>);
+pub(crate) struct SharedValues<T>(UnsafeCell<Vec<T>>);
 
 // SAFETY: only the message accesses the vector until it has ended, and only its request after that.
-unsafe impl<T: Pod> Send for LentValues<T> {}
+unsafe impl<T: Pod> Send for SharedValues<T> {}
 // SAFETY: only the message accesses the vector until it has ended, and only its request after that.
-unsafe impl<T: Pod> Sync for LentValues<T> {}
+unsafe impl<T: Pod> Sync for SharedValues<T> {}
 
-impl<T: Pod> LentValues<T> {
-    pub(crate) fn new(values: Vec<T>) -> Arc<LentValues<T>> {
-        Arc::new(LentValues(UnsafeCell::new(values)))
+impl<T: Pod> SharedValues<T> {
+    pub(crate) fn new(values: Vec<T>) -> Arc<SharedValues<T>> {
+        Arc::new(SharedValues(UnsafeCell::new(values)))
     }
 
     /// Gives a message access to the values, for as long as the returned buffer is in use.
@@ -49,7 +49,7 @@ impl<T: Pod> Values<T> {
     fn own_bytes(&mut self) -> &mut [u8] {
         match self {
             Values::Own(values) => bytemuck::cast_slice_mut(values),
-            Values::Lent(_) => &mut [],
+            Values::Shared(_) => &mut [],
         }
     }
 
@@ -57,7 +57,7 @@ impl<T: Pod> Values<T> {
     fn take_unused(&mut self) -> Option<Vec<T>> {
         match self {
             Values::Own(values) => Some(std::mem::take(values)),
-            Values::Lent(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
+            Values::Shared(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
         }
     }
 
@@ -69,7 +69,7 @@ impl<T: Pod> Values<T> {
         match self {
             Values::Own(values) => std::mem::take(values),
             // SAFETY: the caller's promise.
-            Values::Lent(values) => unsafe { std::mem::take(&mut *values.0.get()) },
+            Values::Shared(values) => unsafe { std::mem::take(&mut *values.0.get()) },
         }
     }
 }
@@ -165,10 +165,10 @@ impl<T: Pod> SendRequest<T> {
         if let Some(sent) = sent {
             return Ok(request(Stage::UnderWay(sent), Values::Own(values)));
         }
-        let values = LentValues::new(values);
+        let values = SharedValues::new(values);
         let buffer = MessageBuffer::Unregistered(values.lend(false));
         let sent = context.begin_send(buffer, to, slot.word())?;
-        Ok(request(Stage::UnderWay(sent), Values::Lent(values)))
+        Ok(request(Stage::UnderWay(sent), Values::Shared(values)))
     }
 
     /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
@@ -227,9 +227,9 @@ impl<T: Pod> RecvRequest<T> {
         };
         let (room, mut values) = (size_of_val(&values[..]), Values::Own(values));
         let lend = || {
-            let lent = LentValues::new(values.take_unused().unwrap_or_default());
-            let buffer = MessageBuffer::Unregistered(lent.lend(true));
-            values = Values::Lent(lent);
+            let shared = SharedValues::new(values.take_unused().unwrap_or_default());
+            let buffer = MessageBuffer::Unregistered(shared.lend(true));
+            values = Values::Shared(shared);
             buffer
         };
         let request = context.begin_recv(room, lend, from, slot.word())?;

@@ -8,7 +8,7 @@ use crate::collective::Data;
 use crate::collective::chunked_plan::ChunkedPlan;
 use crate::member::place_of;
 use crate::message::Peer;
-use crate::message::request::LentValues;
+use crate::message::request::SharedValues;
 use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan};
 use crate::message::scope_request::ScopeRequest;
 use crate::message::scope_values::{Kept, ScopeValues};
@@ -133,7 +133,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             return Ok(());
         }
         let buffer = match values.keep() {
-            Kept::Own(values) => LentValues::new(values).lend(false),
+            Kept::Own(values) => SharedValues::new(values).lend(false),
             Kept::Borrowed(values) => {
                 let bytes: &[u8] = bytemuck::cast_slice(values);
                 let place = Local(bytes.as_ptr().cast_mut());

@@ -7,7 +7,7 @@ use crate::collective::Data;
 ///
 /// Borrowed for `'env`: any [`Data`] behind a reference. Kept by the scope until the message
 /// has been sent: a number, an array, a vector. Most short messages are sent at once, and nothing is kept.
-pub trait ScopeValues<'env>: sealed::Sealed {
+pub trait ScopeValues<'env>: sealed::SealedValues {
     /// The type of one value.
     type Value: Pod;
 
@@ -29,12 +29,12 @@ pub enum Kept<'env, T> {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedValues {}
 }
 
 macro_rules! scope_values {
     ([$($generics:tt)*] $type:ty, $value:ty, |$it:ident| $values:expr, $keep:expr) => {
-        impl<$($generics)*> sealed::Sealed for $type {}
+        impl<$($generics)*> sealed::SealedValues for $type {}
         impl<'env, $($generics)*> ScopeValues<'env> for $type {
             type Value = $value;
 
@@ -52,7 +52,7 @@ macro_rules! scope_values {
     };
 }
 
-impl<D: Data + ?Sized> sealed::Sealed for &D {}
+impl<D: Data + ?Sized> sealed::SealedValues for &D {}
 impl<'env, D: Data + ?Sized> ScopeValues<'env> for &'env D {
     type Value = D::Value;
 

@@ -8,8 +8,7 @@
 //! flag and the wait: the thread names its worker before it looks at the flag for the last time.
 
 use crate::base::Rank;
-use crate::engine::wait::awaited::{Awaited, describe_awaited};
-use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::condition::{Awaited, Condition, WaitEvent, describe_awaited};
 use crate::engine::worker::Worker;
 use crate::node::node_state::RankStage;
 use std::cell::{Cell, RefCell};
@@ -64,7 +63,7 @@ impl Wake for BlockedThread {
 }
 
 /// A call of [`block_until`] that this thread is in.
-struct Call {
+struct BlockOnCall {
     thread: Arc<BlockedThread>,
     /// Identifies the call's waker, and its clones. The thread above keeps the address from being used again.
     waker_data: *const (),
@@ -77,13 +76,13 @@ struct Call {
 
 thread_local! {
     /// The calls that this thread is in, innermost last.
-    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+    static CALLS: RefCell<Vec<BlockOnCall>> = const { RefCell::new(Vec::new()) };
     /// A waker of an earlier call that nobody holds any more.
     static SPARE: Cell<Option<(Arc<BlockedThread>, Waker)>> = const { Cell::new(None) };
 }
 
 /// Calls `work` with this thread's innermost call, if `waker` is the call's and `worker` the one that it waits in.
-fn with_call<R>(waker: &Waker, worker: &Arc<Worker>, work: impl FnOnce(&mut Call) -> R) -> Option<R> {
+fn with_call<R>(waker: &Waker, worker: &Arc<Worker>, work: impl FnOnce(&mut BlockOnCall) -> R) -> Option<R> {
     CALLS.with_borrow_mut(|calls| {
         let call = calls.last_mut().filter(|call| std::ptr::eq(call.waker_data, waker.data()))?;
         let entered = call.worker.get_or_insert_with(|| {
@@ -129,7 +128,8 @@ impl CallGuard {
             (thread.clone(), Waker::from(thread))
         });
         let (awaited, worker) = (Vec::new(), None);
-        let call = Call { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin: true };
+        let call =
+            BlockOnCall { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin: true };
         CALLS.with_borrow_mut(|calls| calls.push(call));
         CallGuard { thread, waker }
     }

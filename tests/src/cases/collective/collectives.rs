@@ -159,8 +159,8 @@ pub fn g13_messages_stay_in_their_communicator(job: &Job) -> Result<()> {
         s.recv(&mut in_world, next(world, world.size() - 1), Slot(4))?;
         half.scope(|t| {
             t.recv(&mut in_half, next(&half, half.size() - 1), Slot(4))?;
-            t.send(&of_half, next(&half, 1), Slot(4))?;
-            s.send(&of_world, next(world, 1), Slot(4))?;
+            t.send(of_half, next(&half, 1), Slot(4))?;
+            s.send(of_world, next(world, 1), Slot(4))?;
             t.wait_all()
         })?;
         s.wait_all()

@@ -252,7 +252,7 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
     misused(job, world.send(&[1_u8], peer, Slot::ANY), &texts);
     misused(job, world.send(&[1_u8; 100], peer, Slot::ANY), &texts);
     misused(job, world.isend(vec![1_u8], peer, Slot::ANY).map(drop), &texts);
-    misused(job, world.scope(|s| s.send(&[1_u8], peer, Slot::ANY).map(drop)), &texts);
+    misused(job, world.scope(|s| s.send([1_u8], peer, Slot::ANY).map(drop)), &texts);
     job.barrier()
 }
 

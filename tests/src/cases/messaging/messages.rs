@@ -332,7 +332,7 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
         misused(job, world.send(&[1_u8], rank, Slot(0)), &texts);
         misused(job, world.irecv(vec![1_u8], rank, Slot(0)), &texts);
         misused(job, world.bcast(&mut [1_u8], rank), &texts);
-        misused(job, world.scope(|s| s.send(&[1_u8], rank, Slot(0)).map(drop)), &texts);
+        misused(job, world.scope(|s| s.send([1_u8], rank, Slot(0)).map(drop)), &texts);
     }
     let any = world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY)?;
     misused(

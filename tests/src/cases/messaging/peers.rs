@@ -39,13 +39,13 @@ fn around<P: Peer>(part: &Communicator, named: impl Fn(Member) -> P, slot: Slot)
     source(part.recv(&mut got[..1], named(before), slot)?);
     send.wait()?;
     let mut receive = part.irecv(vec![usize::MAX], named(before), slot)?;
-    part.scope(|s| s.send(&own, named(after), slot)?.wait())?;
+    part.scope(|s| s.send(own, named(after), slot)?.wait())?;
     let (values, received) = receive.wait()?;
     source(received);
     let short = &mut got[1..2];
     part.scope(|s| {
         let mut receive = s.recv(short, named(before), slot)?;
-        s.send(&own, named(after), slot)?.wait()?;
+        s.send(own, named(after), slot)?.wait()?;
         source(receive.wait()?);
         Ok(())
     })?;
@@ -125,7 +125,7 @@ pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
         no_member(job, part.irecv(long, other, slot), other, "irecv");
         no_member(job, part.send_from(at, 1, other, slot), other, "send_from");
         no_member(job, part.recv_into(at, 1, other, slot), other, "recv_into");
-        no_member(job, part.scope(|s| s.send(&[1_u8], other, slot).map(drop)), other, "send");
+        no_member(job, part.scope(|s| s.send([1_u8], other, slot).map(drop)), other, "send");
         no_member(job, part.scope(|s| s.send_from(at, 1, other, slot).map(drop)), other, "send_from");
         no_member(job, part.scope(|s| s.recv_into(at, 1, other, slot).map(drop)), other, "recv_into");
         let mut into = [0_u8];

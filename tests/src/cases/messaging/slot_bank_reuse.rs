@@ -192,7 +192,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
         world.scope(|s| {
             s.recv(&mut got, peer, Slot(2))?;
             refused(receive, Some(2));
-            s.send(&[8_u8; 100], peer, Slot(2))?;
+            s.send([8_u8; 100], peer, Slot(2))?;
             s.wait_all()
         })?;
         drop(world.irecv(vec![0_u8; len], peer, Slot(66))?);

@@ -164,7 +164,7 @@ pub fn d19_long_values_of_ranks_that_leave(job: &Job) -> Result<()> {
             job.raise(called.on(to), 1)?;
         }
         (0..1_000).for_each(|_| stay_away(job)); // the others leave, unless they wait for this rank
-        for reply in kept {
+        for mut reply in kept {
             assert_eq!(reply.wait()?, vec![7; 70_000]);
         }
         return Ok(());

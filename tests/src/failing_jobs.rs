@@ -53,7 +53,7 @@ macro_rules! each_failing_job {
             Everywhere 4 an_error_ends_all ["rank 3", "not today"];
             Everywhere 8 every_wait_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 2 held_operations_do_not_hide_the_cause ["rank 1", "the keeper is gone"];
-            Everywhere 2 who_leaves_a_barrier_is_named ["rank 0: barrier", "rank 1 has left", "hint: a rank may leave"];
+            Everywhere 2 who_leaves_a_barrier_is_named ["rank 0: job.barrier()", "rank 1 has left", "hint: a rank may leave"];
             Everywhere 5 who_leaves_a_barrier_is_named ["barrier", "rank 4 has left", "hint: a rank may leave"];
             Everywhere 3 a_signal_that_nobody_can_raise ["rank 0: wait(signal", "has left", "hint: a rank may leave"];
             Everywhere 3 a_line_whose_writer_left ["rank 0: payload signal", "rank 2 has left", "hint: a rank may leave"];

@@ -211,11 +211,12 @@ pub(crate) static CASES: [Case; 41] = [
     Case {
         name: "await",
         text: "A message that block_on awaits at both ends, one way, beside blocking calls (--sizes)",
-        played: Played::Two("await"),
         set_up: messages::awaited,
+        ranks: &[2],
+        long_ranks: &[2],
         operations: &[operation("block_on", SHORT, SHORT)],
         bars: &[(Beside, AtMost(1.5), |variant, _, _| !variant.ends_with("_call"))],
-        ..BASE
+        ..COLLECTIVE
     },
     Case {
         name: "rate",

@@ -110,11 +110,14 @@ fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     Ok(())
 }
 
-/// Ping-pongs of blocks that `block_on` awaits, and by blocking calls.
+/// Ping-pongs of blocks that `block_on` awaits, and by blocking calls. Ranks besides the two do nothing.
 pub(crate) fn awaited<'j>(s: &Setup<'j>) -> Figures<'j> {
     type Awaited = fn(&Ends<'_>, Range<u64>, &mut [Vec<u64>; 2]) -> tasuki::Result<()>;
     let ways: [(String, Awaited); 2] =
         [(s.operation.to_string(), by_block_on), (format!("{}_call", s.operation), by_calls)];
+    if s.job.rank() > Rank(1) {
+        return Ok(ways.map(|(variant, _)| figure(variant, || Ok(0.0))).into());
+    }
     let (ends, words, rounds) = (Ends::new(s), s.words(), s.effort.times(20_000));
     let figures = ways.map(|(variant, exchange)| {
         let (mut sent, mut vectors) = (0, [(); 2].map(|()| vec![0; words]));

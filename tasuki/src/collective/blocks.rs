@@ -82,7 +82,7 @@ impl<T: Pod> Blocks<T> {
         &self.values[begin..self.ends[index]]
     }
 
-    /// The blocks, in order.
+    /// The blocks, in order. Panics at a block whose ends are wrong.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
         (0..self.len()).map(|index| self.block(index))
     }
@@ -97,7 +97,7 @@ impl<T: Pod> Blocks<T> {
         self.ends.is_empty()
     }
 
-    /// The number of values of each block.
+    /// The number of values of each block. Panics at a block whose ends are wrong.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = usize> {
         self.iter().map(<[T]>::len)
     }

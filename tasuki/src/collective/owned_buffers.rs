@@ -10,7 +10,8 @@ use tasuki_core::queue::reduction::BoxedOperation;
 
 /// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a number,
 /// an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all members
-/// and comes back with them; or `Uneven(block)`, with the result in [`Blocks`].
+/// and comes back with them; or `Uneven(block)`, with the result in [`Blocks`]. Room on a member that gets no result is
+/// dropped; it may be empty there.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a nonblocking gather owns",
     note = "pass `block`, `(block, all)` or `Uneven(block)`; a block is a number, an array or a vector"

@@ -55,7 +55,7 @@ impl Communicator {
     ) -> Result<Arc<[u64]>> {
         let call = || self.call_on(&format!("{}_init(uneven, {})", collective.name(), size(own)));
         self.begin(None, &call)?.run_agreed(|| {
-            let root_of = root.map_or(EVERYBODY, |root| root.0 as u64);
+            let root_of = root.map_or(EVERYBODY, |root| u64::from(root.to_word()));
             let word = MemberCounts { own, collective: number(&collective), root: root_of };
             let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
             let blocks = words.iter().map(|word| word.own).collect();

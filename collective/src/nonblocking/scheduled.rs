@@ -476,12 +476,14 @@ impl ScheduledCalls {
     pub(super) fn poll(self: &Arc<Self>, (number, word): ScheduledCall, waker: &Waker) -> Poll<()> {
         let worker = self.plans.group.worker();
         worker.progress();
-        let before = self.set_waker(number, Some(waker.clone()));
+        // A thread that waits in a call looks itself, and may stop waiting: it leaves no waker behind.
+        let looks_itself = waits_in_call(waker, worker);
+        let before = self.set_waker(number, (!looks_itself).then(|| waker.clone()));
         drop(before);
         if self.test(number) {
             return Poll::Ready(());
         }
-        if !waits_in_call(waker, worker) {
+        if !looks_itself {
             self.plans.group.messages().ensure_progress(waker);
             return Poll::Pending;
         }

@@ -167,24 +167,28 @@ impl Task {
 
     /// Returns `Ready` if the call is complete or has failed; otherwise `waker` is woken when it is.
     pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<()> {
-        self.context.worker().progress();
-        let before = lock(&self.waker).replace(waker.clone()); // set the waker before the check, as for a message
+        let worker = self.context.worker();
+        worker.progress();
+        // A thread that waits in a call looks itself, and may stop waiting. A waker that stayed behind would keep the
+        // waker thread running.
+        let looks_itself = waits_in_call(waker, worker);
+        let kept = (!looks_itself).then(|| waker.clone());
+        let before = std::mem::replace(&mut *lock(&self.waker), kept); // before the check, as for a message
         drop(before);
         self.step();
         if self.is_over() {
             return Poll::Ready(());
         }
-        // Among more than two members, some member waits for a message that shows the difference.
-        let may_miss = self.plans.group.size() == 2 && self.plans.monitor.log().is_some();
-        if may_miss && !self.is_followed.swap(true, Ordering::AcqRel) {
-            self.context.progress().add_continuation(self.clone());
-            if self.is_over() {
-                self.context.progress().remove_continuation(&**self); // it ended just before
-                return Poll::Ready(());
+        if !looks_itself {
+            // Among more than two members, some member waits for a message that shows the difference.
+            let may_miss = self.plans.group.size() == 2 && self.plans.monitor.log().is_some();
+            if may_miss && !self.is_followed.swap(true, Ordering::AcqRel) {
+                self.context.progress().add_continuation(self.clone());
+                if self.is_over() {
+                    self.context.progress().remove_continuation(&**self); // it ended just before
+                    return Poll::Ready(());
+                }
             }
-        }
-        let worker = self.context.worker();
-        if !waits_in_call(waker, worker) {
             self.context.ensure_progress(waker);
             return Poll::Pending;
         }

@@ -76,6 +76,12 @@ pub struct ProgressEngine {
 }
 
 impl ProgressEngine {
+    /// Wakes tasks. If one waker panics, a later call wakes the others.
+    pub(super) fn wake_all(&self, wakers: impl IntoIterator<Item = Waker>) {
+        self.to_wake().extend(wakers);
+        self.run_callbacks();
+    }
+
     /// Adds an operation, unless it is already there. Waiting calls step it from now on.
     pub(crate) fn add(&self, operation: &Arc<MessageOp>) {
         let mut queue = self.queue();

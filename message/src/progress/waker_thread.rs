@@ -6,7 +6,6 @@ use crate::progress::operation::MessageOp;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
@@ -87,7 +86,7 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
                 operation.wake();
             }
         }
-        progress.awaited.take_due(now_ns, over).into_iter().for_each(Waker::wake);
+        progress.wake_all(progress.awaited.take_due(now_ns, over));
         worker.progress();
     }
 }

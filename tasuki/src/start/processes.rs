@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tasuki_core::base::{Cause, Rank};
@@ -23,6 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// The processes are looked at this often where the kernel cannot tell when one ends.
 const LOOK_AFTER: Duration = Duration::from_millis(10);
+/// Time to wait for more output after a process has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Most lines that an error shows of what a rank has printed: a panic with its stack trace has about 30.
 const LAST_LINES: usize = 60;
 
@@ -125,7 +128,7 @@ struct RankProcess {
     /// How it ended.
     status: Option<ExitStatus>,
     /// The threads that read what it prints: on standard output and standard error.
-    printed: [Option<JoinHandle<Vec<u8>>>; 2],
+    printed: [Option<Reader>; 2],
 }
 
 impl RankProcess {
@@ -135,16 +138,17 @@ impl RankProcess {
             Error::from_io("execve", &error).in_call(|| format!("processes({program})"))
         })?;
         let end = process::pidfd(child.id(), DisabledFeatures::default());
-        let printed = [child.stdout.take().map(read_all), child.stderr.take().map(read_all)];
+        let printed = [child.stdout.take().map(Reader::start), child.stderr.take().map(Reader::start)];
         Ok(RankProcess { child, end, status: None, printed })
     }
 
     /// Returns what the process has printed, when it has ended.
     fn output(&mut self) -> Output {
+        let until = Instant::now() + LAST_WORDS;
         let [stdout, stderr] = self
             .printed
             .each_mut()
-            .map(|reader| reader.take().and_then(|reader| reader.join().ok()).unwrap_or_default());
+            .map(|reader| reader.take().map_or_else(Vec::new, |reader| reader.finish(until)));
         Output { status: self.status.unwrap_or_default(), stdout, stderr }
     }
 }
@@ -158,12 +162,33 @@ impl Drop for RankProcess {
     }
 }
 
-fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.read_to_end(&mut bytes); // what came before an error is kept
-        bytes
-    })
+/// A thread that reads what a process prints.
+struct Reader {
+    thread: JoinHandle<()>,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Reader {
+    fn start(mut from: impl Read + Send + 'static) -> Reader {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let into = bytes.clone();
+        let thread = thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut piece) {
+                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..count]);
+            }
+        });
+        Reader { thread, bytes }
+    }
+
+    /// Returns what came until all writers have closed the pipe, but at the latest until then: a process that the rank has
+    /// started may live on and keep it open.
+    fn finish(self, until: Instant) -> Vec<u8> {
+        while !self.thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A job whose processes have been started.
@@ -236,7 +261,11 @@ impl RunningJob {
             if process.status.is_some() {
                 continue;
             }
-            let Ok(Some(status)) = process.child.try_wait() else { continue };
+            let status = match process.child.try_wait() {
+                Ok(Some(status)) => status,
+                Ok(None) => continue,
+                Err(_) => not_told(), // SIGCHLD is ignored: the kernel has forgotten it
+            };
             process.status = Some(status);
             if status.success() && self.has_left(Rank(index)) {
                 continue;
@@ -274,9 +303,14 @@ impl RunningJob {
     fn kill(&mut self) {
         for rank in self.ranks.iter_mut().filter(|rank| rank.status.is_none()) {
             let _ = rank.child.kill();
-            rank.status = rank.child.wait().ok();
+            rank.status = Some(rank.child.wait().unwrap_or_else(|_| not_told()));
         }
     }
+}
+
+/// The status of a process of which the kernel does not tell how it ended: exit code 255.
+fn not_told() -> ExitStatus {
+    ExitStatus::from_raw(255 << 8)
 }
 
 /// Describes how a process ended.

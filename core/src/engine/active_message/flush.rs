@@ -35,9 +35,21 @@ impl Worker {
             for level in (0..calls.levels.len()).filter(|level| levels >> level & 1 != 0) {
                 let none = Args::Inline(Inline::EMPTY);
                 let post = || self.write_call_with_reply(calls, to, level, FLUSH, none);
-                match self.until_room(WhenFull::Wait, post) {
+                let posted_flush = loop {
+                    match (self.until_room(WhenFull::Wait, post), pending.is_empty()) {
+                        // The program has many unread replies. The replies to flushes free lines, too.
+                        (Err(Cause::Full { .. }), false) => {
+                            pending.pop_front().into_iter().for_each(|one| note(wait(one)))
+                        }
+                        (posted_flush, _) => break posted_flush,
+                    }
+                };
+                match posted_flush {
                     Ok(one) => pending.push_back(one),
-                    Err(cause) => note(Err(self.fault(cause, call))),
+                    Err(cause) => {
+                        posted.fetch_or(1 << level, Ordering::SeqCst); // the next flush waits for these calls
+                        note(Err(self.fault(cause, call)));
+                    }
                 }
                 if pending.len() == FLUSHES_MAX {
                     pending.pop_front().into_iter().for_each(|one| note(wait(one)));

@@ -114,14 +114,14 @@ impl ReplyLines {
     #[cold]
     pub(super) fn release_abandoned(&self, unread: impl Fn(Reply)) {
         for line in 0..REPLY_LINES as u16 {
-            let sequence = self.sequences[usize::from(line)].load(Ordering::Relaxed);
-            let ticket = ReplyTicket { line, sequence: sequence as u8 };
-            let (word, bit) = ticket.bit();
+            let (word, bit) = ReplyTicket { line, sequence: 0 }.bit();
             let was_set = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0; // SYNC reply-line
             let is_ours = || was_set() || planted("reply_swept_twice");
-            let has_arrived = || planted("reply_not_come") || self.has_arrived(ticket);
             if self.abandoned[word].load(Ordering::Relaxed) & bit != 0 && is_ours() {
-                if has_arrived() {
+                // Read only now: before, another thread may have released the line and taken it again.
+                let sequence = self.sequences[usize::from(line)].load(Ordering::Relaxed);
+                let ticket = ReplyTicket { line, sequence: sequence as u8 };
+                if planted("reply_not_come") || self.has_arrived(ticket) {
                     self.read(ticket).into_iter().for_each(&unread);
                     self.release(ticket);
                 } else {

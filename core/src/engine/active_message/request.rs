@@ -70,7 +70,8 @@ impl PendingCall<'_> {
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        if self.is_released {
+        if self.is_released || self.worker.fork_guard().is_forked() {
+            // In a forked child the line and the block are the parent's.
         } else if self.has_arrived() {
             let unread = self.take();
             unread.into_iter().for_each(|reply| self.worker.discard(self.calls, reply));
@@ -125,7 +126,9 @@ impl ReplyValue<'_> {
 
 impl Drop for LongReply<'_> {
     fn drop(&mut self) {
-        self.worker.give_back(self.calls, self.value.header);
+        if !self.worker.fork_guard().is_forked() {
+            self.worker.give_back(self.calls, self.value.header);
+        }
     }
 }
 

@@ -65,7 +65,7 @@ macro_rules! each_failing_job {
             Everywhere 3 a_message_that_nobody_takes ["2 messages were never received; the first was for rank 2 on slot 4"];
             Everywhere 1 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
             Everywhere 2 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
-            Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
+            Everywhere 2 calling_a_rank_that_left ["rank 0: post(handler \"nothing\" of rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "it comes apart"];
             Processes 3 calling_without_the_same_handlers ["registering handlers", "different handlers", "is \"of process"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];

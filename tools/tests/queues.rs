@@ -28,13 +28,13 @@ fn shows_what_keeps_commands(options: &[&str]) {
         Running::start(tasuki_run(&[&["-n", "2", "--helper", "off"], options, &program].concat()));
     let launcher = running.pid();
     running.until("four queues with something in them, and rank 0 waiting", |_| {
-        queues(launcher).len() == 4 && ps(&[]).contains("wait(signal 5 >= 10)")
+        queues(launcher).len() == 4 && ps(&[]).contains("wait(signal 4 >= 10)")
     });
     let [waiting, session, bound, calls] = queues(launcher).try_into().expect("four");
     assert_eq!((&waiting["waiting"], &waiting["capacity"]), (&3.into(), &64.into()), "{waiting}");
-    let need = serde_json::json!({ "signal": 3, "value": 2, "wanted": 4, "is_credit": false });
+    let need = serde_json::json!({ "signal": 2, "value": 2, "wanted": 4, "is_credit": false });
     assert_eq!(waiting["awaits"], need);
-    let need = serde_json::json!({ "signal": 4, "value": 0, "wanted": 1, "is_credit": true });
+    let need = serde_json::json!({ "signal": 3, "value": 0, "wanted": 1, "is_credit": true });
     assert_eq!((&session["unread"], &session["awaits"]), (&2.into(), &need), "{session}");
     let left = serde_json::json!([{ "rank": 1, "commands": 1, "computes": true }]);
     for queue in [waiting, bound] {
@@ -44,8 +44,8 @@ fn shows_what_keeps_commands(options: &[&str]) {
     assert_eq!((&calls["calls_of_level"], &calls["left_to"]), (&0.into(), &left), "{calls}");
     let table = ps(&[]);
     for line in [
-        "queue 1 of 64 lines: 3 waiting (signal 3 at 2, wants 4); 1 under way; 1 waits for rank 1, which computes\n",
-        "queue 2 of 8 lines: 2 unread, head needs signal 4 at 0, wants 1\n",
+        "queue 1 of 64 lines: 3 waiting (signal 2 at 2, wants 4); 1 under way; 1 waits for rank 1, which computes\n",
+        "queue 2 of 8 lines: 2 unread, head needs signal 3 at 0, wants 1\n",
         "queue of calls of 256 lines: 3 unread; 3 wait for rank 1, which computes\n",
         "queue 0 of 4 lines: 1 under way; 1 waits for rank 1, which computes\n",
     ] {

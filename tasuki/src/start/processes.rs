@@ -264,7 +264,7 @@ impl RunningJob {
             let status = match process.child.try_wait() {
                 Ok(Some(status)) => status,
                 Ok(None) => continue,
-                Err(_) => not_told(), // SIGCHLD is ignored: the kernel has forgotten it
+                Err(_) => unknown_status(), // SIGCHLD is ignored: the kernel has forgotten it
             };
             process.status = Some(status);
             if status.success() && self.has_left(Rank(index)) {
@@ -303,13 +303,13 @@ impl RunningJob {
     fn kill(&mut self) {
         for rank in self.ranks.iter_mut().filter(|rank| rank.status.is_none()) {
             let _ = rank.child.kill();
-            rank.status = Some(rank.child.wait().unwrap_or_else(|_| not_told()));
+            rank.status = Some(rank.child.wait().unwrap_or_else(|_| unknown_status()));
         }
     }
 }
 
-/// The status of a process of which the kernel does not tell how it ended: exit code 255.
-fn not_told() -> ExitStatus {
+/// The status of a process whose end the kernel does not report: exit code 255.
+fn unknown_status() -> ExitStatus {
     ExitStatus::from_raw(255 << 8)
 }
 

@@ -60,7 +60,9 @@ fn a_simulated_deadlock_is_reported_once_with_all_waits() {
     let ended = fails(&["--fabric", "sim"], "wait", 1);
     assert!(ended.err.starts_with("error: deadlock: 3 ranks wait"), "{}", ended.err);
     assert_eq!(of_ranks(&ended).len(), 1, "{}", ended.err);
-    for wait in ["rank 0 waits in barrier", "rank 1 waits in wait(signal", "rank 2 waits in barrier"] {
+    for wait in
+        ["rank 0 waits in job.barrier()", "rank 1 waits in wait(signal", "rank 2 waits in job.barrier()"]
+    {
         assert_eq!(ended.err.matches(wait).count(), 1, "{wait}: {}", ended.err);
     }
 }

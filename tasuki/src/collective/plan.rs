@@ -341,7 +341,6 @@ impl Communicator {
     ///
     /// ```
     /// use tasuki::Request;
-
     /// tasuki::local(2, |job| {
     ///     let me = job.rank().index();
     ///     let mut exchange = job.world().alltoall_init(&[1, 2])?;

@@ -81,7 +81,7 @@ impl<T: Pod> Argument for [T] {
 /// # let _ = COUNT_UP;
 /// ```
 pub trait Outcome: sealed::Sealed + 'static {
-    /// What the handler's function returns, and what [`Reply::wait`](crate::engine::Reply::wait) returns: the value, or
+    /// What the handler's function returns, and what [`Request::wait`](crate::Request::wait) returns: the value, or
     /// a vector.
     type Owned;
     #[doc(hidden)]

@@ -14,7 +14,7 @@ use tasuki_core::queue::handler_call::Args;
 use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 
 impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
-    /// Calls the handler on rank `to`, which may be this rank. [`Reply::wait`] returns its result.
+    /// Calls the handler on rank `to`, which may be this rank. [`Request::wait`](crate::Request::wait) returns its result.
     ///
     /// `args` are read now. If there is no room for the call, it waits, and runs handlers of this rank meanwhile.
     /// Errors: the job has no such handler; 256 replies of this rank have not been read; the rank has left. Cost: one

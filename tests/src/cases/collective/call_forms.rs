@@ -113,7 +113,7 @@ pub fn g1_messages_of_every_form(job: &Job) -> Result<()> {
             world.send(&[5_u64], Rank(1), slot)?;
             world.send(&vec![5_u64], Rank(1), slot)?;
             world.send(&[4_u64, 5, 6][1..2], Rank(1), slot)?;
-            world.scope(|s| s.send(&5_u64, Rank(1), slot).map(drop))?;
+            world.scope(|s| s.send(5_u64, Rank(1), slot).map(drop))?;
         }
     } else if job.rank() == 1 {
         for _ in 0..5 {

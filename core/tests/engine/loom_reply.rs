@@ -14,7 +14,7 @@ fn lines() -> Arc<TestReplyLines> {
 }
 
 fn reply(of: u32) -> Reply {
-    Reply::Failed(Poison::of(&Cause::Stale { address: u64::from(of) }, Rank(of)))
+    Reply::Failed(Poison::of(&Cause::Stale { address: u64::from(of) }, Rank(of as usize)))
 }
 
 /// Takes a line as a caller does, and marks its call as posted.

@@ -141,7 +141,7 @@ fn two_waiting_queues_are_both_recorded() {
 fn poison_is_whole_and_the_first_one_stays() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        let poison = |rank| Poison::of(&Cause::Stale { address: u64::from(rank) }, Rank(rank));
+        let poison = |rank| Poison::of(&Cause::Stale { address: rank as u64 }, Rank(rank));
         let other = {
             let node = node.clone();
             thread::spawn(move || node.control.poison(&node.counter, poison(1)))

@@ -50,7 +50,10 @@ pub trait ReduceBuffers: sealed::SealedBuffers {
 
     /// Returns an error unless the result has the length of the values.
     #[doc(hidden)]
-    fn check(&self) -> Result<(), Cause>;
+    #[inline(always)]
+    fn check(&self) -> Result<(), Cause> {
+        Ok(())
+    }
 
     /// Calls `run` with the values, which it replaces by the result.
     #[doc(hidden)]
@@ -64,11 +67,6 @@ impl<D: Data + ?Sized> ReduceBuffers for &D {
     #[inline(always)]
     fn input(&self) -> &[D::Value] {
         self.values()
-    }
-
-    #[inline(always)]
-    fn check(&self) -> Result<(), Cause> {
-        Ok(())
     }
 
     #[inline(always)]
@@ -86,11 +84,6 @@ impl<D: Data + ?Sized> ReduceBuffers for &mut D {
     #[inline(always)]
     fn input(&self) -> &[D::Value] {
         self.values()
-    }
-
-    #[inline(always)]
-    fn check(&self) -> Result<(), Cause> {
-        Ok(())
     }
 
     #[inline(always)]

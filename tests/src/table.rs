@@ -360,6 +360,7 @@ macro_rules! each_case {
             Everywhere "requests" 1..=4 request_kinds::any_of_different_kinds;
             Everywhere "requests" 2..=4 request_kinds::all_are_waited_for_though_some_fail;
             Everywhere "requests" 1..=4 request_kinds::scopes_have_requests_and_keep_temporaries;
+            Everywhere "requests" 1..=4 request_kinds::scopes_report_sends_that_were_only_tested;
             Real "requests" 1..=2 request_kinds::block_on_is_woken_by_other_threads;
             Everywhere "bad input" 1..=8 misuse::no_such_rank;
             Everywhere "bad input" 1..=8 misuse::addresses_of_nothing;

@@ -291,6 +291,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 let _guard = revoke_on_drop(self.context, buffer);
                 send.cancel();
             }
+            ScopeMessage::Sent(..) => (),
             ScopeMessage::Receive(receive, buffer) => {
                 let _guard = revoke_on_drop(self.context, buffer);
                 drop(receive);
@@ -319,6 +320,7 @@ pub(super) fn finish(
             let _guard = revoke_on_drop(context, buffer);
             send.wait().map(|()| None)
         }
+        ScopeMessage::Sent(_, outcome) => outcome.map(|()| None),
         ScopeMessage::Receive(receive, buffer) => {
             let _guard = revoke_on_drop(context, buffer);
             let mut receive = receive; // dropped before `_guard`: a failed receive may still have the buffer registered
@@ -327,12 +329,12 @@ pub(super) fn finish(
     }
 }
 
-/// Ends a send that a poll has found to be over, or drops it.
+/// Revokes the buffer of a send that is over.
 pub(super) fn end(context: &Arc<Context>, message: ScopeMessage) {
-    let (ScopeMessage::Send(_, ref buffer) | ScopeMessage::Receive(_, ref buffer)) = message;
-    let guard = revoke_on_drop(context, buffer.clone());
-    drop(message); // before the buffer is revoked
-    drop(guard);
+    if let ScopeMessage::Send(send, buffer) = message {
+        let _guard = revoke_on_drop(context, buffer);
+        drop(send); // before the buffer is revoked
+    }
 }
 
 fn revoke_on_drop(context: &Arc<Context>, buffer: Option<Arc<RevocableBuffer>>) -> RevokeOnDrop<'_> {

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use tasuki_core::engine::{Local, RevocableBuffer};
+use std::task::Waker;
+use tasuki_core::engine::{Awaited, AwaitedCondition, Local, RevocableBuffer, Worker};
 use tasuki_message::{PendingRecv, PendingSend, PostedRecv, SentBank, SentShort};
 
 /// Posted receives that are stored on the stack; more need the heap.
@@ -27,6 +28,8 @@ pub(crate) type ShortRecv<'c> = (PostedRecv<'c>, Local);
 #[derive(Debug)]
 pub(crate) enum ScopeMessage {
     Send(PendingSend, Option<Arc<RevocableBuffer>>),
+    /// A send that a poll has found to be over: where to, on which slot, and how it ended.
+    Sent((Rank, u32), Result<()>),
     Receive(PendingRecv, Option<Arc<RevocableBuffer>>),
 }
 
@@ -34,6 +37,7 @@ impl ScopeMessage {
     fn key(&self) -> Key {
         match self {
             ScopeMessage::Send(send, _) => (Kind::Send, send.on()),
+            ScopeMessage::Sent(on, _) => (Kind::Send, *on),
             ScopeMessage::Receive(receive, _) => (Kind::Receive, receive.on()),
         }
     }
@@ -53,14 +57,17 @@ type Key = (Kind, (Rank, u32));
 /// From this length on, messages are found by an index.
 const INDEX_MIN: usize = 200;
 
-/// Where messages are in a list that is too long to search for each of them. It is made when one is first searched
-/// for, and later ones are added then, so that beginning a message costs nothing more.
+/// What few scopes need, made when it is first needed, so that beginning a message costs nothing more.
 #[derive(Default)]
 struct ScopeIndex {
+    /// Where messages are in a list that is too long to search for each of them. Messages are added when one is
+    /// searched for.
     places: HashMap<Key, usize>,
-    /// How many of the list's messages are in it.
+    /// How many of the list's messages are in `places`.
     posted: usize,
     requests: usize,
+    /// What tasks that await posted receives keep, by the place of the receive.
+    awaited: HashMap<usize, AwaitedCondition>,
 }
 
 /// Everything that the scope has begun and not waited for.
@@ -78,7 +85,7 @@ struct ScopeState<'c> {
     posted: SmallVec<[Option<ShortRecv<'c>>; POSTED_INLINE]>,
     /// In the order in which they were begun; `None` for a message that was waited for.
     requests: Vec<Option<ScopeMessage>>,
-    /// Where in `posted` and `requests` a message is.
+    /// Where in `posted` and `requests` a message is, and who awaits it.
     index: Option<Box<ScopeIndex>>,
     /// In the order in which they were started.
     starts: Vec<Box<dyn StartedPlan + 'c>>,
@@ -207,6 +214,15 @@ impl<'c> ScopeList<'c> {
         });
     }
 
+    /// Lets `waker` be woken when the posted receive at that place may have its message.
+    pub(crate) fn await_posted(&self, place: usize, worker: &Arc<Worker>, arrival: Awaited, waker: &Waker) {
+        let taken = self.change(|all| all.index.get_or_insert_default().awaited.remove(&place));
+        // A waker is code of the program.
+        let mut awaited = taken.unwrap_or_default();
+        awaited.set(worker, arrival, waker);
+        self.change(|all| all.index.get_or_insert_default().awaited.insert(place, awaited));
+    }
+
     /// Takes the send to that peer on that slot, if it was not sent at once.
     pub(crate) fn find_send(&self, peer: Rank, slot: u32) -> Option<Taken<'_, 'c>> {
         self.find_request((Kind::Send, (peer, slot)))
@@ -239,14 +255,15 @@ impl<'c> ScopeList<'c> {
     /// Empties the list, whose messages were all waited for, and frees its memory.
     #[inline]
     pub(crate) fn clear(&self) {
-        self.change(|all| {
+        let index = self.change(|all| {
             all.sent = SmallVec::new();
             all.posted.clear();
             all.posted.shrink_to_fit();
             all.requests = Vec::new();
-            all.index = None;
             all.generation = all.generation.wrapping_add(1);
+            all.index.take()
         });
+        drop(index); // not inside `change`: to drop a waker is code of the program
     }
 }
 
@@ -266,6 +283,14 @@ impl Taken<'_, '_> {
     /// Takes the message for good.
     pub(crate) fn take(mut self) -> Option<ScopeMessage> {
         self.message.take()
+    }
+
+    /// Notes how the send has ended. Returns the send.
+    pub(crate) fn end(mut self, outcome: Result<()>) -> Option<ScopeMessage> {
+        let send = self.message.take()?;
+        let (_, on) = send.key();
+        self.message = Some(ScopeMessage::Sent(on, outcome));
+        Some(send)
     }
 }
 

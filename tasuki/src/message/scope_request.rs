@@ -9,7 +9,7 @@ use crate::{Error, Rank, Result};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
-use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
+use tasuki_core::engine::{Awaited, Condition};
 use tasuki_message::{Context, PostedRecv};
 
 /// A message that a [`Scope`](crate::Scope) has begun. The wait for a send returns `()` (`V`), that for a receive what
@@ -21,6 +21,8 @@ use tasuki_message::{Context, PostedRecv};
 /// # Cancel safety
 ///
 /// Dropping it changes nothing.
+// What a poll learns is kept in the list. A request that were more than numbers and references would cost a dozen
+// stores for each message of a scope, though most scopes ignore it.
 #[derive(Debug)]
 pub struct ScopeRequest<'scope, V> {
     context: &'scope Arc<Context>,
@@ -32,9 +34,6 @@ pub struct ScopeRequest<'scope, V> {
     /// The state of the list when the message was begun.
     generation: u32,
     is_over: bool,
-    /// What a poll has found and the next wait returns.
-    outcome: Option<Result<()>>,
-    awaited: AwaitedCondition,
     of: PhantomData<fn() -> V>,
 }
 
@@ -47,9 +46,8 @@ impl<'scope, V> ScopeRequest<'scope, V> {
         slot: Slot,
         value_bytes: usize,
     ) -> ScopeRequest<'scope, V> {
-        let (generation, awaited) = (list.generation(), AwaitedCondition::default());
-        let (is_over, outcome, of) = (false, None, PhantomData);
-        ScopeRequest { context, list, peer, slot, value_bytes, generation, is_over, outcome, awaited, of }
+        let generation = list.generation();
+        ScopeRequest { context, list, peer, slot, value_bytes, generation, is_over: false, of: PhantomData }
     }
 
     /// The peer, if there is something to wait for.
@@ -80,7 +78,7 @@ impl Request for ScopeRequest<'_, ()> {
 
     fn test(&mut self) -> bool {
         let Some(peer) = self.peer() else { return true };
-        if self.outcome.is_some() || self.list.has_sent(peer, self.slot.word()) {
+        if self.list.has_sent(peer, self.slot.word()) {
             return true;
         }
         let mut send = self.list.find_send(peer, self.slot.word());
@@ -91,10 +89,6 @@ impl Request for ScopeRequest<'_, ()> {
     }
 
     fn wait(&mut self) -> Result<()> {
-        if let Some(outcome) = self.outcome.take() {
-            self.is_over = true;
-            return outcome;
-        }
         let Some(peer) = self.begin_wait()? else { return Ok(()) };
         if let Some(sent) = self.list.find_sent(peer, self.slot.word()) {
             self.context.discard_sent(sent);
@@ -106,14 +100,14 @@ impl Request for ScopeRequest<'_, ()> {
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
         let Some(peer) = self.peer() else { return Poll::Ready(()) };
-        if self.outcome.is_some() || self.list.has_sent(peer, self.slot.word()) {
+        if self.list.has_sent(peer, self.slot.word()) {
             return Poll::Ready(());
         }
         let Some(mut taken) = self.list.find_send(peer, self.slot.word()) else { return Poll::Ready(()) };
         if let Some(ScopeMessage::Send(send, _)) = taken.message() {
-            self.outcome = Some(ready!(send.poll(context.waker())));
+            let outcome = ready!(send.poll(context.waker()));
+            taken.end(outcome).into_iter().for_each(|send| end(self.context, send));
         }
-        taken.take().into_iter().for_each(|send| end(self.context, send));
         Poll::Ready(())
     }
 }
@@ -122,11 +116,11 @@ future_by_request!(['scope] ScopeRequest<'scope, ()>);
 
 impl<'scope> ScopeRequest<'scope, Received> {
     /// The short receive, posted again if necessary, and its place in the list.
-    fn posted(&self, peer: Rank) -> Option<PostedRecv<'scope>> {
+    fn posted(&self, peer: Rank) -> Option<(usize, PostedRecv<'scope>)> {
         let (place, posted) = self.list.find_posted(peer, self.slot.word())?;
         let again = self.context.repost_if_too_long(&posted).ok()?;
         again.into_iter().for_each(|again| self.list.replace_posted(place, again));
-        Some(again.unwrap_or(posted))
+        Some((place, again.unwrap_or(posted)))
     }
 }
 
@@ -135,7 +129,7 @@ impl Request for ScopeRequest<'_, Received> {
 
     fn test(&mut self) -> bool {
         let Some(peer) = self.peer() else { return true };
-        if let Some(posted) = self.posted(peer) {
+        if let Some((_, posted)) = self.posted(peer) {
             return self.context.test_posted(&posted);
         }
         let mut receive = self.list.find_receive(peer, self.slot.word());
@@ -163,7 +157,7 @@ impl Request for ScopeRequest<'_, Received> {
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
         let Some(peer) = self.peer() else { return Poll::Ready(()) };
-        let Some(posted) = self.posted(peer) else {
+        let Some((place, posted)) = self.posted(peer) else {
             let mut receive = self.list.find_receive(peer, self.slot.word());
             return match receive.as_mut().and_then(|receive| receive.message()) {
                 Some(ScopeMessage::Receive(receive, _)) => receive.poll(context.waker()),
@@ -175,9 +169,11 @@ impl Request for ScopeRequest<'_, Received> {
         }
         let Some(arrival) = self.context.arrival(&posted) else { return Poll::Ready(()) };
         let arrival = Awaited::only(Condition::Event(Arc::new(arrival)));
-        self.awaited.set(self.context.worker(), arrival, context.waker());
+        self.list.await_posted(place, self.context.worker(), arrival, context.waker());
         Poll::Pending
     }
 }
 
 future_by_request!(['scope] ScopeRequest<'scope, Received>);
+
+const _: () = assert!(!std::mem::needs_drop::<ScopeRequest<'_, Received>>());

@@ -507,3 +507,31 @@ pub fn block_on_is_woken_by_other_threads(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// A send that fails and is only tested, or found by `wait_any`, and then dropped: the scope's end has the error.
+pub fn scopes_report_sends_that_were_only_tested(job: &Job) -> Result<()> {
+    let (world, to, from) = (job.world(), next(job), previous(job));
+    for by_test in [true, false] {
+        let (long, mut short) = ([1_u64; 100], [0_u64; 50]);
+        let mut is_received = false;
+        let outcome = world.scope(|s| {
+            let mut send = s.send(&long, to, Slot(0))?;
+            let received = world.recv(&mut short, from, Slot(0));
+            refused(job, received, ErrorKind::Disagreement, &["800 bytes"]);
+            is_received = true;
+            if by_test {
+                while !send.test() {
+                    job.compute(Duration::from_micros(1));
+                }
+            } else {
+                assert_eq!(wait_any([&mut send as &mut dyn AnyRequest])?, 0);
+            }
+            drop(send);
+            Ok(())
+        });
+        assert!(is_received);
+        refused(job, outcome, ErrorKind::Disagreement, &["800 bytes"]);
+        job.barrier()?;
+    }
+    Ok(())
+}

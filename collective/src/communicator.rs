@@ -249,7 +249,7 @@ impl Communicator {
     }
 
     /// Returns its name, as errors show it.
-    pub(crate) fn name(&self) -> &Arc<str> {
+    pub fn name(&self) -> &Arc<str> {
         self.current_call.communicator_name()
     }
 

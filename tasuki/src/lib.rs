@@ -64,7 +64,8 @@
 //! | allocate memory that other ranks can access | [`Job::alloc`], or [`Job::register`] for a vector of the program |
 //! | read or write the memory of another rank | [`Job::put`], [`Job::get`], [`Job::copy`] |
 //! | change a word of another rank atomically | [`Job::fetch_add`], [`Job::compare_swap`], [`Job::atomic`] |
-//! | tell another rank that its data have arrived | [`Job::put_signal`] and [`Signal`], or [`PayloadSignal`] for at most 48 bytes |
+//! | combine values with those of another rank atomically | [`Job::accumulate`], [`Job::fetch_and_op`] |
+//! | tell another rank that its data have arrived | [`Job::put_signal`] and [`Signal`], or [`PayloadSignal`](onesided::PayloadSignal) for at most 48 bytes |
 //! | start operations when a signal is raised, without a rank | [`Command`] and [`Queue`] |
 //! | run a function on the rank that has the data | [`Handler`], [`Handlers`] |
 //! | use several threads in a rank | [`Job::threads`] |

@@ -83,9 +83,18 @@ pub trait Peer: Copy + sealed::SealedPeer {
     /// Returns the member that this is in a communicator with these messages.
     #[doc(hidden)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause>;
+
+    /// Returns the rank that this is in the communicator of all ranks, or that it would be if there were so many.
+    #[doc(hidden)]
+    fn in_world(self) -> Option<Rank>;
 }
 
 impl Peer for Member {
+    #[inline(always)]
+    fn in_world(self) -> Option<Rank> {
+        Some(self.place())
+    }
+
     #[inline(always)]
     fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
         Ok(Some(self))
@@ -94,6 +103,11 @@ impl Peer for Member {
 
 impl Peer for Rank {
     #[inline(always)]
+    fn in_world(self) -> Option<Rank> {
+        Some(self)
+    }
+
+    #[inline(always)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause> {
         of.peer(self).map(|member| Some(Member(member.0)))
     }
@@ -101,12 +115,22 @@ impl Peer for Rank {
 
 impl Peer for Option<Member> {
     #[inline(always)]
+    fn in_world(self) -> Option<Rank> {
+        self.map(Member::place)
+    }
+
+    #[inline(always)]
     fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
         Ok(self)
     }
 }
 
 impl Peer for Option<Rank> {
+    #[inline(always)]
+    fn in_world(self) -> Option<Rank> {
+        self
+    }
+
     #[inline(always)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause> {
         self.map_or(Ok(None), |rank| rank.member(of))

@@ -5,12 +5,15 @@
 //! memory.
 
 pub use crate::command::Effect;
+pub use crate::memory::accumulate::Accumulable;
+pub use crate::memory::array::{Local, LocalArray, Symmetric};
 pub use crate::memory::atomic_op::AtomicOp;
 pub use crate::memory::pointer::GlobalSlice;
 pub use crate::memory::registered::{RawRegistration, Registered};
 pub use crate::memory::transfer_request::{TransferRequest, TransferValue};
 pub use crate::memory::word::Word;
 pub use crate::payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
+pub use crate::reduction::reduce_op::BuiltinOp;
 pub use crate::remote_signal::RemoteSignal;
 pub use crate::trigger::Trigger;
 #[doc(inline)]

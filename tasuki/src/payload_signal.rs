@@ -11,46 +11,55 @@ use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine as CoreLine};
 use tasuki_core::segment::layout::signal_offset;
 
-/// On every rank a counter with 48 bytes of payload in its cache line. Each rank's counter has one writer and one
-/// reader. Made by [`Job::payload_signal`].
+/// On every rank a counter with a value in its cache line: the quickest way to transfer a few bytes. Each rank's counter
+/// has one writer and one reader. A value has at most 48 bytes, which is checked at compile time.
 ///
 /// ```
+/// use tasuki::onesided::PayloadSignal;
 /// use tasuki::{Rank, Request};
 /// tasuki::local(2, |job| {
-///     let signal = job.payload_signal()?;
-///     let peer = Rank(1 - job.rank().0);
-///     let mut writer = signal.writer(peer)?;
+///     let (pairs, sums) = (PayloadSignal::<[u64; 2]>::new(job)?, PayloadSignal::<u64>::new(job)?);
+///     let peer = job.rank_after(1);
 ///     if job.rank() == Rank(0) {
-///         let mut sums = signal.reader::<u64>(Some(peer));
-///         for round in 0..10_u64 {
-///             writer.put(&[round, 7])?;
-///             assert_eq!(sums.wait()?, round + 7); // the reply says that the value was read
+///         let (mut to, mut from) = (pairs.writer(peer)?, sums.reader(Some(peer)));
+///         for round in 0..10 {
+///             to.put(&[round, 7])?;
+///             assert_eq!(from.wait()?, round + 7); // the reply says that the value was read
 ///         }
 ///     } else {
-///         let mut pairs = signal.reader::<[u64; 2]>(Some(peer));
+///         let (mut from, mut to) = (pairs.reader(Some(peer)), sums.writer(peer)?);
 ///         for _ in 0..10 {
-///             let [a, b] = pairs.wait()?;
-///             writer.put(&(a + b))?;
+///             let [a, b] = from.wait()?;
+///             to.put(&(a + b))?;
 ///         }
 ///     }
 ///     job.barrier()
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
+///
+/// ```compile_fail,E0080
+/// # tasuki::local(1, |job| {
+/// tasuki::onesided::PayloadSignal::<[u64; 7]>::new(job)?.writer(job.rank())?.put(&[0; 7]) // 56 bytes
+/// # })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct PayloadSignal<'job> {
+pub struct PayloadSignal<'job, T> {
     job: &'job Job,
     index: u32,
     cell: SignalCell,
+    of: PhantomData<fn(T) -> T>,
 }
 
 /// The only writer of some rank's payload signal.
 #[derive(Debug)]
-pub struct PayloadWriter<'job> {
+pub struct PayloadWriter<'job, T> {
     job: &'job Job,
     line: CoreLine<'job>,
     to: Rank,
     written: u64,
+    of: PhantomData<fn(T)>,
 }
 
 /// The reader of this rank's payload signal. Made by [`PayloadSignal::reader`].
@@ -72,40 +81,45 @@ pub struct PayloadReader<'job, T> {
     of: PhantomData<fn() -> T>,
 }
 
-impl<'job> PayloadSignal<'job> {
-    pub(crate) fn new(job: &'job Job, index: u32) -> Result<PayloadSignal<'job>> {
+impl<'job, T: Pod> PayloadSignal<'job, T> {
+    /// Makes a payload signal for values of type `T`.
+    ///
+    /// All ranks must make their signals and payload signals in the same order, and with the same types. The call
+    /// communicates nothing. What [`Job::signal`] says about the life and the number of signals holds.
+    pub fn new(job: &'job Job) -> Result<PayloadSignal<'job, T>> {
+        let index = job.next_signal("PayloadSignal::new()")?;
         let cell = job.worker.fabric().own_signal(index);
-        let cell = cell.map_err(|cause| job.worker.fault(cause, || "payload_signal()".into()))?;
-        Ok(PayloadSignal { job, index, cell })
+        let cell = cell.map_err(|cause| job.worker.fault(cause, || "PayloadSignal::new()".into()))?;
+        Ok(PayloadSignal { job, index, cell, of: PhantomData })
     }
 
     /// Makes this rank the only writer of the payload signal of `to`. The program must ensure that there is only one:
     /// two writers would overwrite each other's payload, and the reader would find it torn or lost, though never
     /// unsafe.
-    pub fn writer(&self, to: Rank) -> Result<PayloadWriter<'job>> {
+    pub fn writer(&self, to: Rank) -> Result<PayloadWriter<'job, T>> {
         self.job.check_rank(to, "payload_signal.writer")?;
         let at = GlobalAddress::new(to, signal_offset(self.index));
         let line = self.job.worker.fabric().line(at);
         let line = line
             .map_err(|cause| self.job.worker.fault(cause, || format!("payload_signal.writer(rank {to})")))?;
-        Ok(PayloadWriter { job: self.job, line, to, written: 0 })
+        Ok(PayloadWriter { job: self.job, line, to, written: 0, of: PhantomData })
     }
 
-    /// The reader of this rank's payload signal, as values of type `T`. `from` is the writer, if it is known: a wait
-    /// then ends with an error when that rank leaves.
-    pub fn reader<T: Pod>(&self, from: Option<Rank>) -> PayloadReader<'job, T> {
+    /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error when
+    /// that rank leaves.
+    pub fn reader(&self, from: Option<Rank>) -> PayloadReader<'job, T> {
         let (awaited, of) = (AwaitedCondition::default(), PhantomData);
         PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0, awaited, of }
     }
 }
 
-impl PayloadWriter<'_> {
-    /// Writes a value of at most 48 bytes (checked at compile time) and raises the counter by one.
+impl<T: Pod> PayloadWriter<'_, T> {
+    /// Writes a value and raises the counter by one.
     ///
     /// The reader must have read the value before; there is no buffer. Never waits on mapped memory; otherwise waits
     /// until the fabric has room. Cost: the stores of one cache line.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn put<T: bytemuck::NoUninit>(&mut self, value: &T) -> Result<()> {
+    pub fn put(&mut self, value: &T) -> Result<()> {
         if let Err(cause) = self.job.worker.check() {
             return Err(self.fault(cause));
         }

@@ -9,7 +9,7 @@ use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::onesided::{After, AtomicOp, Handle};
+use tasuki::onesided::{After, AtomicOp, Handle, PayloadSignal};
 use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Signal, Slot};
 
 /// A job that must fail, and how.
@@ -136,7 +136,7 @@ fn an_error_ends_all(job: &Job) -> Result<()> {
 /// wait must end with an error.
 fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     let (gate, ready, never) = (Gate::new(job)?, job.signal()?, job.signal()?);
-    let line = job.payload_signal()?;
+    let line = PayloadSignal::<u64>::new(job)?;
     let waits = || job.raise(ready.on(KEEPER), 1);
     let long = Duration::from_secs(3600);
     let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
@@ -150,7 +150,7 @@ fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
         2 => waits().and_then(|()| ends(never.wait_at_least(1))),
         3 => waits().and_then(|()| ends(never.reaches(1).wait_timeout(long).map(drop))),
         4 => waits().and_then(|()| ends(job.barrier())),
-        5 => waits().and_then(|()| ends(pollster::block_on(line.reader::<u64>(None)).map(drop))),
+        5 => waits().and_then(|()| ends(pollster::block_on(line.reader(None)).map(drop))),
         6 => waits().and_then(|()| ends(job.alloc::<u64>(1).map(drop))),
         _ => request_until_death(job, &gate, waits),
     }
@@ -246,14 +246,14 @@ fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
 
 /// The only writer of a payload signal leaves while the other ranks stay.
 fn a_line_whose_writer_left(job: &Job) -> Result<()> {
-    let (line, end) = (job.payload_signal()?, job.signal()?);
+    let (line, end) = (PayloadSignal::<u64>::new(job)?, job.signal()?);
     if job.rank() == last(job) {
         return line.writer(Rank(0))?.put(&5_u64);
     }
     if job.rank() != Rank(0) {
         return end.wait_at_least(1);
     }
-    let mut reader = line.reader::<u64>(Some(last(job)));
+    let mut reader = line.reader(Some(last(job)));
     assert_eq!(reader.wait()?, 5, "what the writer wrote before it left is there");
     let left = reader.wait().map(drop);
     job.ranks().filter(|&rank| rank != last(job)).try_for_each(|rank| job.raise(end.on(rank), 1))?;

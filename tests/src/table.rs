@@ -20,6 +20,8 @@ macro_rules! each_case {
             Real "A4" 1..=2 registrations::a4_registering_never_ends;
             Everywhere "A5" 1..=8 registrations::a5_one_buffer_registered_twice;
             Everywhere "A6" 1..=8 addresses::a6_zero_size_is_refused;
+            Everywhere "arrays" 1..=7 arrays_of_members::parts_belong_to_members;
+            Everywhere "arrays" 1..=4 arrays_of_members::members_that_disagree_allocate_nothing;
             Everywhere "A6 A7" 1..=3 registrations::a6_a7_senseless_ranges_are_refused;
             Everywhere "A7" 1..=8 addresses::a7_null_is_refused;
             Processes "A8" 2..=2 large_transfers::a8_transfers_beyond_31_bits;
@@ -69,6 +71,9 @@ macro_rules! each_case {
             Everywhere "C7" 1..=8 atomic_contention::c7_bits_of_one_word;
             Everywhere "C8" 1..=8 owner_atomics::c8_owner_and_remote_atomics_agree;
             Everywhere "C9" 1..=8 atomic_contention::c9_lock_excludes_and_starves_nobody;
+            Everywhere "accumulate" 1..=6 accumulations::accumulations_lose_nothing;
+            Everywhere "accumulate" 1..=4 accumulations::previous_values_come_once;
+            Everywhere "accumulate" 1..=3 accumulations::accumulations_outside_are_refused;
             Everywhere "C10" 1..=8 operation_order::c10_result_before_dependent_copy;
             Everywhere "D1" 1..=8 signals::d1_bytes_are_there_when_the_signal_is_seen;
             Everywhere "D1" 1..=8 signals::d1_one_signal_counts_many_writers;

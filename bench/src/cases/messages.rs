@@ -242,7 +242,7 @@ fn send_windows(ends: &Ends<'_>, is_begun: bool, first: u64, windows: u64) -> ta
             scope.recv(&mut answer, ends.peer, ANSWER)?;
             for (word, slot) in words.iter().zip(window_slots()) {
                 match is_begun {
-                    true => drop(scope.send(from_ref(word), ends.peer, slot)?),
+                    true => _ = scope.send(from_ref(word), ends.peer, slot)?,
                     false => ends.world.send(from_ref(word), ends.peer, slot)?,
                 }
             }

@@ -4,7 +4,7 @@
 use super::pointer_chase::{STEP, chain, next, pass};
 use super::{Figures, Setup, Stopwatch, advance, expect, figure, one_way};
 use std::ops::Range;
-use tasuki::onesided::{PayloadReader, PayloadWriter};
+use tasuki::onesided::{PayloadReader, PayloadSignal, PayloadWriter};
 use tasuki::{Array, GlobalPtr, Job, Rank, Request, Signal};
 
 /// Words lie 128 bytes apart.
@@ -12,8 +12,8 @@ const STRIDE: usize = 16;
 
 /// Value and signal lie in one cache line.
 pub(crate) fn put_near<'j>(s: &Setup<'j>) -> Figures<'j> {
-    let line = s.job.payload_signal()?;
-    let (mut to, mut from) = (line.writer(s.peer())?, line.reader::<u64>(Some(s.peer())));
+    let line = PayloadSignal::<u64>::new(s.job)?;
+    let (mut to, mut from) = (line.writer(s.peer())?, line.reader(Some(s.peer())));
     let (is_lead, rounds, mut sent) = (s.is_lead(), s.effort.times(100_000), 0);
     let repeat =
         move || one_way(rounds, |rounds| near(&mut to, &mut from, is_lead, advance(&mut sent, rounds)));
@@ -22,7 +22,7 @@ pub(crate) fn put_near<'j>(s: &Setup<'j>) -> Figures<'j> {
 
 #[inline(never)]
 fn near(
-    to: &mut PayloadWriter<'_>,
+    to: &mut PayloadWriter<'_, u64>,
     from: &mut PayloadReader<'_, u64>,
     is_lead: bool,
     values: Range<u64>,

@@ -3,16 +3,42 @@
 //! Unsafe: copies between borrowed slices and this rank's own registered memory; the bounds are checked right before.
 //! References to the memory are returned only by unsafe calls, because peers may write it at any time.
 
+use crate::collective::Data;
+use crate::message::Peer;
 use crate::onesided::GlobalAddress;
-use crate::{GlobalPtr, Pod, Rank, Result};
+use crate::{GlobalPtr, Pod, Result};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 use tasuki_core::os::copy;
+use tasuki_message::Context;
 
-/// Memory of `len` values on this rank; memory of [`Job::alloc`](crate::Job::alloc) also has a part on every other
-/// rank, at the same offset.
+/// Marks an [`Array`] that has a part on every rank, or on every member of a communicator.
+#[derive(Debug)]
+pub enum Symmetric {}
+
+/// Marks an [`Array`] on this rank alone.
+#[derive(Debug)]
+pub enum Local {}
+
+/// Memory on this rank alone. Made by [`Job::alloc_local`](crate::Job::alloc_local).
+///
+/// Other ranks access it through its [`pointer`](Array::pointer), which may be sent to them. It has no part on another
+/// rank, so a call of `on` does not compile:
+///
+/// ```compile_fail,E0599
+/// # tasuki::local(2, |job| {
+/// let own = job.alloc_local::<u64>(4)?;
+/// job.put(own.on(tasuki::Rank(1)), &[1])
+/// # })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub type LocalArray<T> = Array<T, Local>;
+
+/// Memory of `len` values on this rank. Memory of [`Job::alloc`](crate::Job::alloc) also has a part of that size on every
+/// other rank, memory of [`Job::alloc_on`](crate::Job::alloc_on) on every member of a communicator, and a
+/// [`LocalArray`](crate::onesided::LocalArray) on no other rank.
 ///
 /// Peers read and write it by its address. The rank itself uses the methods below, which copy. Dropping the array
 /// frees this rank's part. Synchronise before that (by a barrier or a signal), so that no access is in flight; later
@@ -29,44 +55,74 @@ use tasuki_core::os::copy;
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
-pub struct Array<T> {
+pub struct Array<T, S = Symmetric> {
     worker: Arc<Worker>,
     offset: u64,
     len: usize,
     start: *mut u8,
-    of: PhantomData<T>,
+    /// `None`: if the array has other parts, they are on all ranks, at the same offset.
+    parts: Option<Arc<Parts>>,
+    of: PhantomData<(T, S)>,
+}
+
+/// Where the parts of an array of a communicator are.
+struct Parts {
+    context: Arc<Context>,
+    /// By member.
+    starts: Box<[GlobalAddress]>,
 }
 
 // SAFETY: the pointer is to shared memory that is only ever copied; T is plain data.
-unsafe impl<T: Pod> Send for Array<T> {}
+unsafe impl<T: Pod, S> Send for Array<T, S> {}
 // SAFETY: the pointer is to shared memory that is only ever copied; T is plain data.
-unsafe impl<T: Pod> Sync for Array<T> {}
+unsafe impl<T: Pod, S> Sync for Array<T, S> {}
 
-impl<T> std::fmt::Debug for Array<T> {
+impl<T, S> std::fmt::Debug for Array<T, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Array({} x {} bytes at offset {:#x})", self.len, size_of::<T>(), self.offset)
     }
 }
 
 impl<T: Pod> Array<T> {
-    pub(crate) fn new(worker: Arc<Worker>, offset: u64, len: usize) -> Array<T> {
+    /// Makes this the array of a communicator. `starts`: the address of each member's part.
+    pub(crate) fn with_parts(mut self, context: &Arc<Context>, starts: Box<[GlobalAddress]>) -> Array<T> {
+        self.parts = Some(Arc::new(Parts { context: context.clone(), starts }));
+        self
+    }
+
+    /// The part of a rank, or of a member of the array's communicator. If there is no such part, the address is null,
+    /// and accesses refuse it.
+    ///
+    /// An address keeps no memory alive: an array that is a temporary, as in `job.alloc::<u64>(1)?.on(peer)`, is freed
+    /// at the end of the statement.
+    #[inline]
+    pub fn on(&self, peer: impl Peer) -> GlobalPtr<T> {
+        GlobalPtr::new(match &self.parts {
+            None => peer.in_world().map_or(GlobalAddress::NULL, |rank| GlobalAddress::new(rank, self.offset)),
+            Some(parts) => parts.of(peer),
+        })
+    }
+}
+
+impl Parts {
+    fn of(&self, peer: impl Peer) -> GlobalAddress {
+        let member = peer.member(&self.context).ok().flatten();
+        member.and_then(|member| self.starts.get(member.index()).copied()).unwrap_or(GlobalAddress::NULL)
+    }
+}
+
+impl<T: Pod, S> Array<T, S> {
+    pub(crate) fn new(worker: Arc<Worker>, offset: u64, len: usize) -> Array<T, S> {
         let own = GlobalAddress::new(worker.rank(), offset);
         let start =
             worker.own_place(own, (len * size_of::<T>()) as u64).expect("it was allocated and mapped");
-        Array { worker, offset, len, start, of: PhantomData }
-    }
-
-    /// The part of `rank`. Memory of [`Job::alloc_local`](crate::Job::alloc_local) exists only on its own rank; for
-    /// another rank the call returns an address that accesses refuse.
-    #[inline]
-    pub fn on(&self, rank: Rank) -> GlobalPtr<T> {
-        GlobalPtr::new(GlobalAddress::new(rank, self.offset))
+        Array { worker, offset, len, start, parts: None, of: PhantomData }
     }
 
     /// This rank's part, as an address that may be sent to any rank.
     #[inline]
     pub fn pointer(&self) -> GlobalPtr<T> {
-        self.on(self.worker.rank())
+        GlobalPtr::new(GlobalAddress::new(self.worker.rank(), self.offset))
     }
 
     /// The number of values in each part.
@@ -83,8 +139,8 @@ impl<T: Pod> Array<T> {
     /// Copies values of this rank's part, from index `first` on, into `to`. If a peer writes a value meanwhile, the
     /// copy may mix its old and new bytes.
     #[inline]
-    pub fn read(&self, first: usize, to: &mut [T]) -> Result<()> {
-        self.read_in(first, to, "read")
+    pub fn read<D: Data<Value = T> + ?Sized>(&self, first: usize, to: &mut D) -> Result<()> {
+        self.read_in(first, to.values_mut(), "read")
     }
 
     #[inline]
@@ -97,8 +153,8 @@ impl<T: Pod> Array<T> {
 
     /// Copies `from` into this rank's part, from index `first` on.
     #[inline]
-    pub fn write(&self, first: usize, from: &[T]) -> Result<()> {
-        self.write_in(first, from, "write")
+    pub fn write<D: Data<Value = T> + ?Sized>(&self, first: usize, from: &D) -> Result<()> {
+        self.write_in(first, from.values(), "write")
     }
 
     #[inline]
@@ -179,7 +235,7 @@ impl<T: Pod> Array<T> {
     }
 }
 
-impl<T> Drop for Array<T> {
+impl<T, S> Drop for Array<T, S> {
     fn drop(&mut self) {
         // A forked child must not free the rank's memory.
         if !self.worker.fork_guard().is_forked() {

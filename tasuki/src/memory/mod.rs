@@ -1,5 +1,6 @@
 //! Memory that other ranks can access: typed addresses, arrays, registered buffers, one-sided operations.
 
+pub(crate) mod accumulate;
 pub(crate) mod array;
 pub(crate) mod atomic_op;
 pub(crate) mod one_sided;

@@ -6,6 +6,7 @@ use crate::data::single_value_data;
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
+use tasuki_core::fabric::AtomicKind;
 use tasuki_core::os::simd::vectorized;
 use tasuki_core::queue::reduction::{
     BorrowedOperation, Combine, ElementType, Operator, ReduceOperation, Reduction,
@@ -35,6 +36,32 @@ pub trait ReduceOp<T> {
     #[doc(hidden)]
     fn in_order(&self) -> bool {
         true
+    }
+}
+
+/// An operation that every rank knows for values of type `T`. [`Job::accumulate`](crate::Job::accumulate) takes these.
+///
+/// They are [`Sum`], [`Product`], [`Min`], [`Max`], [`MinAbs`] and [`MaxAbs`] for numbers, and
+/// [`And`](crate::collective::And), [`Or`](crate::collective::Or) and [`Xor`](crate::collective::Xor) for integers.
+pub trait BuiltinOp<T>: ReduceOp<T> + sealed::SealedBuiltin<T> {
+    /// The atomic operation on words that is this operation, if there is one.
+    #[doc(hidden)]
+    fn atomic(&self) -> Option<AtomicKind>;
+}
+
+pub(crate) mod sealed {
+    pub trait SealedBuiltin<T> {}
+}
+
+/// Returns the atomic operation on words that combines values of that type so.
+pub(crate) const fn atomic_kind(element: ElementType, combine: Combine) -> Option<AtomicKind> {
+    use ElementType::{I32, I64, U32, U64};
+    match (combine, element) {
+        (Combine::Sum, I32 | U32 | I64 | U64) => Some(AtomicKind::Add),
+        (Combine::And, I32 | U32 | I64 | U64) => Some(AtomicKind::And),
+        (Combine::Or, I32 | U32 | I64 | U64) => Some(AtomicKind::Or),
+        (Combine::Xor, I32 | U32 | I64 | U64) => Some(AtomicKind::Xor),
+        _ => None,
     }
 }
 
@@ -200,6 +227,16 @@ macro_rules! built_in {
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 let reduction = ReduceOp::<$type>::known(self).expect("the operation is defined for the type");
                 reduction.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
+            }
+        }
+
+        impl crate::reduction::reduce_op::sealed::SealedBuiltin<$type> for $operation {}
+        impl crate::reduction::reduce_op::BuiltinOp<$type> for $operation {
+            fn atomic(&self) -> Option<tasuki_core::fabric::AtomicKind> {
+                const {
+                    let element = <$type as Numbered>::NUMBER;
+                    crate::reduction::reduce_op::atomic_kind(element, Combine::$operation)
+                }
             }
         }
     )*)*};

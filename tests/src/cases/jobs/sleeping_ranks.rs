@@ -4,6 +4,7 @@
 use crate::exchange::{effort, is_simulated};
 use crate::random::Random;
 use std::time::Duration;
+use tasuki::onesided::PayloadSignal;
 use tasuki::{Job, Rank, Request, Result, Signal};
 
 /// A sleeping rank checks its conditions twice a second without being woken. So a wake-up that arrives later than this
@@ -106,9 +107,9 @@ pub fn d20_all_are_woken_at_once(job: &Job) -> Result<()> {
 pub fn d20_every_wait_is_woken(job: &Job) -> Result<()> {
     let words = job.register(vec![0_u64])?;
     let words = crate::exchange::exchange_all(job, words.pointer()).map(|addresses| (words, addresses))?;
-    let line = job.payload_signal()?;
+    let line = PayloadSignal::<u64>::new(job)?;
     let (next, previous) = (crate::exchange::next(job), crate::exchange::previous(job));
-    let (mut writer, mut reader) = (line.writer(next)?, line.reader::<u64>(Some(previous)));
+    let (mut writer, mut reader) = (line.writer(next)?, line.reader(Some(previous)));
     let mut random = Random::seed(job.rank().0 as u64);
     for step in 0..effort(job, 300, 30) as u64 {
         let pause = |random: &mut Random| job.compute(Duration::from_micros(random.below(2500)));

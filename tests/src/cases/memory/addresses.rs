@@ -38,10 +38,11 @@ pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
     job.barrier()?;
     for _ in 0..3 {
         let (shared, own) = (job.alloc::<u8>(100_000)?, job.alloc_local::<u8>(100_000)?);
-        for (memory, what) in [(&shared, "shared"), (&own, "local")] {
-            assert!(memory.to_vec()?.iter().all(|&byte| byte == 0), "new {what} memory is not zero");
-            memory.fill(0xff)?;
-        }
+        let is_zero = |memory: Vec<u8>| memory.iter().all(|&byte| byte == 0);
+        assert!(is_zero(shared.to_vec()?), "new shared memory is not zero");
+        assert!(is_zero(own.to_vec()?), "new local memory is not zero");
+        shared.fill(0xff)?;
+        own.fill(0xff)?;
         job.barrier()?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::cases::kinds_of_memory::{Areas, Kind};
 use crate::exchange::effort;
 use crate::wait_until::stay_away;
 use std::time::Duration;
-use tasuki::onesided::{After, Handle};
+use tasuki::onesided::{After, Handle, LocalArray};
 use tasuki::{Array, GlobalPtr, Job, Result};
 
 /// A number of operations larger than a rank may have unfinished. If the keeper counts that many, the limit does not
@@ -67,7 +67,7 @@ fn flood(job: &Job, kind: Kind, count: usize, after: &dyn Fn(Handle) -> After) -
 fn issue(
     job: &Job,
     gate: &Gate,
-    source: &Array<u64>,
+    source: &LocalArray<u64>,
     to: GlobalPtr<u64>,
     issued: &Array<u64>,
     after: &dyn Fn(Handle) -> After,

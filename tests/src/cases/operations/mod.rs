@@ -1,5 +1,6 @@
 //! Cases of one-sided operations, their order, and signals.
 
+pub mod accumulations;
 pub mod atomic_contention;
 pub mod atomics;
 pub mod copies;

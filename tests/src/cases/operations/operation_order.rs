@@ -5,30 +5,30 @@ use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::pattern;
 use crate::wait_until::stay_away;
-use tasuki::onesided::{After, AtomicOp, TransferRequest};
-use tasuki::{Array, GlobalPtr, Job, Request, Result};
+use tasuki::onesided::{After, AtomicOp, LocalArray, TransferRequest};
+use tasuki::{GlobalPtr, Job, Request, Result};
 
 /// Copies of the issuer go from word i to word [`TO`] + i. Word i has the value i + 1, and the
 /// words from [`TO`] on are zero.
 const TO: usize = 8;
 
-fn words(job: &Job) -> Result<Array<u64>> {
+fn words(job: &Job) -> Result<LocalArray<u64>> {
     let words = job.alloc_local::<u64>(2 * TO)?;
     (0..TO).try_for_each(|index| words.set(index, index as u64 + 1))?;
     Ok(words)
 }
 
 /// Copies word `index` to its place behind [`TO`].
-fn copy_word(job: &Job, words: &Array<u64>, index: usize, after: After) -> Result<TransferRequest<()>> {
+fn copy_word(job: &Job, words: &LocalArray<u64>, index: usize, after: After) -> Result<TransferRequest<()>> {
     job.copy(words.pointer().at(index), words.pointer().at(TO + index), 1, after)
 }
 
-fn has_arrived(words: &Array<u64>, index: usize) -> Result<bool> {
+fn has_arrived(words: &LocalArray<u64>, index: usize) -> Result<bool> {
     words.get(TO + index).map(|word| word == index as u64 + 1)
 }
 
 /// Waits for a copy without completing the operations before it.
-fn arrival(job: &Job, words: &Array<u64>, index: usize, copy: &mut TransferRequest<()>) -> Result<()> {
+fn arrival(job: &Job, words: &LocalArray<u64>, index: usize, copy: &mut TransferRequest<()>) -> Result<()> {
     while !has_arrived(words, index)? {
         copy.test();
         stay_away(job);
@@ -41,7 +41,7 @@ fn arrival(job: &Job, words: &Array<u64>, index: usize, copy: &mut TransferReque
 fn stays_away(
     job: &Job,
     gate: &Gate,
-    words: &Array<u64>,
+    words: &LocalArray<u64>,
     index: usize,
     copy: &mut TransferRequest<()>,
 ) -> Result<()> {

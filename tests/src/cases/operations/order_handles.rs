@@ -2,21 +2,21 @@
 
 use crate::blocked_operation::Gate;
 use crate::wait_until::stay_away;
-use tasuki::onesided::{After, Handle, TransferRequest};
-use tasuki::{Array, Job, Request, Result};
+use tasuki::onesided::{After, Handle, LocalArray, TransferRequest};
+use tasuki::{Job, Request, Result};
 
-fn pair(job: &Job) -> Result<Array<u64>> {
+fn pair(job: &Job) -> Result<LocalArray<u64>> {
     let pair = job.alloc_local::<u64>(2)?;
     pair.set(0, 1)?;
     Ok(pair)
 }
 
-fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<TransferRequest<()>> {
+fn copy(job: &Job, pair: &LocalArray<u64>, after: After) -> Result<TransferRequest<()>> {
     job.copy(pair.pointer(), pair.pointer().at(1), 1, after)
 }
 
 /// Waits until the pair has been copied, without completing earlier operations.
-fn arrival(job: &Job, pair: &Array<u64>, copy: &mut TransferRequest<()>) -> Result<()> {
+fn arrival(job: &Job, pair: &LocalArray<u64>, copy: &mut TransferRequest<()>) -> Result<()> {
     while pair.get(1)? == 0 {
         copy.test();
         stay_away(job);

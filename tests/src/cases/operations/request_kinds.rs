@@ -8,7 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 use tasuki::engine::{AnyRequest, Cause};
 use tasuki::message::RecvRequest;
-use tasuki::onesided::{After, AtomicOp, TransferRequest};
+use tasuki::onesided::{After, AtomicOp, PayloadSignal, PayloadWriter, TransferRequest};
 use tasuki::{
     ErrorKind, GlobalPtr, Job, Plan, Rank, Request, Result, Slot, Sum, block_on, wait_all, wait_any,
     wait_any_timeout,
@@ -171,9 +171,9 @@ pub fn signals_end_in_each_way(job: &Job) -> Result<()> {
         |_, _| job.raise(signal.on(next(job)), 1),
         |round, _| signal.wait_at_least(round as u64 + 1),
     )?;
-    let line = job.payload_signal()?;
+    let line = PayloadSignal::<[u64; 3]>::new(job)?;
     let mut writer = line.writer(next(job))?;
-    let mut reader = line.reader::<[u64; 3]>(Some(previous(job)));
+    let mut reader = line.reader(Some(previous(job)));
     for round in 0..30_u64 {
         assert!(!reader.test() && reader.wait_timeout(Duration::ZERO)?.is_none());
         job.barrier()?;
@@ -330,15 +330,15 @@ pub fn syncs_end_in_each_way(job: &Job) -> Result<()> {
 
 /// Of several requests of different kinds, `wait_any` names the one that has finished.
 pub fn any_of_different_kinds(job: &Job) -> Result<()> {
-    let (world, signal, line) = (job.world(), job.signal()?, job.payload_signal()?);
+    let (world, signal, line) = (job.world(), job.signal()?, PayloadSignal::<u64>::new(job)?);
     let mut writer = line.writer(next(job))?;
-    let mut values = line.reader::<u64>(Some(previous(job)));
+    let mut values = line.reader(Some(previous(job)));
     for round in 0..6_u64 {
         let mut message =
             world.irecv(vec![0_u64; if round < 3 { 2 } else { 2000 }], previous(job), Slot(0))?;
         let mut raised = signal.reaches(round + 1);
         job.barrier()?;
-        let give = |kind: u64, writer: &mut tasuki::onesided::PayloadWriter<'_>| match kind {
+        let give = |kind: u64, writer: &mut PayloadWriter<'_, u64>| match kind {
             0 => world.isend(vec![round; if round < 3 { 2 } else { 2000 }], next(job), Slot(0)).map(drop),
             1 => job.raise(signal.on(next(job)), 1),
             _ => writer.put(&round),
@@ -515,7 +515,7 @@ pub fn scopes_report_sends_that_were_only_tested(job: &Job) -> Result<()> {
         let (long, mut short) = ([1_u64; 100], [0_u64; 50]);
         let mut is_received = false;
         let outcome = world.scope(|s| {
-            let mut send = s.send(&long, to, Slot(0))?;
+            let mut send = s.send(long, to, Slot(0))?;
             let received = world.recv(&mut short, from, Slot(0));
             refused(job, received, ErrorKind::Disagreement, &["800 bytes"]);
             is_received = true;
@@ -526,7 +526,6 @@ pub fn scopes_report_sends_that_were_only_tested(job: &Job) -> Result<()> {
             } else {
                 assert_eq!(wait_any([&mut send as &mut dyn AnyRequest])?, 0);
             }
-            drop(send);
             Ok(())
         });
         assert!(is_received);

@@ -5,7 +5,7 @@ use crate::exchange::{effort, next, previous};
 use crate::pattern;
 use crate::wait_until::Idle;
 use std::time::Duration;
-use tasuki::onesided::After;
+use tasuki::onesided::{After, PayloadSignal};
 use tasuki::{Job, Rank, Request, Result};
 
 /// D1: when a rank sees a signal, all bytes that were put with it are there. The ranks form a ring and put into each
@@ -158,10 +158,10 @@ pub fn empty_puts_raise(job: &Job) -> Result<()> {
 
 /// Payload signals carry up to 48 bytes with their count, in both directions.
 pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
-    let (there, back) = (job.payload_signal()?, job.payload_signal()?);
+    let (there, back) = (PayloadSignal::<[u64; 6]>::new(job)?, PayloadSignal::<[u8; 3]>::new(job)?);
     let (to, from) = (next(job), previous(job));
     let (mut out, mut answer) = (there.writer(to)?, back.writer(from)?);
-    let (mut inward, mut confirmed) = (there.reader::<[u64; 6]>(Some(from)), back.reader::<[u8; 3]>(None));
+    let (mut inward, mut confirmed) = (there.reader(Some(from)), back.reader(None));
     for round in 0..effort(job, 5_000, 30) as u64 {
         let value = [round, !round, round << 7, job.rank().0 as u64, 5, round * 3];
         out.put(&value)?;
@@ -178,13 +178,13 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
 /// If a payload signal is written again before it was read, the reader gets an error instead of
 /// mixed values.
 pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
-    let line = job.payload_signal()?;
+    let line = PayloadSignal::<[u64; 6]>::new(job)?;
     let mut writer = line.writer(next(job))?;
     for value in 1..=3_u64 {
         writer.put(&[value; 6])?;
     }
     job.barrier()?;
-    let lost = line.reader::<[u64; 6]>(Some(previous(job))).wait();
+    let lost = line.reader(Some(previous(job))).wait();
     crate::expected_error::misused(job, lost, &["wrote again before", "reply to each value"]);
     job.barrier()
 }

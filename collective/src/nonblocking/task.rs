@@ -161,7 +161,7 @@ impl Task {
             }
             waited?;
             let condition = Condition::Event(Arc::new(TaskDone(self.clone())));
-            waited = self.context.worker().wait(&condition, None, call);
+            waited = self.context.worker().wait(&condition, self.context.worker().call_deadline(), call);
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker, describe_awaited};
+use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker, describe_awaited};
 
 /// Starts the thread; if it runs already, has it look at what it waits for again.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
@@ -71,8 +71,9 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let look_at = if is_followed { Some(now_ns + look_after) } else { None };
         let due = Some(progress.awaited.first_due_ns()).filter(|&at| at < u64::MAX);
         let next = first.into_iter().chain(look_at).chain(due).min();
-        let limit = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
-        let waited = worker.wait(&Condition::Event(Arc::new(event)), limit, &call);
+        let after = |at: u64| worker.deadline_after(Duration::from_nanos(at.saturating_sub(now_ns)));
+        let deadline = next.map_or(Deadline::NEVER, after);
+        let waited = worker.wait(&Condition::Event(Arc::new(event)), deadline, &call);
         if is_followed && waited.is_err() {
             progress.continuations.end_impossible();
             look_after = LOOK_AFTER_NS_MAX.min(2 * look_after);

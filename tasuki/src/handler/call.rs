@@ -75,6 +75,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
         args: &A,
         when_full: WhenFull,
     ) -> Result<Reply<'job, R>> {
+        let _limit = job.limited();
         let number = self.number(&job.worker);
         match number.and_then(|number| job.worker.call_with_reply(to, number, args.bytes(), when_full)) {
             Ok(pending) => Ok(Reply::new(job, pending)),
@@ -137,7 +138,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
 
     #[inline(always)]
     fn post_in(&self, job: &Job, to: Rank, args: &A, effect: Option<Effect>) -> Result<()> {
-        let effects = [effect.map(|effect| effect.0), None];
+        let (_limit, effects) = (job.limited(), [effect.map(|effect| effect.0), None]);
         let posted = self
             .number(&job.worker)
             .and_then(|number| job.worker.call(to, number, args.bytes(), effects, WhenFull::Wait));
@@ -305,6 +306,7 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn flush_calls(&self) -> Result<()> {
+        let _limit = self.limited();
         self.worker.flush_calls(&|| "flush_calls()".into())
     }
 

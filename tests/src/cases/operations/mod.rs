@@ -2,6 +2,7 @@
 
 pub mod atomic_contention;
 pub mod atomics;
+pub mod call_limits;
 pub mod copies;
 pub mod failed_operations;
 pub mod many_operations;

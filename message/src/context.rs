@@ -222,6 +222,11 @@ impl Context {
         &self.progress
     }
 
+    /// Lets the waker thread serve the rank until it leaves.
+    pub fn serve_in_background(&self) -> Result<()> {
+        self.progress.serve_in_background(&self.worker)
+    }
+
     /// Returns the number of the context, which no other context of the job has or ever had.
     pub fn number(&self) -> u64 {
         self.number

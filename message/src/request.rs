@@ -256,6 +256,9 @@ impl Context {
     /// waits for it itself.
     fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
         if !waits_in_call(waker, &self.worker) {
+            if self.progress.poll_spin.run(&self.worker, || operation.happened()) {
+                self.progress.run(&self.worker, operation);
+            }
             if self.poll_in_wait(operation, waker) {
                 return true;
             }
@@ -561,6 +564,12 @@ impl PendingRecv {
             && waits_in_call(waker, worker)
         {
             return self.poll_short_in_call(number, *room, waker);
+        }
+        if let RecvKind::Short { number, room } = &self.kind {
+            let has_come = || self.bank.has_data(self.index, number.load(Relaxed));
+            if self.context.progress.poll_spin.run(worker, has_come) && self.is_decided(number, *room) {
+                return Poll::Ready(());
+            }
         }
         match self.operation() {
             Ok(operation) if !self.context.poll(&operation, waker) => Poll::Pending,

@@ -178,6 +178,8 @@ pub(crate) struct FailureMonitor {
     of_rank: Arc<RankMonitors>,
     /// Number of tests of calls that were not complete.
     tests: AtomicU64,
+    /// When a poll of a call looks again, in ns.
+    look_at_ns: AtomicU64,
     pub(super) job_calls: JobCalls,
 }
 
@@ -240,6 +242,7 @@ impl FailureMonitor {
             worker: Arc::downgrade(worker),
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
+            look_at_ns: AtomicU64::new(0),
             job_calls,
         });
         let mut all = of_rank.lock();
@@ -388,15 +391,37 @@ impl FailureMonitor {
         self.end_calls();
     }
 
-    /// Returns why calls of the communicator cannot succeed, also if only a look at all members shows that.
+    /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
+    /// shows that.
     pub(crate) fn look(&self, worker: &Worker) -> Option<Cause> {
+        if !self.is_poll_to_look(worker) {
+            return self.check().err();
+        }
         worker.wait_probes().error_of(self.probe())
     }
 
+    /// Returns true if a poll of a call that is not complete should look whether members are in different calls: that
+    /// reads words of all members. Of members that poll different calls, the last one finds that at its first poll.
+    pub(crate) fn is_poll_to_look(&self, worker: &Worker) -> bool {
+        if !worker.platform().lets_threads_sleep() {
+            return true; // no later poll comes without an event
+        }
+        let now_ns = worker.now_ns();
+        let is_due = now_ns >= self.look_at_ns.load(Ordering::Relaxed);
+        if is_due {
+            self.look_at_ns.store(now_ns.saturating_add(LOOK_AFTER_NS), Ordering::Relaxed);
+        }
+        is_due
+    }
+
     /// Describes a condition that a task awaits. The task is polled now and then, so that it can look whether the call
-    /// can still be complete.
+    /// can still be complete. Not in a simulation: its time would go on for ever, instead of ending in a deadlock that
+    /// is reported.
     pub(crate) fn awaited(worker: &Worker, condition: Condition) -> Awaited {
-        Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) }
+        match worker.platform().lets_threads_sleep() {
+            true => Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) },
+            false => Awaited::only(condition),
+        }
     }
 
     /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in

@@ -192,7 +192,9 @@ impl Task {
             self.context.ensure_progress(waker);
             return Poll::Pending;
         }
-        self.end_if_mismatched();
+        if self.plans.monitor.is_poll_to_look(worker) {
+            self.end_if_mismatched();
+        }
         if self.is_over() {
             return Poll::Ready(());
         }

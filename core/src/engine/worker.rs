@@ -313,6 +313,11 @@ impl Worker {
         &self.commands
     }
 
+    /// Returns true if the rank has handlers or command queues, which a waiting thread serves.
+    pub fn uses_queues(&self) -> bool {
+        self.commands.are_used()
+    }
+
     /// Returns true if this process writes the memory of other ranks by stores, and their signals by atomics of the
     /// processor.
     #[inline(always)]
@@ -350,7 +355,7 @@ impl Worker {
 
     /// Returns true if the rank has a processor of its own.
     #[inline(always)]
-    pub(super) fn has_processor(&self) -> bool {
+    pub fn has_processor(&self) -> bool {
         self.has_processor
     }
 

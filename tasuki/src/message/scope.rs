@@ -241,7 +241,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// receives come first, then the other messages, then starts of plans, each in the order in which they were
     /// begun.
     pub fn wait_all(&self) -> Result<()> {
-        let (_call, mut outcome) = (in_one_call(), Ok(()));
+        let (_call, mut outcome) = (in_one_call(), self.list.take_failed());
         // First, while the others are in flight, because it takes a while.
         self.list.take_sent().for_each(|sent| self.context.discard_sent(sent));
         let mut index = 0;
@@ -283,6 +283,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             request.into_iter().for_each(|request| self.cancel(request));
         }
         drop(self.list.take_started());
+        drop(self.list.take_failed());
         self.list.clear();
     }
 

@@ -7,7 +7,7 @@
 //! store queue holds only as many of them as fit between the other stores. So the list keeps one bit for a message
 //! that was sent at once, and three words for a posted receive.
 
-use crate::{Rank, Result};
+use crate::{Error, Rank, Result};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -82,6 +82,8 @@ struct ScopeState<'c> {
     index: Option<Box<ScopeIndex>>,
     /// In the order in which they were started.
     starts: Vec<Box<dyn StartedPlan + 'c>>,
+    /// The first error of a message that has ended and that nobody has waited for.
+    failed: Option<Error>,
     /// How often everything was waited for: an earlier message is not in the list any more.
     generation: u32,
 }
@@ -112,6 +114,17 @@ impl<'c> ScopeList<'c> {
     fn change<R>(&self, change: impl FnOnce(&mut ScopeState<'c>) -> R) -> R {
         // SAFETY: the list belongs to one thread, and no `change` calls anything that has a reference to it.
         change(unsafe { &mut *self.state.get() })
+    }
+
+    /// Notes the error of a message that has ended and that nobody has waited for.
+    #[cold]
+    pub(crate) fn fail(&self, error: Error) {
+        self.change(|state| _ = state.failed.get_or_insert(error));
+    }
+
+    /// Returns the first error that was noted.
+    pub(crate) fn take_failed(&self) -> Result<()> {
+        self.change(|state| state.failed.take()).map_or(Ok(()), Err)
     }
 
     #[inline(always)]

@@ -75,6 +75,16 @@ impl<'scope, V> ScopeRequest<'scope, V> {
     }
 }
 
+/// What a poll has found of a send that nobody has waited for is the result of the scope.
+impl<V> Drop for ScopeRequest<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.outcome.take() {
+            self.list.fail(error);
+        }
+    }
+}
+
 impl Request for ScopeRequest<'_, ()> {
     type Value = ();
 

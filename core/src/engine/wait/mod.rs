@@ -123,7 +123,9 @@ impl Worker {
                 return Err(self.fault(Cause::TimedOut { after: deadline.limit() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
-                published.publish(condition, deadline, call, start);
+                if condition.is_reported() {
+                    published.publish(condition, deadline, call, start);
+                }
                 if condition.can_be_abandoned()
                     && let Some(cause) = self.wait_probes().error()
                 {

@@ -210,12 +210,16 @@ pub(crate) static CASES: [Case; 41] = [
     },
     Case {
         name: "await",
-        text: "A message that block_on awaits at both ends, beside blocking calls (--sizes)",
+        text: "A message that block_on, or an executor of tokio, awaits at both ends, beside blocking calls (--sizes)",
         set_up: messages::awaited,
         ranks: &[2],
         long_ranks: &[2],
-        operations: &[operation("block_on", SHORT, SHORT)],
-        bars: &[(Beside, AtMost(1.5), |variant, _, _| !variant.ends_with("_call"))],
+        operations: &[
+            operation("block_on", SHORT, SHORT),
+            operation("tokio_current", SHORT, SHORT),
+            operation("tokio_multi", SHORT, SHORT),
+        ],
+        bars: &[(Beside, AtMost(1.5), |variant, _, _| variant == "block_on")],
         ..COLLECTIVE
     },
     Case {

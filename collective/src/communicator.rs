@@ -499,7 +499,8 @@ impl Communicator {
 
     /// Runs a collective call of the job, which goes by other means, beside the calls of this communicator, the world.
     /// So a member that waits in a call of the world finds that another one is in a call of the job instead, and the
-    /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on.
+    /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on. If a rank
+    /// gives up a call of the job when its time limit is reached, all calls of the job fail from then on, on all ranks.
     pub fn run_job_call<R>(
         &self,
         what: JobCall,
@@ -507,16 +508,34 @@ impl Communicator {
         body: impl Fn() -> Result<R>,
     ) -> Result<R> {
         let monitor = self.monitor();
-        let Some(job_call) = monitor.begin_job_call(what) else { return body() };
-        let monitored = scoped_wait_probe(monitor.probe());
-        let outcome = body();
-        drop(monitored);
-        match outcome {
-            Err(error) if matches!(error.cause(), Cause::CommunicatorFailed { .. }) => {
-                job_call.find_mismatch().map_or_else(body, |cause| Err(self.worker().fault(cause, call)))
-            }
-            outcome => outcome,
+        if monitor.check().is_err()
+            && let Some(cause) = monitor.job_calls_given_up()
+        {
+            return Err(self.worker().fault(cause, call));
         }
+        let alone = || {
+            let _monitored = scoped_wait_probe(monitor.job_call_probe(self.worker()));
+            body()
+        };
+        let outcome = match monitor.begin_job_call(what) {
+            None => alone(),
+            Some(job_call) => {
+                let monitored = scoped_wait_probe(monitor.probe());
+                let outcome = body();
+                drop(monitored);
+                let is_of_world = |error: &Error| matches!(error.cause(), Cause::CommunicatorFailed { .. });
+                match outcome {
+                    Err(error) if is_of_world(&error) => job_call
+                        .find_mismatch()
+                        .map_or_else(alone, |cause| Err(self.worker().fault(cause, call))),
+                    outcome => outcome,
+                }
+            }
+        };
+        if outcome.as_ref().is_err_and(Error::is_timeout) {
+            monitor.give_up_job_calls(self.worker(), what);
+        }
+        outcome
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::call_kind::CallKind;
+use crate::failure::job_call::JobCall;
 use crate::one_call::OneCall;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
@@ -31,6 +32,7 @@ const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;
 const CODE_AT: u32 = AMOUNT_BITS + ROOT_BITS;
 const CODE_PREPARES: u64 = 30;
+const CODE_JOB_CALL: u64 = 31;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
@@ -62,6 +64,17 @@ impl CallWord {
         CallWord::new(what as u64, root.index(), values)
     }
 
+    /// A collective call of the job, in the record of its failure.
+    pub(crate) fn of_job_call(call: JobCall) -> CallWord {
+        CallWord::new(CODE_JOB_CALL, 0, call as usize)
+    }
+
+    /// Returns the call of the job that the word stands for.
+    pub(crate) fn job_call(self) -> Option<JobCall> {
+        let is = |call: &JobCall| self == CallWord::of_job_call(*call);
+        [JobCall::Barrier, JobCall::Alloc].into_iter().find(is)
+    }
+
     pub(crate) fn from_bits(bits: u64) -> CallWord {
         CallWord(bits & !(1 << 63))
     }
@@ -78,6 +91,9 @@ impl CallWord {
     /// Returns the text of the call on the communicator of that name; None if the word is
     /// [`PREPARES`](Self::PREPARES).
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
+        if let Some(call) = self.job_call() {
+            return Some(call.name().into());
+        }
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let (code, root_is) = (self.code(), number_of(communicator));
         if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {

@@ -205,7 +205,7 @@ impl FabricCall<'_> {
         let threshold = initial + self.fabric_collectives.call_notices.barriers();
         // The network raises this signal, even if other members have left after they entered. So this wait depends on
         // no other rank.
-        self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), None, self.call)
+        self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), self.call)
     }
 
     /// Returns an error if a broadcast has arrived that this member has not received. Its root is in another call than
@@ -234,7 +234,7 @@ impl FabricCall<'_> {
         let root = self.group.messages().rank_of(Rank::from_word(wanted.root));
         let (cell, initial) = self.fabric_collectives.bcast_signal;
         let threshold = initial + self.fabric_collectives.received.fetch_add(1, Ordering::Relaxed) + 1;
-        self.worker().wait_signal(cell, threshold, root, None, self.call)?;
+        self.worker().wait_signal(cell, threshold, root, self.call)?;
         let mut all = vec![0; size_of::<BcastHeader>() + bytes.len()];
         self.worker().get(self.fabric_collectives.part.place(), &mut all)?;
         let (head, payload) = all.split_at(size_of::<BcastHeader>());

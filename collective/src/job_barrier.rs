@@ -153,7 +153,7 @@ impl JobBarrier {
         instance: u64,
         call: &str,
     ) -> Result<[u64; 3]> {
-        worker.wait_signal(cell, instance, Some(from), None, &|| call.into())?;
+        worker.wait_signal(cell, instance, Some(from), &|| call.into())?;
         cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
             worker.fault(
                 Cause::Bug("a cache line of the barrier was overwritten before it was read".into()),

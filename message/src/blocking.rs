@@ -15,9 +15,11 @@ use crate::slot::encoding::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{BufferView, Condition, Registration, RevocableBuffer, WaitEvent};
+use tasuki_core::engine::{
+    BufferView, Condition, Deadline, Registration, RevocableBuffer, WaitEvent, in_one_call,
+};
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {
@@ -128,21 +130,27 @@ impl Context {
         any.then(|| self.progress.last_buffered(bank, index)).flatten()
     }
 
-    /// Waits for the end of a send. After `limit`, the message is buffered.
+    /// Waits for the end of a send. After the time `buffers_after`, the message is buffered. When the limit of the call
+    /// is reached, it is not sent. In both cases only if it has not met its receive: then the call waits for the
+    /// transfer.
     pub(crate) fn finish_send(
         &self,
         operation: &Arc<MessageOp>,
-        limit: Option<Duration>,
+        buffers_after: Option<Duration>,
         call: CallInfo,
     ) -> Result<()> {
-        let waited = self.finish(operation, limit, call);
-        if !waited.as_ref().is_err_and(Error::is_timeout) {
-            return waited;
+        let _call = in_one_call();
+        let of_call = self.worker.call_deadline();
+        let buffers_at = buffers_after.map_or(Deadline::NEVER, |after| self.worker.deadline_after(after));
+        let waited = self.finish(operation, of_call.or_earlier(buffers_at), call);
+        let Err(timeout) = waited else { return Ok(()) };
+        if !timeout.is_timeout() {
+            return Err(timeout);
         }
-        if operation.is_unmatched_send(&self.worker) {
-            return self.buffered(operation, call);
+        if !operation.is_unmatched_send(&self.worker) {
+            return self.finish(operation, Deadline::NEVER, call);
         }
-        self.finish(operation, None, call)
+        if buffers_at.until_ns() < of_call.until_ns() { self.buffered(operation, call) } else { Err(timeout) }
     }
 
     /// Returns after how long a waiting send is buffered.
@@ -169,20 +177,14 @@ impl Context {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn recv_slowly(
-        &self,
-        into: &mut [u8],
-        from: Rank,
-        slot: u32,
-        limit: Option<Duration>,
-    ) -> Result<Received> {
-        let call = self.from(if limit.is_some() { "recv_within" } else { "recv" }, from, slot);
+    pub(crate) fn recv_slowly(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
+        let call = self.from("recv", from, slot);
         let (bank, index) = self.bank(call)?;
         let may_be_kept =
-            self.occupy_receive(&bank, index, limit, call)? && self.late_matches.kept.holds(from, slot);
+            self.occupy_receive(&bank, index, call)? && self.late_matches.kept.holds(from, slot);
         if into.len() <= SHORT_MAX && slot != CallInfo::ANY && !may_be_kept {
             let number = self.post_occupied(&bank, index, into.len(), call)?;
-            return self.wait_short(number, into, limit, call);
+            return self.wait_short(number, into, call);
         }
         let into = BufferView::of_mut(into);
         let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, &bank, index) };
@@ -200,7 +202,7 @@ impl Context {
                 Some(consumer) => Ok(RecvProtocol::posted(into, consumer)),
                 None => self.receiving(into, &bank, index, call),
             };
-            self.recv_occupied(receiving, &bank, index, limit, call)
+            self.recv_occupied(receiving, &bank, index, call)
         })
     }
 
@@ -209,9 +211,9 @@ impl Context {
         let call = self.from("recv", from, slot);
         let (bank, index) = self.bank(call)?;
         self.check_job(into, len, call)?;
-        self.occupy_receive(&bank, index, None, call)?;
+        self.occupy_receive(&bank, index, call)?;
         let receiving = self.receiving(MessageBuffer::Job(into, len), &bank, index, call);
-        self.recv_occupied(receiving, &bank, index, None, call)
+        self.recv_occupied(receiving, &bank, index, call)
     }
 
     /// Receives on a slot that is already occupied.
@@ -220,7 +222,6 @@ impl Context {
         receiving: Result<RecvProtocol>,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
-        limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
         let mut was_kept = false;
@@ -233,7 +234,7 @@ impl Context {
                 }
                 None => {
                     let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, None);
-                    let received = self.finish_receive(&operation, limit, call);
+                    let received = self.finish_receive(&operation, call);
                     was_kept = operation.end().is_some_and(|end| is_of_kept(&end));
                     received
                 }
@@ -271,23 +272,19 @@ impl Context {
         Ok(RecvProtocol::new(into, to, registered, bank, index, &self.late_matches))
     }
 
-    /// Waits for the end of a receive. After `limit`, withdraws it, unless its message is being transferred.
-    pub(crate) fn finish_receive(
-        &self,
-        operation: &Arc<MessageOp>,
-        limit: Option<Duration>,
-        call: CallInfo,
-    ) -> Result<Received> {
+    /// Waits for the end of a receive. When the limit of the call is reached, withdraws it, unless its message is being
+    /// transferred.
+    pub(crate) fn finish_receive(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<Received> {
         let _guard = self.guard(operation);
-        let mut waited = self.finish(operation, limit, call);
+        let mut waited = self.finish(operation, self.worker.call_deadline(), call);
         if let Err(error) = &waited
             && error.is_timeout()
         {
-            let whole_timeout = error.clone();
+            let timeout = error.clone();
             operation.withdraw();
-            waited = self.finish(operation, None, call);
+            waited = self.finish(operation, Deadline::NEVER, call);
             if operation.end() == Some(Outcome::Withdrawn) {
-                waited = Err(whole_timeout);
+                waited = Err(timeout);
             }
         }
         waited?;
@@ -301,15 +298,6 @@ impl Context {
             Outcome::Done(done) => Ok(Received { slot: done.slot, source: bank.member, len: done.len }),
             Outcome::Failed(cause) => Err(self.fault(cause.clone(), call)),
             Outcome::Withdrawn => Err(self.fault(Cause::Bug("a receive ended withdrawn".into()), call)),
-        }
-    }
-
-    /// Converts the timeout of one of several waits into a timeout of the whole limit.
-    #[cold]
-    fn whole_timeout(&self, error: Error, limit: Option<Duration>, call: CallInfo) -> Error {
-        match (error.cause(), limit) {
-            (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
-            _ => error,
         }
     }
 
@@ -334,11 +322,9 @@ impl Context {
     pub(crate) fn finish(
         &self,
         operation: &Arc<MessageOp>,
-        limit: Option<Duration>,
+        deadline: Deadline,
         call: CallInfo,
     ) -> Result<()> {
-        let platform = self.worker.platform();
-        let until = limit.map(|limit| deadline_ns(platform.now_ns(), limit));
         let mut waited: Result<()> = Ok(());
         loop {
             let ended_here = self.progress.run(&self.worker, operation);
@@ -354,19 +340,19 @@ impl Context {
             if let Err(error) = waited {
                 self.progress.remove(&self.worker, operation);
                 if !operation.is_over() {
-                    return Err(self.whole_timeout(error, limit, call));
+                    return Err(error);
                 }
                 waited = Ok(());
                 continue;
             }
             self.progress.add(operation); // other threads may step it while this one sleeps
             self.look_for_kept(operation);
-            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
             let condition = Condition::Event(operation.clone());
-            waited = self.worker.wait(&condition, left, &|| self.call_text(call));
+            waited = self.worker.wait(&condition, deadline, &|| self.call_text(call));
             // Steps may be possible and achieve nothing again and again, if the fabric refuses.
-            if waited.is_ok() && until.is_some_and(|until| platform.now_ns() >= until) {
-                waited = Err(self.fault(Cause::TimedOut { after: Duration::ZERO }, call));
+            let is_late = || deadline != Deadline::NEVER && self.worker.now_ns() >= deadline.until_ns();
+            if waited.is_ok() && is_late() {
+                waited = Err(self.fault(Cause::TimedOut { after: deadline.limit() }, call));
             }
             if waited.is_ok()
                 && let Some(cause) = self.worker.end_if_over()
@@ -398,13 +384,11 @@ impl Context {
         &self,
         mut number: u32,
         into: &mut [u8],
-        limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
+        let _call = in_one_call();
         let (bank, index) = self.bank(call)?;
         let (slot, state, room) = (call.slot, bank.state(index), into.len() as u64);
-        let platform = self.worker.platform();
-        let until = limit.map(|limit| deadline_ns(platform.now_ns(), limit));
         let fail = |cause| {
             self.suspect(&bank, index);
             Err(self.fault(cause, call))
@@ -433,19 +417,16 @@ impl Context {
                 _ if self.late_matches.kept.has_whole(bank.member, Some(slot)) => {
                     // A message of this slot met a receive of any slot, which was dropped.
                     self.withdraw_short(&bank, index, number);
-                    let left =
-                        until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
-                    return self.recv_slowly(into, bank.member, slot, left);
+                    return self.recv_slowly(into, bank.member, slot);
                 }
                 _ => {
                     let late_matches = self.late_matches.clone();
                     let arrival = ShortArrival { bank: bank.clone(), index, number, late_matches };
                     let condition = Condition::Event(Arc::new(arrival));
-                    let left =
-                        until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
-                    if let Err(error) = self.worker.wait(&condition, left, &|| self.call_text(call)) {
+                    let deadline = self.worker.call_deadline();
+                    if let Err(error) = self.worker.wait(&condition, deadline, &|| self.call_text(call)) {
                         self.withdraw_short(&bank, index, number);
-                        return Err(self.whole_timeout(error, limit, call));
+                        return Err(error);
                     }
                 }
             }

@@ -12,7 +12,6 @@ use crate::slot::encoding::{self, SHORT_MAX};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
@@ -223,6 +222,11 @@ impl Context {
         &self.progress
     }
 
+    /// Lets the waker thread serve the rank until it leaves.
+    pub fn serve_in_background(&self) -> Result<()> {
+        self.progress.serve_in_background(&self.worker)
+    }
+
     /// Returns the number of the context, which no other context of the job has or ever had.
     pub fn number(&self) -> u64 {
         self.number
@@ -295,7 +299,8 @@ impl Context {
         self.send_slowly(bytes, to, slot)
     }
 
-    /// Receives bytes from `from` on a slot, or on any slot.
+    /// Receives bytes from `from` on a slot, or on any slot. After a timeout nothing was received, and nothing will be
+    /// written to `into` later.
     #[inline(always)]
     pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
         if into.len() <= SHORT_MAX
@@ -306,13 +311,7 @@ impl Context {
             bank.state(index).receiving.set_busy();
             return self.take("recv", PostedRecv::new(bank, index, number, into.len()), into);
         }
-        self.recv_slowly(into, from, slot, None)
-    }
-
-    /// Like [`Context::recv`], with a time limit. After a timeout nothing was received, and nothing will be written
-    /// to `into` later.
-    pub fn recv_within(&self, into: &mut [u8], from: Rank, slot: u32, limit: Duration) -> Result<Received> {
-        self.recv_slowly(into, from, slot, Some(limit))
+        self.recv_slowly(into, from, slot)
     }
 
     /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot. [`Context::take`] returns its message.
@@ -360,7 +359,7 @@ impl Context {
     #[inline(never)]
     fn post_slowly(&self, room: usize, call: CallInfo) -> Result<PostedRecv<'_>> {
         let (bank, index) = self.bank(call)?;
-        self.occupy_receive(&bank, index, None, call)?;
+        self.occupy_receive(&bank, index, call)?;
         let number = self.post_occupied(&bank, index, room, call)?;
         Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room))
     }
@@ -463,7 +462,7 @@ impl Context {
             }
             std::hint::spin_loop();
         }
-        self.wait_short(number, into, None, self.from(name, bank.member, bank.slot(index)))
+        self.wait_short(number, into, self.from(name, bank.member, bank.slot(index)))
     }
 
     /// Describes a send by a call of that name.

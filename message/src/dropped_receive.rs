@@ -10,7 +10,7 @@ use crate::protocol::outcome::Outcome;
 use crate::slot::bank::{ANY, SLOTS, SlotIndex, bank_number};
 use std::sync::Arc;
 use std::thread::panicking;
-use tasuki_core::engine::RevocableBuffer;
+use tasuki_core::engine::{Deadline, RevocableBuffer};
 
 impl Context {
     /// Ends the use of a receive that is not short, and frees its slot. If a message has met the receive, the message
@@ -33,7 +33,7 @@ impl Context {
             if !panicking() {
                 let call = CallInfo::from("irecv", bank.member, bank.slot(index));
                 let _guard = self.guard(operation);
-                let _ = self.finish(operation, None, call); // the result does not matter
+                let _ = self.finish(operation, Deadline::NEVER, call); // the result does not matter
             }
         }
         if let Some(Outcome::Done(done)) = operation.end()

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{
-    Awaited, BufferView, Condition, RevocableBuffer, WaitEvent, take_spin, wait_in_call, waits_in_call,
+    Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call, waits_in_call,
 };
 use tasuki_core::segment::GlobalAddress;
 
@@ -155,7 +155,7 @@ impl Context {
     ) -> Result<PendingRecv> {
         let call = self.from("irecv", from, slot);
         let (bank, index) = self.bank(call)?;
-        self.occupy_receive(&bank, index, None, call)?;
+        self.occupy_receive(&bank, index, call)?;
         let receiving =
             self.receiving(into, &bank, index, call).inspect_err(|_| self.suspect(&bank, index))?;
         let operation = self.start_receive(receiving, &bank, index);
@@ -256,6 +256,9 @@ impl Context {
     /// waits for it itself.
     fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
         if !waits_in_call(waker, &self.worker) {
+            if self.progress.poll_spin.run(&self.worker, || operation.happened()) {
+                self.progress.run(&self.worker, operation);
+            }
             if self.poll_in_wait(operation, waker) {
                 return true;
             }
@@ -332,6 +335,12 @@ impl PendingSend {
         (self.call.peer, self.call.slot)
     }
 
+    /// Returns true if this thread's calls have a time limit.
+    #[inline]
+    pub fn has_limit(&self) -> bool {
+        self.context.worker.has_limit()
+    }
+
     /// Returns true if the send has been waited for. A wait that found the send buffer full does not count.
     pub fn is_over(&self) -> bool {
         self.waited
@@ -378,7 +387,7 @@ impl PendingSend {
             self.context.progress.remove(&self.context.worker, operation);
             let is_matched = || !operation.is_unmatched_send(&self.context.worker);
             if !operation.is_over() && !std::thread::panicking() && is_matched() {
-                let _ = self.context.finish(operation, None, self.call); // the result does not matter
+                let _ = self.context.finish(operation, Deadline::NEVER, self.call); // the result does not matter
             }
         }
         self.bank.state(self.index).sending.set_idle();
@@ -456,6 +465,12 @@ impl PendingRecv {
     /// Returns the source and the slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.call.peer, self.call.slot)
+    }
+
+    /// Returns true if this thread's calls have a time limit.
+    #[inline]
+    pub fn has_limit(&self) -> bool {
+        self.context.worker.has_limit()
     }
 
     /// Returns the context in which the receive was begun.
@@ -549,6 +564,12 @@ impl PendingRecv {
             && waits_in_call(waker, worker)
         {
             return self.poll_short_in_call(number, *room, waker);
+        }
+        if let RecvKind::Short { number, room } = &self.kind {
+            let has_come = || self.bank.has_data(self.index, number.load(Relaxed));
+            if self.context.progress.poll_spin.run(worker, has_come) && self.is_decided(number, *room) {
+                return Poll::Ready(());
+            }
         }
         match self.operation() {
             Ok(operation) if !self.context.poll(&operation, waker) => Poll::Pending,
@@ -644,7 +665,7 @@ impl PendingRecv {
                 self.context.take("irecv", posted, into)
             }
             RecvKind::Long(operation) => {
-                let received = self.context.finish_receive(operation, None, self.call);
+                let received = self.context.finish_receive(operation, self.call);
                 match &received {
                     Ok(_) if !operation.end().is_some_and(|end| is_of_kept(&end)) => operation.free_slot(),
                     _ => self.context.suspect(&self.bank, self.index),

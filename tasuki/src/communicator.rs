@@ -7,9 +7,11 @@ use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Received, Slot, received};
 use crate::start::Helper;
-use crate::{Member, Pod, Request, Result};
+use crate::{Member, Pod, Rank, Request, Result};
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
-use tasuki_core::engine::Worker;
+use std::time::Duration;
+use tasuki_core::engine::{LimitGuard, Worker};
 use tasuki_message::Context;
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
@@ -42,6 +44,22 @@ use tasuki_message::Context;
 pub struct Communicator {
     inner: Arc<tasuki_collective::Communicator>,
     helper: Weak<Helper>,
+    limit: Option<Duration>,
+}
+
+/// The communicator inside, whose calls of this thread are limited as long as this value lives.
+pub(crate) struct Limited<'c> {
+    inner: &'c tasuki_collective::Communicator,
+    _limit: Option<LimitGuard>,
+}
+
+impl Deref for Limited<'_> {
+    type Target = tasuki_collective::Communicator;
+
+    #[inline(always)]
+    fn deref(&self) -> &tasuki_collective::Communicator {
+        self.inner
+    }
 }
 
 impl Communicator {
@@ -72,10 +90,18 @@ impl Communicator {
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
-        match place_of(self.messages(), to, "send")? {
-            Some(to) => self.messages().send(bytemuck::cast_slice(values.values()), to, slot.word()),
-            None => Ok(()),
+        let Some(to) = place_of(self.messages(), to, "send")? else { return Ok(()) };
+        let bytes = bytemuck::cast_slice(values.values());
+        match self.limit {
+            None => self.messages().send(bytes, to, slot.word()),
+            Some(_) => self.send_limited(bytes, to, slot),
         }
+    }
+
+    #[cold]
+    fn send_limited(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
+        let _limit = self.limited();
+        self.messages().send(bytes, to, slot.word())
     }
 
     /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]). A receive from `None` returns at once
@@ -86,14 +112,50 @@ impl Communicator {
     /// died, or left without having sent the message.
     #[inline(always)]
     pub fn recv<D: Data + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
-        match place_of(self.messages(), from, "recv")? {
-            Some(from) => {
-                let into = bytemuck::cast_slice_mut(into.values_mut());
-                let got = self.messages().recv(into, from, slot.word())?;
-                received::<D::Value>(self.messages(), got)
-            }
-            None => Ok(Received::nothing(slot)),
-        }
+        let Some(from) = place_of(self.messages(), from, "recv")? else { return Ok(Received::nothing(slot)) };
+        let into = bytemuck::cast_slice_mut(into.values_mut());
+        let got = match self.limit {
+            None => self.messages().recv(into, from, slot.word())?,
+            Some(_) => self.recv_limited(into, from, slot)?,
+        };
+        received::<D::Value>(self.messages(), got)
+    }
+
+    #[cold]
+    fn recv_limited(&self, into: &mut [u8], from: Rank, slot: Slot) -> Result<tasuki_message::Received> {
+        let _limit = self.limited();
+        self.messages().recv(into, from, slot.word())
+    }
+
+    /// This communicator, with a limit on the time of each call that waits. [`Job::within`](crate::Job::within) says what
+    /// a call leaves behind that has reached its limit.
+    ///
+    /// A [`scope`](Self::scope) with its end is one call. Communicators made from this one have no limit. Cost: two counts
+    /// of references; keep the result in a loop.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::{Rank, Slot, Sum};
+    /// tasuki::local(2, |job| {
+    ///     let (world, mut row) = (job.world().within(Duration::from_secs(60)), [0_u64; 10]);
+    ///     if job.rank() == 0 {
+    ///         world.send(&[1_u64; 10], Rank(1), Slot(0))?;
+    ///     } else {
+    ///         world.recv(&mut row, Rank(0), Slot(0))?;
+    ///     }
+    ///     assert_eq!(world.allreduce(&row[0], Sum)?, 1);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn within(&self, limit: Duration) -> Communicator {
+        Communicator { limit: Some(limit), ..self.clone() }
+    }
+
+    /// Limits the calls of this thread until the result is dropped, if this handle has a limit.
+    #[inline(always)]
+    pub(crate) fn limited(&self) -> Option<LimitGuard> {
+        self.limit.map(|limit| self.messages().worker().limited(limit))
     }
 
     /// Begins a send of `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
@@ -143,8 +205,9 @@ impl Communicator {
     ) -> Result<Received> {
         self.scope(|s| {
             let mut received = s.recv(into, from, slot)?;
-            s.send(values, to, slot)?;
-            received.wait()
+            let mut sent = s.send(values, to, slot)?;
+            let got = received.wait()?;
+            sent.wait().map(|()| got)
         })
     }
 
@@ -174,12 +237,12 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn recreate(&self) -> Result<Communicator> {
-        Ok(self.another(self.inner.recreate()?))
+        Ok(self.another(self.inner().recreate()?))
     }
 
     /// A communicator beside this one.
     pub(crate) fn another(&self, inner: tasuki_collective::Communicator) -> Communicator {
-        Communicator { inner: Arc::new(inner), helper: self.helper.clone() }
+        Communicator { inner: Arc::new(inner), helper: self.helper.clone(), limit: None }
     }
 
     pub(crate) fn world(
@@ -190,7 +253,7 @@ impl Communicator {
         let selection = tasuki_schedule::Selection { has_no_helper: !helper.may_start(), ..selection };
         let inner =
             Arc::new(tasuki_collective::Communicator::world(worker.clone(), Communicator::SLOTS, selection)?);
-        Ok(Communicator { inner, helper: Arc::downgrade(helper) })
+        Ok(Communicator { inner, helper: Arc::downgrade(helper), limit: None })
     }
 
     /// Returns the member that is the root. `call` names the call.
@@ -206,8 +269,10 @@ impl Communicator {
         self.inner.abort_on_failure(aborts);
     }
 
-    pub(crate) fn inner(&self) -> &tasuki_collective::Communicator {
-        &self.inner
+    /// The communicator inside. Its calls have the limit of this handle while the result lives.
+    #[inline(always)]
+    pub(crate) fn inner(&self) -> Limited<'_> {
+        Limited { inner: &self.inner, _limit: self.limited() }
     }
 
     pub(crate) fn start_helper(&self) {

@@ -8,21 +8,25 @@ use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
 use crate::{Error, Pod, Rank, Result};
 use std::sync::Arc;
+use std::time::Duration;
 use tasuki_collective::{JobBarrier, JobCall, MinMax};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::Worker;
+use tasuki_core::engine::{LimitGuard, Worker, in_one_call};
 use tasuki_core::segment::check_available;
 
 /// The membership of one rank in a job: memory, signals, queues, handlers, and the communicator of all ranks.
 ///
 /// Any thread of the rank may make any call. Several jobs may exist in one process.
-#[derive(Debug)]
+/// A clone is another handle of the same membership, for tasks of an executor. After the rank's program has returned, its
+/// calls fail.
+#[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) worker: Arc<Worker>,
-    job_barrier: JobBarrier,
+    job_barrier: Arc<JobBarrier>,
     world: Communicator,
     pub(crate) locals: Arc<Locals>,
     pub(crate) helper: Arc<Helper>,
+    limit: Option<Duration>,
 }
 
 impl Job {
@@ -38,7 +42,9 @@ impl Job {
         if !handlers.are_none() {
             helper.start();
         }
-        Ok(Job { worker, job_barrier, world, locals, helper })
+        worker.set_default_limit(rank_options.call_timeout);
+        let job_barrier = Arc::new(job_barrier);
+        Ok(Job { worker, job_barrier, world, locals, helper, limit: None })
     }
 
     /// The number of this rank, `0 .. size`.
@@ -57,6 +63,66 @@ impl Job {
     #[inline]
     pub fn world(&self) -> &Communicator {
         &self.world
+    }
+
+    /// This job, with a limit on the time of each call that waits, which fails with
+    /// [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut) when it is reached. It limits calls of the job, of its world,
+    /// and of signals made on it.
+    ///
+    /// What a call leaves behind that has reached its limit:
+    ///
+    /// | call | afterwards |
+    /// |---|---|
+    /// | send | not sent; nobody reads the values any more |
+    /// | receive | withdrawn; the next receive on the slot, or of any slot, gets the message |
+    /// | wait for a signal, or for operations ([`Job::complete`]) | nothing has changed: wait again |
+    /// | call of a handler that waits for room | not called |
+    /// | [`Job::flush_calls`] | the calls run all the same; failures that it would have reported are forgotten |
+    /// | collective call of a communicator | the communicator has failed, on all members; [`recreate`](Communicator::recreate) makes a new one |
+    /// | [`Job::barrier`], allocation | the world has failed, and so have all later barriers and allocations of the job, on all ranks |
+    ///
+    /// No call returns while a peer may use its memory. So a message that is being transferred, and a blocking put or get,
+    /// are waited for without a limit; they end with the transfer, or with the peer's death. A request has
+    /// [`wait_timeout`](crate::Request::wait_timeout) for one wait. A future has the limits of its executor. Leaving the
+    /// job has no limit.
+    ///
+    /// Cost: copies of a few references; keep the result in a loop. Its calls read the clock once more.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::{ErrorKind, Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let (soon, mut value) = (job.within(Duration::from_millis(2)), 0_u64);
+    ///     if job.rank() == 1 {
+    ///         let error = soon.world().recv(&mut value, Rank(0), Slot(0)).unwrap_err();   // nobody has sent
+    ///         assert_eq!(error.kind(), ErrorKind::TimedOut);
+    ///     }
+    ///     job.barrier()?;
+    ///     match job.rank().0 {
+    ///         0 => job.world().send(&7_u64, Rank(1), Slot(0))?,
+    ///         _ => drop(job.world().recv(&mut value, Rank(0), Slot(0))?),
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn within(&self, limit: Duration) -> Job {
+        Job { world: self.world.within(limit), limit: Some(limit), ..self.clone() }
+    }
+
+    /// Sets the limit of every call of this rank that has no other ([`Job::within`]). `None`, the default: no limit.
+    ///
+    /// `tasuki run --call-timeout 30s` and the variable `TASUKI_CALL_TIMEOUT` set it for all ranks of a job. It also
+    /// limits the wait of a request, after which the work goes on. Local; holds for calls that begin later, on all threads
+    /// of the rank. Cost: a store. A call that ends while it spins does not look at the limit.
+    pub fn set_timeout(&self, limit: Option<Duration>) {
+        self.worker.set_default_limit(limit);
+    }
+
+    /// Limits the calls of this thread until the result is dropped, if this handle has a limit.
+    #[inline(always)]
+    pub(crate) fn limited(&self) -> Option<LimitGuard> {
+        self.limit.map(|limit| self.worker.limited(limit))
     }
 
     /// Sets what happens when a collective call fails on this rank: whether the job ends, as if the rank had died.
@@ -101,6 +167,7 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn alloc<T: Pod>(&self, count: usize) -> Result<Array<T>> {
+        let (_limit, _call) = (self.limited(), in_one_call());
         let call = format!("alloc({count} x {} bytes)", size_of::<T>());
         let bytes = self.bytes_of::<T>(count);
         self.agree_on_size(*bytes.as_ref().unwrap_or(&0), &call)?;
@@ -275,6 +342,7 @@ impl Job {
     /// A barrier that also computes the minimum and maximum of the ranks' values. If no rank had unfinished
     /// operations, memory that was freed before may be used again.
     fn agree(&self, what: JobCall, value: u64, call: &str) -> Result<MinMax> {
+        let _limit = self.limited();
         let agree = || self.job_barrier.agree(&self.worker, value, call);
         let agreed = self.world.inner().run_job_call(what, &|| call.into(), agree)?;
         if !agreed.busy {

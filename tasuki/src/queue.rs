@@ -71,7 +71,7 @@ impl Job {
     /// Source: Tofu2, session mode; `credit` is the scheduling pointer.
     pub fn session_queue(&self, capacity: usize, credit: &Signal<'_>) -> Result<Queue> {
         let call = || format!("session_queue({capacity})");
-        if !std::ptr::eq(credit.job(), self) {
+        if credit.job().worker.serial() != self.worker.serial() {
             let cause = Cause::Argument("the credit is a signal of another job".into());
             return Err(self.worker.fault(cause, call));
         }

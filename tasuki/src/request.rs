@@ -1,11 +1,10 @@
 //! Requests: work that was begun, and the functions that wait for several of them.
 
-use crate::engine::Cause;
 use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::task::{self, Poll};
 use std::time::Duration;
-use tasuki_core::engine::block_until;
+use tasuki_core::engine::{Limit, block_until};
 
 /// Work that was begun: a message, a collective call, a transfer, a signal to come, a reply, a start of a plan.
 ///
@@ -48,16 +47,17 @@ pub trait Request: Unpin {
 
     /// Waits for the work and returns its value. Meanwhile it serves peers and moves the rank's other work on.
     ///
-    /// Errors: the work has failed; its value was returned before.
+    /// Errors: the work has failed; its value was returned before; the time limit of the rank's calls is reached
+    /// ([`Job::set_timeout`](crate::Job::set_timeout)), after which the work goes on, and one may wait again.
     fn wait(&mut self) -> Result<Self::Value>;
 
     /// Waits for at most `limit`. Returns `None` if the time runs out: the work goes on, and nothing has changed.
     ///
     /// Errors: those of [`wait`](Request::wait).
     fn wait_timeout(&mut self, limit: Duration) -> Result<Option<Self::Value>> {
-        match block_until(Some(limit), |context| self.poll_finished(context)) {
-            Some(()) => self.wait().map(Some),
-            None => Ok(None),
+        match block_until(Limit::After(limit), |context| self.poll_finished(context)) {
+            Ok(()) => self.wait().map(Some),
+            Err(_) => Ok(None),
         }
     }
 
@@ -83,6 +83,13 @@ impl<R: Request + ?Sized> Request for &mut R {
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
         (**self).poll_finished(context)
     }
+}
+
+/// Waits until a request has finished whose wait has a time limit. Error: the limit is reached; the work goes on.
+#[cold]
+#[inline(never)]
+pub(crate) fn finish_limited<R: Request + ?Sized>(request: &mut R) -> Result<()> {
+    block_until(Limit::OfCall, |context| request.poll_finished(context))
 }
 
 /// Makes a kind of request a future. The generic parameters come first, in brackets.
@@ -173,8 +180,7 @@ impl<R: Request + ?Sized> AnyRequest for R {
 pub fn wait_any<'r, R: AnyRequest + ?Sized + 'r>(
     requests: impl IntoIterator<Item = &'r mut R>,
 ) -> Result<usize> {
-    let first = first_of("wait_any", requests, None)?;
-    first.ok_or_else(|| Error::new(Cause::Bug("a wait without a limit has timed out".into())))
+    first_of("wait_any", requests, Limit::OfCall)
 }
 
 /// Waits like [`wait_any`], for at most `limit`. Returns `None` if the time runs out; nothing has changed then.
@@ -195,22 +201,25 @@ pub fn wait_any_timeout<'r, R: AnyRequest + ?Sized + 'r>(
     requests: impl IntoIterator<Item = &'r mut R>,
     limit: Duration,
 ) -> Result<Option<usize>> {
-    first_of("wait_any_timeout", requests, Some(limit))
+    match first_of("wait_any_timeout", requests, Limit::After(limit)) {
+        Err(error) if error.is_timeout() => Ok(None),
+        first => first.map(Some),
+    }
 }
 
 fn first_of<'r, R: AnyRequest + ?Sized + 'r>(
     call: &str,
     requests: impl IntoIterator<Item = &'r mut R>,
-    limit: Option<Duration>,
-) -> Result<Option<usize>> {
+    limit: Limit,
+) -> Result<usize> {
     let mut requests: SmallVec<[&mut R; 8]> = requests.into_iter().collect();
     if requests.is_empty() {
         return Err(Error::argument("there is no request to wait for").in_call(|| call.to_string()));
     }
-    Ok(block_until(limit, |context| {
+    block_until(limit, |context| {
         let mut polled = requests.iter_mut().map(|request| request.poll_any(context));
         polled.position(|polled| polled.is_ready()).map_or(Poll::Pending, Poll::Ready)
-    }))
+    })
 }
 
 /// Waits for all requests, also if some fail. Returns their values in order, or the first error in that order.

@@ -87,7 +87,10 @@ impl<'job> Signal<'job> {
     /// Waits like [`Signal::wait_at_least`], on behalf of the call with that name.
     #[inline]
     pub(crate) fn wait_in_call(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<()> {
-        self.job.worker.wait_signal(self.cell, threshold, None, None, call)
+        match self.job.limited() {
+            None => self.job.worker.wait_signal(self.cell, threshold, None, call),
+            Some(_limit) => self.job.worker.wait_signal(self.cell, threshold, None, call),
+        }
     }
 
     /// The condition that the counter has reached `threshold`.

@@ -64,7 +64,7 @@ impl Request for Trigger<'_> {
     #[inline]
     fn wait(&mut self) -> Result<()> {
         let call = || wait_call(self.signal, self.threshold);
-        self.worker.wait_signal(self.cell, self.threshold, None, None, &call)
+        self.worker.wait_signal(self.cell, self.threshold, None, &call)
     }
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {

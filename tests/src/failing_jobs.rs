@@ -410,7 +410,7 @@ fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
         2 => waits().and_then(|()| ends(world.recv(&mut long, Rank(0), Slot(1)).map(drop))),
         3 => waits().and_then(|()| ends(world.send(&long, KEEPER, Slot(1)))),
         4 => waits().and_then(|()| {
-            ends(world.recv_within(&mut long, KEEPER, Slot(1), Duration::from_secs(3600)).map(drop))
+            ends(world.within(Duration::from_secs(3600)).recv(&mut long, KEEPER, Slot(1)).map(drop))
         }),
         5 => {
             let mut short = [0_u8];

@@ -152,6 +152,7 @@ macro_rules! each_case {
             Everywhere "D19" 2..=3 long_calls::d19_long_arguments_wait_for_room;
             Everywhere "D19" 1..=4 long_calls::d19_long_rings_do_not_lock_up;
             Everywhere "D19" 1..=4 long_calls::d19_long_arguments_are_forwarded;
+            Real "D19" 2..=4 handlers::d19_calls_end_by_limits;
             Everywhere "D19" 2..=4 long_calls::d19_long_values_of_ranks_that_leave;
             Everywhere "D20" 4..=4 sleeping_ranks::d20_random_sleeps_and_wakes;
             Everywhere "D20" 2..=8 sleeping_ranks::d20_all_are_woken_at_once;
@@ -246,6 +247,10 @@ macro_rules! each_case {
             Everywhere "D2" 1..=4 nicam_transfers::d2_flags_count_up;
             Everywhere "D3" 1..=5 nicam_transfers::d3_counted_arrivals;
             Everywhere "D3" 1..=3 nicam_transfers::d3_not_before_the_last;
+            Everywhere "limits" 2..=4 call_limits::limits_of_messages;
+            Everywhere "limits" 2..=4 call_limits::limits_of_waits_for_requests;
+            Everywhere "limits" 2..=4 call_limits::limits_of_collective_calls;
+            Everywhere "limits" 2..=4 call_limits::limits_of_calls_of_the_job;
             Everywhere "I1" 1..=5 nicam_transfers::i1_sync_covers_all;
             Everywhere "I1" 1..=5 nicam_transfers::i1_a_word_follows_copies;
             Everywhere "I6" 1..=4 nicam_transfers::i6_rendezvous;

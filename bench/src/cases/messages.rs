@@ -110,45 +110,83 @@ fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
     Ok(())
 }
 
-/// Ping-pongs of blocks that `block_on` awaits, and by blocking calls. Ranks besides the two do nothing.
+/// Ping-pongs of blocks that an executor awaits, and by blocking calls. Ranks besides the two do nothing.
 pub(crate) fn awaited<'j>(s: &Setup<'j>) -> Figures<'j> {
-    type Awaited = fn(&Ends<'_>, Range<u64>, &mut [Vec<u64>; 2]) -> tasuki::Result<()>;
-    let ways: [(String, Awaited); 2] =
-        [(s.operation.to_string(), by_block_on), (format!("{}_call", s.operation), by_calls)];
+    let calls = format!("{}_call", s.operation);
     if s.job.rank() > Rank(1) {
-        return Ok(ways.map(|(variant, _)| figure(variant, || Ok(0.0))).into());
+        return Ok([s.operation.to_string(), calls].map(|variant| figure(variant, || Ok(0.0))).into());
     }
+    let executor = Executor::new(s.operation)?;
     let (ends, words, rounds) = (Ends::new(s), s.words(), s.effort.times(20_000));
-    let figures = ways.map(|(variant, exchange)| {
-        let (mut sent, mut vectors) = (0, [(); 2].map(|()| vec![0; words]));
-        figure(variant, move || {
-            one_way(rounds, |rounds| exchange(&ends, advance(&mut sent, rounds), &mut vectors))
+    let vectors = move || [(); 2].map(|()| vec![0; words]);
+    let (mut sent, mut awaited) = (0, vectors());
+    let by_executor = figure(s.operation.to_string(), move || {
+        one_way(rounds, |rounds| {
+            ends.meet()?;
+            let (world, is_lead) = (ends.world.clone(), ends.is_lead);
+            let values = advance(&mut sent, rounds);
+            let exchange = by_awaits(world, (ends.peer, is_lead), values, std::mem::take(&mut awaited));
+            executor.run(exchange).map(|vectors| awaited = vectors)
         })
     });
-    Ok(figures.into())
+    let (mut sent, mut vectors) = (0, vectors());
+    let by_calls = figure(calls, move || {
+        one_way(rounds, |rounds| by_calls(&ends, advance(&mut sent, rounds), &mut vectors))
+    });
+    Ok([by_executor, by_calls].into())
 }
 
-#[inline(never)]
-fn by_block_on(ends: &Ends<'_>, values: Range<u64>, vectors: &mut [Vec<u64>; 2]) -> tasuki::Result<()> {
-    ends.meet()?;
-    let [mut own, mut got] = std::mem::take(vectors);
-    for value in values {
-        let mut send = |value| -> tasuki::Result<()> {
-            own[0] = value;
-            own = block_on(ends.world.isend(std::mem::take(&mut own), ends.peer, WORD)?)?;
-            Ok(())
-        };
-        if ends.is_lead {
-            send(value)?;
-        }
-        (got, _) = block_on(ends.world.irecv(got, ends.peer, WORD)?)?;
-        expect(got[0], if ends.is_lead { !value } else { value }, "await")?;
-        if !ends.is_lead {
-            send(!value)?;
+/// What runs the futures.
+enum Executor {
+    BlockOn,
+    CurrentThread(tokio::runtime::Runtime),
+    /// The future runs on a worker thread of the runtime, as a task of a server does.
+    MultiThread(tokio::runtime::Runtime),
+}
+
+impl Executor {
+    fn new(name: &str) -> tasuki::Result<Executor> {
+        use tokio::runtime::Builder;
+        Ok(match name {
+            "tokio_current" => Executor::CurrentThread(Builder::new_current_thread().build()?),
+            "tokio_multi" => Executor::MultiThread(Builder::new_multi_thread().worker_threads(1).build()?),
+            _ => Executor::BlockOn,
+        })
+    }
+
+    fn run<V: Send + 'static>(
+        &self,
+        future: impl Future<Output = tasuki::Result<V>> + Send + 'static,
+    ) -> tasuki::Result<V> {
+        match self {
+            Executor::BlockOn => block_on(future),
+            Executor::CurrentThread(runtime) => runtime.block_on(future),
+            Executor::MultiThread(runtime) => {
+                runtime.block_on(runtime.spawn(future)).map_err(std::io::Error::other)?
+            }
         }
     }
-    *vectors = [own, got];
-    Ok(())
+}
+
+async fn by_awaits(
+    world: Communicator,
+    (peer, is_lead): (Rank, bool),
+    values: Range<u64>,
+    [mut own, mut got]: [Vec<u64>; 2],
+) -> tasuki::Result<[Vec<u64>; 2]> {
+    for value in values {
+        if is_lead {
+            own[0] = value;
+            own = world.isend(own, peer, WORD)?.await?;
+        }
+        (got, _) = world.irecv(got, peer, WORD)?.await?;
+        expect(got[0], if is_lead { !value } else { value }, "await")?;
+        if !is_lead {
+            own[0] = !value;
+            own = world.isend(own, peer, WORD)?.await?;
+        }
+    }
+    Ok([own, got])
 }
 
 #[inline(never)]

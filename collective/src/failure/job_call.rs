@@ -15,7 +15,9 @@ use crate::failure::call_log::CallLog;
 use crate::failure::member::JOB;
 use crate::failure::monitor::FailureMonitor;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use tasuki_core::base::Cause;
+use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, SignalCell};
 
 /// A collective call of the job.
@@ -38,6 +40,24 @@ pub(super) struct JobCalls {
     is_in_one: AtomicBool,
     /// The number of the blocking call of the world that it has begun last.
     world_call: AtomicU64,
+    /// True if a rank has given up a call of the job, as far as this one knows.
+    are_given_up: AtomicBool,
+    /// The number of the probe that waits of calls of the job ask when the world has failed, or is not watched.
+    probe: OnceLock<u32>,
+}
+
+/// The probe of calls of the job that asks only whether a rank has given up one.
+#[derive(Debug)]
+struct JobCallProbe(Weak<FailureMonitor>);
+
+impl WaitProbe for JobCallProbe {
+    fn probe_error(&self) -> Option<Cause> {
+        self.0.upgrade()?.job_calls_given_up()
+    }
+
+    fn failure(&self) -> Option<Cause> {
+        self.probe_error()
+    }
 }
 
 /// The word of a member.
@@ -87,7 +107,7 @@ impl JobWord {
 }
 
 impl JobCall {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             JobCall::Barrier => "job.barrier()",
             JobCall::Alloc => "job.alloc()",
@@ -98,8 +118,20 @@ impl JobCall {
 impl JobCalls {
     pub(super) fn new(word: SignalCell) -> JobCalls {
         let word = if let SignalCell::Direct(cell) = word { Some(cell) } else { None };
-        let (begun, is_in_one, world_call) = Default::default();
-        JobCalls { word, begun, is_in_one, world_call }
+        let (begun, is_in_one, world_call, are_given_up) = Default::default();
+        JobCalls { word, begun, is_in_one, world_call, are_given_up, probe: OnceLock::new() }
+    }
+
+    pub(super) fn give_up(&self) {
+        self.are_given_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn are_given_up(&self) -> bool {
+        self.are_given_up.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn probe(&self) -> Option<u32> {
+        self.probe.get().copied()
     }
 
     fn publish(&self, word: JobWord) {
@@ -128,6 +160,12 @@ impl FailureMonitor {
         let word = JobWord { call: Some(what), begun: begun as u32, world_calls };
         self.job_calls.publish(word);
         Some(ActiveJobCall { monitor: self, word })
+    }
+
+    /// Returns the number of the probe by which waits of calls of the job learn that a rank has given up one.
+    pub(crate) fn job_call_probe(self: &Arc<Self>, worker: &Worker) -> u32 {
+        let add = || worker.wait_probes().add(Arc::new(JobCallProbe(Arc::downgrade(self))));
+        *self.job_calls.probe.get_or_init(add)
     }
 
     /// Notes that this member has begun a blocking call of the communicator.

@@ -3,7 +3,7 @@
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::job_call::JobCalls;
+use crate::failure::job_call::{JobCall, JobCalls};
 use crate::failure::member::{CALLS, JOB, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
@@ -91,18 +91,23 @@ impl FailureReason {
         }
     }
 
-    /// Returns the amount by which a notice is raised: a count of failures for each kind, 16 bits each.
+    /// Returns the amount by which a notice is raised: a count of failures for each kind.
     fn raise(self) -> u64 {
         let at = KINDS.iter().position(|&kind| kind == self.kind()).unwrap_or(0);
-        1 << (16 * at)
+        1 << (COUNT_BITS * at)
     }
 
     /// Returns the reason that the count of a notice shows, without details.
     fn in_notice(count: u64) -> FailureReason {
-        let is_raised = |at: &usize| count >> (16 * at) & 0xffff != 0;
+        let is_raised = |at: &usize| count >> (COUNT_BITS * at) & ((1 << COUNT_BITS) - 1) != 0;
         FailureReason::of_kind((0..KINDS.len()).find(is_raised).map_or(ErrorKind::PeerFailed, |at| KINDS[at]))
     }
 }
+
+/// The bits of each count in a notice.
+const COUNT_BITS: usize = 12;
+/// The amount by which a notice is raised, besides, for a call of the job that was given up.
+const JOB_CALL_GIVEN_UP: u64 = 1 << (COUNT_BITS * KINDS.len());
 
 /// The kinds of failures that notices tell apart, the most informative one first.
 const KINDS: [ErrorKind; 4] =
@@ -173,6 +178,8 @@ pub(crate) struct FailureMonitor {
     of_rank: Arc<RankMonitors>,
     /// Number of tests of calls that were not complete.
     tests: AtomicU64,
+    /// When a poll of a call looks again, in ns.
+    look_at_ns: AtomicU64,
     pub(super) job_calls: JobCalls,
 }
 
@@ -235,6 +242,7 @@ impl FailureMonitor {
             worker: Arc::downgrade(worker),
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
+            look_at_ns: AtomicU64::new(0),
             job_calls,
         });
         let mut all = of_rank.lock();
@@ -322,8 +330,43 @@ impl FailureMonitor {
     }
 
     fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
+        if self.check().is_ok() {
+            self.report_raising(worker, call, reason, reason.raise());
+        }
+    }
+
+    /// Reports to all ranks that this one has given up a call of the job, because its time limit was reached. No call of
+    /// the job can succeed afterwards, also if the communicator has failed before: the ranks no longer agree about how
+    /// many they have made.
+    #[cold]
+    pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
+        self.job_calls.give_up();
+        let reason = FailureReason::Peer;
+        self.report_raising(worker, CallWord::of_job_call(call), reason, reason.raise() + JOB_CALL_GIVEN_UP);
+    }
+
+    /// Returns why no call of the job can succeed any more, if a rank has given up one.
+    pub(crate) fn job_calls_given_up(&self) -> Option<Cause> {
+        let (cell, initial) = &self.notice;
+        let is_noticed = || cell.read(&*self.fabric).wrapping_sub(*initial) >= JOB_CALL_GIVEN_UP;
+        if !self.job_calls.are_given_up() {
+            if !is_noticed() {
+                return None;
+            }
+            self.job_calls.give_up();
+        }
+        let given_up = |member: usize| {
+            let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
+            Some(format!("{} has reached its time limit on rank {}", call.name(), self.members[member].rank))
+        };
+        let first = (0..self.members.len()).find_map(given_up);
+        let first = first.unwrap_or_else(|| "a barrier or an allocation of the job has reached its time limit".into());
+        Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed })
+    }
+
+    fn report_raising(&self, worker: &Worker, call: CallWord, reason: FailureReason, amount: u64) {
         // A rank that was killed or is leaving cannot report anything; other members detect that it is gone.
-        if worker.check().is_err() || worker.fabric().is_cut_off().is_some() || self.check().is_err() {
+        if worker.check().is_err() || worker.fabric().is_cut_off().is_some() {
             return;
         }
         let record = FailureRecord { when_ns: worker.now_ns(), call: call.bits(), reason: reason.words() };
@@ -342,21 +385,43 @@ impl FailureMonitor {
         let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me);
         for (_, member) in others {
             // Fails if that member has left, which needs no notice.
-            let _ = worker.raise(member.signal(NOTICE), reason.raise());
+            let _ = worker.raise(member.signal(NOTICE), amount);
             let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
         }
         self.end_calls();
     }
 
-    /// Returns why calls of the communicator cannot succeed, also if only a look at all members shows that.
+    /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
+    /// shows that.
     pub(crate) fn look(&self, worker: &Worker) -> Option<Cause> {
+        if !self.is_poll_to_look(worker) {
+            return self.check().err();
+        }
         worker.wait_probes().error_of(self.probe())
     }
 
+    /// Returns true if a poll of a call that is not complete should look whether members are in different calls: that
+    /// reads words of all members. Of members that poll different calls, the last one finds that at its first poll.
+    pub(crate) fn is_poll_to_look(&self, worker: &Worker) -> bool {
+        if !worker.platform().lets_threads_sleep() {
+            return true; // no later poll comes without an event
+        }
+        let now_ns = worker.now_ns();
+        let is_due = now_ns >= self.look_at_ns.load(Ordering::Relaxed);
+        if is_due {
+            self.look_at_ns.store(now_ns.saturating_add(LOOK_AFTER_NS), Ordering::Relaxed);
+        }
+        is_due
+    }
+
     /// Describes a condition that a task awaits. The task is polled now and then, so that it can look whether the call
-    /// can still be complete.
+    /// can still be complete. Not in a simulation: its time would go on for ever, instead of ending in a deadlock that
+    /// is reported.
     pub(crate) fn awaited(worker: &Worker, condition: Condition) -> Awaited {
-        Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) }
+        match worker.platform().lets_threads_sleep() {
+            true => Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) },
+            false => Awaited::only(condition),
+        }
     }
 
     /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in
@@ -463,6 +528,7 @@ impl Drop for FailureMonitor {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.upgrade() {
             worker.wait_probes().remove(self.probe);
+            self.job_calls.probe().into_iter().for_each(|probe| worker.wait_probes().remove(probe));
         }
     }
 }

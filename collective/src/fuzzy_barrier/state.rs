@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{AwaitedCondition, Condition, LocalQueue, Worker, scoped_wait_probe};
+use tasuki_core::engine::{AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.
@@ -77,7 +77,7 @@ impl FuzzyBarrier {
             std::hint::spin_loop();
         }
         let _monitored = scoped_wait_probe(self.fuzzy.monitor.probe());
-        worker.wait(&self.arrival(), None, &|| self.call())
+        worker.wait(&self.arrival(), worker.call_deadline(), &|| self.call())
     }
 
     /// Returns the number of the instance on its communicator, from 1 on.
@@ -170,7 +170,7 @@ impl FinalizeHook for Fuzzy {
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
         // This wait fails if a member leaves without having started the instance. That is no failure of this member.
-        let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
+        let over = worker.wait(&self.arrival(started), Deadline::NEVER, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
         // All triggers are met now, but the ranks that raised the last signals may not have run the queue yet.
         while over.is_ok() && worker.check().is_ok() && !is_empty(queue) {

@@ -487,7 +487,7 @@ impl ScheduledCalls {
             self.plans.group.messages().ensure_progress(waker);
             return Poll::Pending;
         }
-        self.end_if_impossible(true);
+        self.end_if_impossible(self.plans.monitor.is_poll_to_look(worker));
         if self.is_over(number) {
             return Poll::Ready(());
         }

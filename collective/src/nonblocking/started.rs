@@ -106,6 +106,12 @@ impl<R> StartedCollective<R> {
         }
     }
 
+    /// Returns true if this thread's calls have a time limit.
+    #[inline]
+    pub fn has_limit(&self) -> bool {
+        self.plans().group.worker().has_limit()
+    }
+
     /// Waits until the call is complete on this member, and returns its result. It can be called once.
     pub fn wait(&self) -> Result<R> {
         let _monitored = scoped_wait_probe(self.plans().monitor.probe());

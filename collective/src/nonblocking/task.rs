@@ -161,7 +161,7 @@ impl Task {
             }
             waited?;
             let condition = Condition::Event(Arc::new(TaskDone(self.clone())));
-            waited = self.context.worker().wait(&condition, None, call);
+            waited = self.context.worker().wait(&condition, self.context.worker().call_deadline(), call);
         }
     }
 
@@ -192,7 +192,9 @@ impl Task {
             self.context.ensure_progress(waker);
             return Poll::Pending;
         }
-        self.end_if_mismatched();
+        if self.plans.monitor.is_poll_to_look(worker) {
+            self.end_if_mismatched();
+        }
         if self.is_over() {
             return Poll::Ready(());
         }

@@ -203,6 +203,12 @@ impl Plan {
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
+    /// Returns true if this thread's calls have a time limit.
+    #[inline]
+    pub fn has_limit(&self) -> bool {
+        self.plan_state.worker.has_limit()
+    }
+
     /// Returns when the start is complete for this member: its results are there, and its inputs may be changed.
     /// Returns at once if no start is under way.
     #[inline]

@@ -74,7 +74,9 @@ impl Cause {
             NotSent { .. } => {
                 "see the error of that rank's own call; most likely its memory was freed during the call"
             }
-            TimedOut { .. } => "`tasuki ps` shows what each rank waits for",
+            TimedOut { .. } => {
+                "`tasuki ps` shows what each rank waits for; within(..), set_timeout(..) or TASUKI_CALL_TIMEOUT sets the limit"
+            }
             PeerDied { .. } => {
                 "this call failed because that rank died: see its own error, or what `tasuki run` reports about it"
             }

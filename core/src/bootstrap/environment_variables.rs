@@ -26,6 +26,8 @@ pub const COST_PARAMETERS: &str = "TASUKI_COST_PARAMETERS";
 pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
 /// Whether a failed collective call ends the job.
 pub const ABORT_ON_FAILURE: &str = "TASUKI_ABORT_ON_FAILURE";
+/// The time limit of calls.
+pub const CALL_TIMEOUT: &str = "TASUKI_CALL_TIMEOUT";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The trace file.
@@ -100,6 +102,7 @@ pub const VARIABLES: &[Variable] = &[
         "algorithms that plans use where they fit",
     ),
     user(ABORT_ON_FAILURE, "off", "off, on", "on: a collective call that fails ends the job"),
+    user(CALL_TIMEOUT, "", "a time: 30s, 1.5m, 500ms", "calls that wait longer fail; without it no call has a limit"),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(
         TRACE_EVENTS,

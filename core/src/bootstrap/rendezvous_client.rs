@@ -204,6 +204,7 @@ mod tests {
         let launched = LauncherSettings { rank: Rank(rank), size, server: server.clone() };
         Settings {
             abort_on_failure: false,
+            call_timeout: None,
             log: Level::Warn,
             disabled: DisabledFeatures::default(),
             wake: None,

@@ -9,6 +9,7 @@ use crate::engine::park::WakeMode;
 use crate::engine::trace::{EVENTS, EVENTS_MAX, TraceTo};
 use crate::os::disabled_features::DisabledFeatures;
 use std::fmt;
+use std::time::Duration;
 
 /// The most ranks of a job: a global address has 24 bits for the rank.
 pub const SIZE_MAX: usize = Rank::MAX.0;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub helper: Helper,
     /// A collective call that fails ends the job.
     pub abort_on_failure: bool,
+    /// The time limit of calls that have no other.
+    pub call_timeout: Option<Duration>,
     /// The trace file, if ranks write one.
     pub trace: Option<TraceTo>,
     /// How this process becomes one rank or several.
@@ -175,10 +178,30 @@ impl Settings {
             collectives: environment.get(names::COLLECTIVES).unwrap_or_default().into(),
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
             abort_on_failure: from.choice(names::ABORT_ON_FAILURE, "on", "off")?,
+            call_timeout: from.read(names::CALL_TIMEOUT, positive_time)?,
             trace: from.trace()?,
             start: start(&from)?,
         })
     }
+}
+
+/// Parses a time: `90`, `90s`, `1.5m`, `500ms`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let seconds = match &text[at..] {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("{unit} is not a unit of time: write for example 500ms, 10s, 5m or 1h")),
+    };
+    let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| "the time must be finite, and must not be negative".to_string())
+}
+
+fn positive_time(text: &str) -> Option<Duration> {
+    parse_time(text).ok().filter(|time| !time.is_zero())
 }
 
 fn wake_mode(word: &str) -> Option<Option<WakeMode>> {
@@ -317,10 +340,12 @@ mod tests {
             ("TASUKI_DIRECT_SIGNALS", "off"),
             ("TASUKI_DISABLE", "pidfd"),
             ("TASUKI_TRACE", "run.json"),
+            ("TASUKI_CALL_TIMEOUT", "1.5m"),
             ("TASUKI_TRACE_EVENTS", "77"),
         ])
         .unwrap();
         assert_eq!(settings.trace, Some(TraceTo { file: "run.json".into(), events: 77 }));
+        assert_eq!(settings.call_timeout, Some(Duration::from_secs(90)));
         assert_eq!((settings.log, settings.wake), (Level::Debug, Some(WakeMode::Fence)));
         assert!(settings.own_memory_by_request && !settings.direct && settings.disabled.pidfd);
     }
@@ -332,6 +357,9 @@ mod tests {
             ["TASUKI_WAKE", "TASUKI_OWN_MEMORY", "TASUKI_DIRECT_SIGNALS", "TASUKI_DISABLE", "TASUKI_FABRIC"]
         {
             assert!(fault(&[(name, "nonsense")]).starts_with(&format!("{name}=nonsense: allowed is ")));
+        }
+        for value in ["0", "0s", "-1", "soon", "5 days", "inf"] {
+            assert!(fault(&[("TASUKI_CALL_TIMEOUT", value)]).contains(value));
         }
         for value in ["0", "-1", "16777217", "two"] {
             assert!(fault(&[("TASUKI_THREADS", value)]).contains(value));

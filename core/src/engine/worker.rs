@@ -14,6 +14,7 @@ use super::trace::{Recorder, TraceTo};
 use super::user_operators::UserOperators;
 use super::wait::alarm::Alarm;
 use super::wait::condition::{Awaited, WaitEvent};
+use super::wait::deadline::{Deadline, DefaultLimit};
 use super::wait::helper_control::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
@@ -43,6 +44,7 @@ pub struct Worker {
     operators: UserOperators,
     wait_probes: WaitProbes,
     alarm: Alarm,
+    default_limit: DefaultLimit,
     spins: u32,
     has_processor: bool,
     store_policy: StorePolicy,
@@ -124,6 +126,7 @@ impl Worker {
             operators: UserOperators::default(),
             wait_probes: WaitProbes::default(),
             alarm: Alarm::default(),
+            default_limit: DefaultLimit::default(),
             spins: platform.spins(),
             has_processor: platform.has_processor(),
             store_policy: StorePolicy::default(),
@@ -291,6 +294,10 @@ impl Worker {
         &self.wait_probes
     }
 
+    pub(super) fn default_limit(&self) -> &DefaultLimit {
+        &self.default_limit
+    }
+
     /// Returns the alarm of this rank.
     pub fn alarm(&self) -> &Alarm {
         &self.alarm
@@ -304,6 +311,11 @@ impl Worker {
     #[inline(always)]
     pub(super) fn commands(&self) -> &CommandQueues {
         &self.commands
+    }
+
+    /// Returns true if the rank has handlers or command queues, which a waiting thread serves.
+    pub fn uses_queues(&self) -> bool {
+        self.commands.are_used()
     }
 
     /// Returns true if this process writes the memory of other ranks by stores, and their signals by atomics of the
@@ -343,7 +355,7 @@ impl Worker {
 
     /// Returns true if the rank has a processor of its own.
     #[inline(always)]
-    pub(super) fn has_processor(&self) -> bool {
+    pub fn has_processor(&self) -> bool {
         self.has_processor
     }
 
@@ -417,7 +429,10 @@ impl Worker {
     /// whose end is not reported, and operations that ended before they were visible. Costs one
     /// call of the fabric if nothing is in flight.
     pub fn settle(&self, call: &dyn Fn() -> String) -> Result<()> {
-        if self.fabric.is_quiescent() { Ok(()) } else { self.wait(&super::Condition::Settled, None, call) }
+        if self.fabric.is_quiescent() {
+            return Ok(());
+        }
+        self.wait(&super::Condition::Settled, Deadline::NEVER, call)
     }
 
     /// Leaves the job: completes all issued operations; after that no call is possible. Waits only for ranks that are
@@ -428,7 +443,7 @@ impl Worker {
         }
         self.end_calls();
         self.close_inbox();
-        let completed = self.complete(super::Handle(self.operations.issued()));
+        let completed = self.complete_until(super::Handle(self.operations.issued()), Deadline::NEVER);
         self.agent().into_iter().for_each(|agent| agent.announce_leaving(self));
         // Fails only if the job is over; then no rank waits for what is in flight.
         let _ = self.settle(&|| "leave()".into());

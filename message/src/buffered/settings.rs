@@ -8,7 +8,7 @@ use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::Result;
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, WaitEvent, Worker, in_one_call};
 
 impl Context {
     /// Sets the send buffer. A send whose receive is not posted after `after` copies its message and returns; `None`:
@@ -17,6 +17,7 @@ impl Context {
     pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
         let empty = Arc::new(Emptied { worker: self.worker.clone(), progress: self.progress.clone() });
         let call = || "set_send_buffer: waiting until it is empty".to_string();
+        let _call = in_one_call();
         loop {
             let left = self.progress.first_buffered();
             if left.is_empty() {
@@ -26,7 +27,7 @@ impl Context {
                 return Err(self.progress.give_up(&self.worker, &self.progress.buffered(), call));
             }
             let condition = Condition::Event(empty.clone());
-            self.worker.wait(&condition, None, &call)?;
+            self.worker.wait(&condition, self.worker.call_deadline(), &call)?;
             self.worker.progress();
         }
         self.progress.buffered.set(capacity, after);

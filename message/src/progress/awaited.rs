@@ -65,11 +65,6 @@ impl AwaitedConditions {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Returns a number that changes when a condition is added.
-    pub(crate) fn given(&self) -> u64 {
-        self.lock().given
-    }
-
     /// Looks at the next conditions in turn, at most `looks`. Removes those that are decided, and returns their wakers.
     pub(crate) fn take_decided(&self, worker: &Worker, looks: usize) -> Vec<Waker> {
         let looked_at = self.change(|list| {
@@ -148,6 +143,5 @@ mod tests {
         assert_eq!(all.take_due(25, false).len(), 1);
         assert_eq!(all.first_due_ns(), 30);
         assert_eq!((all.take_due(0, true).len(), all.is_any()), (1, false));
-        assert_eq!(all.given(), 3);
     }
 }

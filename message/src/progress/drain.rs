@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
 use tasuki_core::fabric::Refused;
 
 /// Promises every receiver the messages that it has not received yet.
@@ -58,7 +58,7 @@ pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()>
         };
         *unfinished.peer.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((other.bank.peer, other.impossible_from()));
-        match worker.wait(&Condition::Event(unfinished.clone()), None, &call) {
+        match worker.wait(&Condition::Event(unfinished.clone()), Deadline::NEVER, &call) {
             Err(error) if !matches!(error.cause(), Cause::PeerLeft { .. }) => return Err(error),
             _ => {}
         }

@@ -8,13 +8,14 @@ use crate::progress::drain;
 use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
+use crate::progress::poll_spin::PollSpin;
 use crate::progress::waker_thread;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
 use crate::slot::retired::RetiredEntries;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
@@ -73,6 +74,11 @@ pub struct ProgressEngine {
     finalize_hooks: FinalizeHooks,
     pub(crate) continuations: Continuations,
     pub(crate) awaited: AwaitedConditions,
+    /// How often a task has begun to wait for something, or has stopped. It tells the waker thread to look again.
+    changes: AtomicU64,
+    /// True if the waker thread stays although no task waits.
+    serves: AtomicBool,
+    pub(crate) poll_spin: PollSpin,
 }
 
 impl ProgressEngine {
@@ -113,10 +119,30 @@ impl ProgressEngine {
 
     /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.
     pub(crate) fn ensure_progress(self: &Arc<Self>, worker: &Arc<Worker>, waker: &Waker) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
         if !worker.platform().lets_threads_sleep() || waker_thread::start(worker, self).is_err() {
             worker.pause();
             waker.wake_by_ref(); // the task has to poll again and again
         }
+    }
+
+    /// Returns a number that changes when a task begins to wait for something.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if the waker thread stays although no task waits: it serves the rank's handlers and queues.
+    pub(crate) fn serves(&self, worker: &Worker) -> bool {
+        self.serves.load(Ordering::Relaxed) || worker.uses_queues()
+    }
+
+    /// Starts the waker thread, which from now on makes progress for the rank until it leaves, like a waiting call. Where
+    /// no thread can sleep, as in a simulation, it does nothing.
+    pub fn serve_in_background(self: &Arc<Self>, worker: &Arc<Worker>) -> Result<()> {
+        worker.check().map_err(|cause| worker.fault(cause, || "serve_in_background()".into()))?;
+        self.serves.store(true, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        if worker.platform().lets_threads_sleep() { waker_thread::start(worker, self) } else { Ok(()) }
     }
 
     /// Returns the messages with a waker.
@@ -307,6 +333,7 @@ impl Agent for ProgressEngine {
 
     fn forget_awaited(&self, number: u64) {
         drop(self.awaited.remove(number));
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     fn is_busy(&self) -> bool {

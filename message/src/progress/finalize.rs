@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
 
 /// An object whose unfinished work may outlive its owner, but not the owner's rank.
 pub trait FinalizeHook: Send + Sync + Debug {
@@ -75,7 +75,8 @@ fn announce_finalize(worker: &Worker, mut leaves: Vec<&Arc<dyn FinalizeHook>>) {
         if events.is_empty() {
             return;
         }
-        if worker.wait(&Condition::Event(Arc::new(AnyEvent(events))), None, &call).is_err() {
+        let any = Condition::Event(Arc::new(AnyEvent(events)));
+        if worker.wait(&any, Deadline::NEVER, &call).is_err() {
             // At least one of them waits for a rank that has gone and cannot complete.
             let cannot_complete = |event| worker.test(&Condition::Event(event), &call).is_err();
             leaves.retain(|leave| !leave.next_event().is_none_or(cannot_complete));

@@ -4,7 +4,7 @@
 //! engine        all operations of a rank               continuation  what runs when signals have been raised
 //! operation     one send or receive                    waker_thread  wakes the tasks of futures
 //! pending       the queue of those that may take a step
-//! awaited       conditions that tasks await
+//! awaited       conditions that tasks await            poll_spin     the spin of a poll before it registers
 //! finalize      what a rank does before it leaves      drain         messages that it must deliver before
 //! ```
 
@@ -15,6 +15,7 @@ pub(crate) mod engine;
 pub(crate) mod finalize;
 pub(crate) mod operation;
 mod pending;
+mod poll_spin;
 pub(crate) mod waker_thread;
 
 pub use continuation::Continuation;

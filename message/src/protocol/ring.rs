@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, Started, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, Deadline, Started, WaitEvent, Worker};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a narrow ring.
@@ -584,8 +584,11 @@ impl Rings {
                 let (peer, slot) = (message.bank.peer, message.bank.slot(message.index));
                 let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
                 // If the peer closes a bank that this rank has closed, nobody reports that.
-                let limit = (!message.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
-                let waited = worker.wait(&Condition::Event(Arc::new(message)), limit, &call);
+                let deadline = match message.bank.bank_state().is_open() {
+                    true => Deadline::NEVER,
+                    false => worker.deadline_after(POLL_INTERVAL),
+                };
+                let waited = worker.wait(&Condition::Event(Arc::new(message)), deadline, &call);
                 if waited.is_err_and(|error| !error.is_timeout()) {
                     lock(&ring.state).drop_oldest(); // the peer or the job has ended, so nobody takes the message
                 }

@@ -11,7 +11,6 @@ use crate::slot::bank::{SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::retired::RetiredEntry;
 use crate::slot::state::{OccupyError, SlotState};
 use std::sync::Arc;
-use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Condition;
 
@@ -115,19 +114,18 @@ impl Context {
 
     /// Marks the slot busy for a send.
     pub(crate) fn occupy_send(&self, bank: &Arc<SlotBank>, index: SlotIndex, call: CallInfo) -> Result<()> {
-        self.occupy((bank, index), &bank.state(index).sending, "send", None, call).map(drop)
+        self.occupy((bank, index), &bank.state(index).sending, "send", call).map(drop)
     }
 
-    /// Marks the slot busy for a receive. If a receive of any slot uses the slot, waits until that receive has ended,
-    /// for at most `limit`. Returns true if there may be a kept message for the receive.
+    /// Marks the slot busy for a receive. If a receive of any slot uses the slot, waits until that receive has ended.
+    /// Returns true if there may be a kept message for the receive.
     pub(crate) fn occupy_receive(
         &self,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
-        limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<bool> {
-        self.occupy((bank, index), &bank.state(index).receiving, "receive", limit, call)
+        self.occupy((bank, index), &bank.state(index).receiving, "receive", call)
     }
 
     fn occupy(
@@ -135,7 +133,6 @@ impl Context {
         (bank, index): (&Arc<SlotBank>, SlotIndex),
         state: &SlotState,
         what: &'static str,
-        limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<bool> {
         loop {
@@ -144,7 +141,7 @@ impl Context {
                 Err(OccupyError::Closed) => self.open_banks(bank, call)?, // the bank was closed since it was looked up
                 Err(OccupyError::Borrowed) => {
                     let condition = Condition::Event(Arc::new(SlotReleased { bank: bank.clone(), index }));
-                    self.worker.wait(&condition, limit, &|| call.to_string())?;
+                    self.worker.wait(&condition, self.worker.call_deadline(), &|| call.to_string())?;
                 }
                 Err(OccupyError::Busy) => return Err(self.fault(Cause::Busy { what }, call)),
             }

@@ -1,6 +1,6 @@
 //! Chunked plans: each start takes any number of values, which pass through the plan's own buffers chunk by chunk.
 
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Plan, Pod, Result};
 use std::fmt;
 use std::task::{self, Poll};
@@ -104,7 +104,7 @@ impl<T: Pod + Send> ChunkedPlan<T> {
 
     /// Waits, and copies the result into `values`.
     pub(crate) fn finish_into(&mut self, values: &mut [T]) -> Result<()> {
-        let got = self.run.wait()?;
+        let got = Request::wait(self)?;
         values[..got.len()].copy_from_slice(&got);
         Ok(())
     }
@@ -118,6 +118,9 @@ impl<T: Pod + Send> Request for ChunkedPlan<T> {
     }
 
     fn wait(&mut self) -> Result<Vec<T>> {
+        if self.run.has_limit() {
+            finish_limited(self)?;
+        }
         self.run.wait()
     }
 

@@ -12,7 +12,7 @@ use crate::collective::{
 };
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Communicator, Pod, Result};
 use std::task::{self, Poll};
 use tasuki_collective::StartedCollective;
@@ -38,6 +38,9 @@ impl<R> Request for CollectiveRequest<R> {
     }
 
     fn wait(&mut self) -> Result<R> {
+        if self.0.has_limit() {
+            finish_limited(self)?;
+        }
         self.0.wait()
     }
 

@@ -3,7 +3,7 @@
 use crate::collective::{BlockCount, BlockCounts};
 use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Communicator, Error, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
@@ -156,6 +156,9 @@ impl<T: Pod> Request for Plan<T> {
 
     #[inline]
     fn wait(&mut self) -> Result<()> {
+        if self.failed.is_none() && self.inner.has_limit() {
+            finish_limited(self)?;
+        }
         match self.failed.take() {
             None => self.inner.wait(),
             Some(error) => Err(error),

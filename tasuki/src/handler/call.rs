@@ -75,6 +75,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
         args: &A,
         when_full: WhenFull,
     ) -> Result<Reply<'job, R>> {
+        let _limit = job.limited();
         let number = self.number(&job.worker);
         match number.and_then(|number| job.worker.call_with_reply(to, number, args.bytes(), when_full)) {
             Ok(pending) => Ok(Reply::new(job, pending)),
@@ -137,7 +138,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
 
     #[inline(always)]
     fn post_in(&self, job: &Job, to: Rank, args: &A, effect: Option<Effect>) -> Result<()> {
-        let effects = [effect.map(|effect| effect.0), None];
+        let (_limit, effects) = (job.limited(), [effect.map(|effect| effect.0), None]);
         let posted = self
             .number(&job.worker)
             .and_then(|number| job.worker.call(to, number, args.bytes(), effects, WhenFull::Wait));
@@ -281,6 +282,40 @@ impl Job {
         Ok(self.worker.serve_calls())
     }
 
+    /// Lets a thread of the library serve this rank from now on, until it leaves: the thread runs handlers that were
+    /// called, and moves messages and queues on, also while the program makes no call of the library. For programs whose
+    /// executor may be idle, or that wait for something else, such as a socket.
+    ///
+    /// The thread sleeps while there is nothing to do, and takes no processor time. It also starts, in a job with handlers,
+    /// when a task first awaits a request under an executor of another library. On the simulator this call does nothing,
+    /// because a simulated rank acts in its calls only. Local. Error: the system starts no more threads. Cost: a thread;
+    /// and peers wake it, which costs them some microseconds for a message, signal or call that comes when the rank sleeps.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::{Handler, Handlers, Rank, Request};
+    ///
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+    ///     let done = job.signal()?;
+    ///     if job.rank() == 1 {
+    ///         job.serve_in_background()?;
+    ///         while done.value() == 0 {
+    ///             std::thread::sleep(Duration::from_millis(1)); // nothing here runs handlers
+    ///         }
+    ///     } else {
+    ///         assert_eq!(DOUBLE.call(job, Rank(1), &21)?.wait()?, 42);
+    ///         job.raise(done.on(Rank(1)), 1)?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn serve_in_background(&self) -> Result<()> {
+        self.world().messages().serve_in_background()
+    }
+
     /// Returns when all calls have run that this rank has made without a reply ([`Handler::post`],
     /// [`Handler::post_then`]).
     ///
@@ -305,6 +340,7 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn flush_calls(&self) -> Result<()> {
+        let _limit = self.limited();
         self.worker.flush_calls(&|| "flush_calls()".into())
     }
 

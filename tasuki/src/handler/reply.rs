@@ -3,7 +3,7 @@
 use super::argument::Outcome;
 use crate::Result;
 use crate::job::Job;
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use std::fmt;
 use std::marker::PhantomData;
 use std::task::{self, Poll};
@@ -58,7 +58,10 @@ impl<R: Outcome + ?Sized> Request for Reply<'_, R> {
 
     #[inline]
     fn wait(&mut self) -> Result<R::Owned> {
-        let worker = &self.job.worker;
+        let (worker, _limit) = (&self.job.worker, self.job.limited());
+        if worker.has_limit() {
+            finish_limited(self)?;
+        }
         let Some(pending) = self.pending.take() else {
             let text = "the reply was returned already: call the handler again";
             return Err(worker.fault(Cause::Argument(text.into()), || "wait(reply)".into()));

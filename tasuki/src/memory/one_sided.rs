@@ -115,6 +115,7 @@ impl Job {
     /// was never issued returns at once. Errors: the first failure among these operations that no call has reported
     /// yet.
     pub fn complete(&self, handle: Handle) -> Result<()> {
+        let _limit = self.limited();
         self.worker.complete(handle)
     }
 

@@ -150,12 +150,14 @@ impl<V: TransferValue> Request for TransferRequest<V> {
     }
 
     fn wait(&mut self) -> Result<V> {
+        if self.kept.is_some() {
+            self.worker.complete_exactly(self.handle)?;
+        }
         let Some(kept) = self.kept.take() else {
             let text = "the transfer was waited for already: issue another";
             let call = || format!("wait(operation {})", self.handle.number());
             return Err(self.worker.fault(Cause::Argument(text.into()), call));
         };
-        self.worker.complete_exactly(self.handle)?;
         Ok(V::take(kept))
     }
 

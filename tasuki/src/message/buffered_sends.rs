@@ -20,6 +20,7 @@ impl Job {
     /// message is copied twice, into the buffer and out of it, and each of the two steps searches all buffered
     /// messages.
     pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
+        let _limit = self.limited();
         self.world().messages().set_send_buffer(capacity, after)
     }
 

@@ -4,7 +4,7 @@
 //! before the message has ended.
 
 use crate::message::slot::{Received, Slot, received};
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -196,6 +196,9 @@ impl<T: Pod> Request for SendRequest<T> {
     }
 
     fn wait(&mut self) -> Result<Vec<T>> {
+        if self.outcome.is_none() && self.stage.under_way().is_some_and(|message| message.has_limit()) {
+            finish_limited(self)?;
+        }
         let sent = match (self.outcome.take(), &mut self.stage) {
             (Some(sent), _) => sent,
             (None, Stage::UnderWay(message)) => message.finish(),
@@ -268,6 +271,9 @@ impl<T: Pod> Request for RecvRequest<T> {
     }
 
     fn wait(&mut self) -> Result<(Vec<T>, Received)> {
+        if self.stage.under_way().is_some_and(|message| message.has_limit()) {
+            finish_limited(self)?;
+        }
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::UnderWay(mut message) => {
                 let got = message.take(self.values.own_bytes());

@@ -17,7 +17,7 @@ use crate::{Communicator, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use tasuki_core::engine::{Local, RevocableBuffer};
+use tasuki_core::engine::{Local, RevocableBuffer, in_one_call};
 use tasuki_message::{Context, MessageBuffer, SHORT_MAX};
 
 /// Begins messages and starts plans on values that are borrowed for `'env`. Made by
@@ -61,6 +61,7 @@ impl Communicator {
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
     ) -> Result<R> {
+        let _limit = self.limited();
         Scope::run(self.messages(), body)
     }
 }
@@ -240,7 +241,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// receives come first, then the other messages, then starts of plans, each in the order in which they were
     /// begun.
     pub fn wait_all(&self) -> Result<()> {
-        let mut outcome = Ok(());
+        let (_call, mut outcome) = (in_one_call(), Ok(()));
         // First, while the others are in flight, because it takes a while.
         self.list.take_sent().for_each(|sent| self.context.discard_sent(sent));
         let mut index = 0;

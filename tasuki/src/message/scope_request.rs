@@ -4,7 +4,7 @@ use crate::engine::Cause;
 use crate::message::scope::{end, finish, take};
 use crate::message::scope_list::{ScopeList, ScopeMessage};
 use crate::message::slot::{Received, Slot, received_values};
-use crate::request::{Request, future_by_request};
+use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Rank, Result};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -89,6 +89,9 @@ impl Request for ScopeRequest<'_, ()> {
     }
 
     fn wait(&mut self) -> Result<()> {
+        if self.context.worker().has_limit() {
+            finish_limited(self)?;
+        }
         let Some(peer) = self.begin_wait()? else { return Ok(()) };
         if let Some(sent) = self.list.find_sent(peer, self.slot.word()) {
             self.context.discard_sent(sent);
@@ -140,6 +143,9 @@ impl Request for ScopeRequest<'_, Received> {
     }
 
     fn wait(&mut self) -> Result<Received> {
+        if self.context.worker().has_limit() {
+            finish_limited(self)?;
+        }
         let Some(peer) = self.begin_wait()? else { return Ok(Received::nothing(self.slot)) };
         let got = match self.list.find_posted(peer, self.slot.word()) {
             Some((place, _)) => {

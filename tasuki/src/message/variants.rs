@@ -1,30 +1,11 @@
-//! Variants of send and receive: with a time limit, in job memory; and the release of slots.
+//! Send and receive in job memory, and the release of slots.
 
-use crate::collective::Data;
 use crate::member::place_of;
 use crate::message::Peer;
 use crate::message::slot::{Received, Slot, bytes, received};
 use crate::{Communicator, GlobalPtr, Pod, Result};
-use std::time::Duration;
 
 impl Communicator {
-    /// Receives like [`Communicator::recv`], for at most `limit`. If the time runs out, nothing was
-    /// received, nothing will be written into `into` later, and the next receive on the slot gets
-    /// the message. If the message is already on its way, the call waits for it.
-    pub fn recv_within<D: Data + ?Sized>(
-        &self,
-        into: &mut D,
-        from: impl Peer,
-        slot: Slot,
-        limit: Duration,
-    ) -> Result<Received> {
-        let Some(from) = place_of(self.messages(), from, "recv_within")? else {
-            return Ok(Received::nothing(slot));
-        };
-        let into = bytemuck::cast_slice_mut(into.values_mut());
-        received::<D::Value>(self.messages(), self.messages().recv_within(into, from, slot.word(), limit)?)
-    }
-
     /// Sends `count` values of this rank's own job memory, like [`Communicator::send`]. If the
     /// receive names job memory, too, the sender copies the values directly to their destination.
     pub fn send_from<T: Pod>(
@@ -35,6 +16,7 @@ impl Communicator {
         slot: Slot,
     ) -> Result<()> {
         let Some(to) = place_of(self.messages(), to, "send_from")? else { return Ok(()) };
+        let _limit = self.limited();
         self.messages().send_job(from.address(), bytes::<T>(count), to, slot.word())
     }
 
@@ -50,6 +32,7 @@ impl Communicator {
         let Some(from) = place_of(self.messages(), from, "recv_into")? else {
             return Ok(Received::nothing(slot));
         };
+        let _limit = self.limited();
         received::<T>(
             self.messages(),
             self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.word())?,

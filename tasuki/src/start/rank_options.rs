@@ -1,7 +1,8 @@
-//! The options of a rank: its helper, the choice of algorithms, and what a failure does.
+//! The options of a rank: its helper, the choice of algorithms, what a failure does, and time limits.
 
 use crate::engine::Cause;
 use crate::{Error, Result};
+use std::time::Duration;
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
@@ -16,6 +17,8 @@ pub(crate) struct RankOptions {
     pub(crate) selection: Selection,
     /// A collective call that fails ends the job.
     pub(crate) abort_on_failure: bool,
+    /// The time limit of calls that have no other.
+    pub(crate) call_timeout: Option<Duration>,
 }
 
 impl RankOptions {
@@ -29,6 +32,7 @@ impl RankOptions {
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };
-        Ok(RankOptions { helper: settings.helper, selection, abort_on_failure: settings.abort_on_failure })
+        let (abort_on_failure, call_timeout) = (settings.abort_on_failure, settings.call_timeout);
+        Ok(RankOptions { helper: settings.helper, selection, abort_on_failure, call_timeout })
     }
 }

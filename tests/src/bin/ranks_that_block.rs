@@ -209,7 +209,7 @@ fn limit(job: &Job, gate: &Gate) -> Result<()> {
     let (world, other) = (job.world(), job.rank_after(1));
     loop {
         let limit = if gate.is_open(0) { Duration::ZERO } else { Duration::from_millis(200) };
-        match world.recv_within(&mut [0_u64], other, SLOT, limit) {
+        match world.within(limit).recv(&mut [0_u64], other, SLOT) {
             Err(error) if error.is_timeout() && gate.is_open(0) => return job.barrier(),
             Err(error) if error.is_timeout() => {}
             other => return other.map(drop),

@@ -29,7 +29,7 @@ fn exchange(
         return Ok(false);
     }
     let (mut early, mut late) = (vec![9_u8; room], vec![9_u8; 3000]);
-    let outcome = world.recv_within(&mut early, Rank(0), slot, limit);
+    let outcome = world.within(limit).recv(&mut early, Rank(0), slot);
     let mut missing = vec![&first, &second];
     let timed_out = match &outcome {
         Ok(got) => {

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::environment_variables::{COLLECTIVES, HELPER, TRACE};
+use tasuki_core::bootstrap::environment_variables::{CALL_TIMEOUT, COLLECTIVES, HELPER, TRACE};
 use tasuki_core::bootstrap::helper_setting::Helper;
-use tasuki_core::bootstrap::settings::SIZE_MAX;
+use tasuki_core::bootstrap::settings::{SIZE_MAX, parse_time};
 use tasuki_schedule::Forced;
 
 const EXAMPLE: &str = "\
@@ -51,8 +51,12 @@ pub(crate) struct Args {
     timeout: Option<Duration>,
     /// Time from SIGTERM to SIGKILL when the job is ended (SIGTERM, Ctrl-C, --timeout, death of a
     /// rank); 0 kills right after SIGTERM [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration_or_zero)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     grace: Option<Duration>,
+    /// The longest time that a call of a rank may wait before it fails, unless the program sets another: 90, 90s, 1.5m,
+    /// 500ms [default: none]
+    #[arg(long, value_name = "TIME", value_parser = call_timeout)]
+    call_timeout: Option<String>,
     /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank
     /// (one for each) or auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy
     /// all processors, otherwise node]
@@ -100,6 +104,7 @@ impl Args {
         let program = self.command.remove(0);
         let (bind, timeout, grace, mut env) =
             (self.bind, self.timeout, self.grace.unwrap_or(GRACE), self.env);
+        env.extend(self.call_timeout.map(|limit| (CALL_TIMEOUT.to_string(), limit)));
         env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
         env.extend(self.collectives.map(|forced| (COLLECTIVES.to_string(), forced)));
         env.extend(self.trace.map(trace).transpose()?.map(|file| (TRACE.to_string(), file)));
@@ -145,24 +150,15 @@ fn trace(file: PathBuf) -> anyhow::Result<String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    match duration_or_zero(text)? {
+    match parse_time(text)? {
         Duration::ZERO => Err("the time must be positive".into()),
         time => Ok(time),
     }
 }
 
-fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
-    let seconds = match &text[at..] {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" => 60.0,
-        "h" => 3600.0,
-        unit => return Err(format!("{unit} is not a unit of time: write for example 500ms, 10s, 5m or 1h")),
-    };
-    let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
-    Duration::try_from_secs_f64(number * seconds)
-        .map_err(|_| "the time must be finite, and must not be negative".to_string())
+/// Checks the value that the ranks will read.
+fn call_timeout(text: &str) -> Result<String, String> {
+    duration(text).map(|_| text.to_string())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -184,7 +180,7 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for wrong in ["", "0", "-1", "s", "1d", "1e400", "nan", "inf", "1 2"] {
             assert!(duration(wrong).is_err(), "{wrong}");
-            assert_eq!(duration_or_zero(wrong).is_ok(), wrong == "0", "{wrong}");
+            assert_eq!(parse_time(wrong).is_ok(), wrong == "0", "{wrong}");
         }
     }
 

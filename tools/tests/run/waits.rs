@@ -207,7 +207,7 @@ fn waits_with_a_limit_are_no_deadlock() {
     let mut running = start(&["-n", "2"], "limit", &folder);
     let launcher = running.pid();
     running.until("one waits", |_| {
-        job(launcher).is_some_and(|job| calls(&job).iter().any(|call| call.starts_with("recv_within")))
+        job(launcher).is_some_and(|job| calls(&job).iter().any(|call| call.starts_with("recv(")))
     });
     for _ in 0..30 {
         assert!(job(launcher).is_none_or(|job| deadlocks(&job).is_empty()));

@@ -179,7 +179,12 @@ impl<T: Pod + Send> ChunkedRun<T> {
         Poll::Pending
     }
 
-    /// Returns true if a start is under way.
+    /// Returns true if this thread's calls have a time limit.
+    pub fn has_limit(&self) -> bool {
+        self.0.plan_state.worker.has_limit()
+    }
+
+    /// Returns true if a start has not been waited for.
     pub fn is_active(&self) -> bool {
         self.0.lock().cursor.is_some()
     }

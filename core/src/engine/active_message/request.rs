@@ -5,6 +5,7 @@ use super::block_pool::{ARGUMENTS_MAX, Purpose};
 use super::reply_lines::{REPLY_LINES, ReplyLines, ReplyTicket};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::deadline::in_one_call;
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::node::node_state::RankStage;
@@ -200,15 +201,19 @@ impl Worker {
         when_full: WhenFull,
         mut call: impl FnMut() -> Result<T, Cause>,
     ) -> Result<T, Cause> {
+        let mut waiting = None;
         loop {
             match call() {
-                Err(full @ Cause::Full { .. }) if when_full == WhenFull::Wait => self.make_room(full)?,
+                Err(full @ Cause::Full { .. }) if when_full == WhenFull::Wait => {
+                    waiting.get_or_insert_with(in_one_call);
+                    self.make_room(full)?;
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    /// Moves everything on, so that there may be room. Fails if there will be none.
+    /// Moves everything on, so that there may be room. Fails if there will be none, or when the time limit is reached.
     #[cold]
     fn make_room(&self, full: Cause) -> Result<(), Cause> {
         let is_hopeless = |calls: &ActiveMessages| !calls.reply_lines.has_abandoned();
@@ -217,6 +222,7 @@ impl Worker {
         }
         self.progress();
         self.check()?;
+        self.check_deadline()?;
         self.pause_briefly();
         Ok(())
     }
@@ -293,7 +299,7 @@ impl Worker {
     ) -> Result<ReplyValue<'m>> {
         let spins = self.spins(Some(pending.to));
         if !self.wait_and_poll(spins, &|| pending.has_arrived()) {
-            self.wait(&pending.arrival(), None, call)?;
+            self.wait(&pending.arrival(), self.call_deadline(), call)?;
         }
         self.read_reply(pending).map_err(|cause| self.fault(cause, call))
     }

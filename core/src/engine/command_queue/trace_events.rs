@@ -11,12 +11,12 @@ use crate::engine::trace::{
     CommandId, CommandSummary, EventKind, QueueId, Raise, Recorder, TraceText, Transfer,
 };
 use crate::engine::wait::condition::Condition;
+use crate::engine::wait::deadline::Deadline;
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
 use crate::queue::command::{Command, Effect};
 use crate::queue::encoding::EncodedCommand;
 use crate::segment::GlobalAddress;
-use std::time::Duration;
 
 impl ResolvedQueue<'_> {
     /// The name of the queue in traces.
@@ -245,11 +245,11 @@ impl Worker {
         &self,
         recorder: &Recorder,
         condition: &Condition,
-        limit: Option<Duration>,
+        deadline: Deadline,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let begin = self.platform().observer_now_ns();
-        let outcome = self.wait_loop(condition, limit, call);
+        let outcome = self.wait_loop(condition, deadline, call);
         let awaited = match condition {
             Condition::Signal(cell, value, _) => {
                 self.commands().signal_in(cell).map(|signal| (signal, *value))

@@ -58,7 +58,7 @@ impl Worker {
                 return Ok(());
             }
         }
-        self.wait(&wait.condition(pass), None, call)
+        self.wait(&wait.condition(pass), self.call_deadline(), call)
     }
 
     /// Returns true if one of the ranks on which these steps wait before they next raise a signal needs this very

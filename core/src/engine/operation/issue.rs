@@ -12,6 +12,7 @@ use crate::engine::operation::set::FAILURES_MAX;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
 use crate::engine::trace::Recorder;
 use crate::engine::wait::condition::Condition;
+use crate::engine::wait::deadline::Deadline;
 use crate::engine::worker::Worker;
 use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
 use crate::os::copy;
@@ -156,13 +157,18 @@ impl Worker {
 
     /// Waits for all operations up to `handle`. Returns the first failure among them that was not reported before.
     pub fn complete(&self, handle: Handle) -> Result<()> {
+        self.complete_until(handle, self.call_deadline())
+    }
+
+    /// Completes until `deadline`. After that the operations go on.
+    pub(in crate::engine) fn complete_until(&self, handle: Handle, deadline: Deadline) -> Result<()> {
         let through = handle.0;
         self.check_alive().map_err(|cause| self.fault(cause, || format!("complete(operation {through})")))?;
         if through > self.operations().issued() {
             return Ok(()); // never issued
         }
         if self.operations().unfinished() > 0 {
-            self.wait(&Condition::FinishedThrough(through), None, &|| {
+            self.wait(&Condition::FinishedThrough(through), deadline, &|| {
                 format!("complete(operation {through})")
             })?;
         }
@@ -191,7 +197,8 @@ impl Worker {
     pub fn complete_exactly(&self, handle: Handle) -> Result<()> {
         let number = handle.0;
         if !self.operations().is_finished(number) {
-            self.wait(&Condition::Finished(number), None, &|| format!("complete(operation {number})"))?;
+            let call = || format!("complete(operation {number})");
+            self.wait(&Condition::Finished(number), self.call_deadline(), &call)?;
         }
         self.operations().report_exactly(number)
     }
@@ -267,10 +274,11 @@ impl Worker {
         }
     }
 
-    /// Waits for an operation whose outcome this call takes.
+    /// Waits for an operation whose outcome this call takes. Without a limit: the fabric may use the caller's buffer
+    /// until the operation has ended.
     #[cold]
     fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
-        let waited = self.wait(&Condition::Finished(number), None, &|| action.to_string());
+        let waited = self.wait(&Condition::Finished(number), Deadline::NEVER, &|| action.to_string());
         match self.operations().take(number) {
             Some(outcome) => outcome,
             None => Err(waited.err().unwrap_or_else(|| {
@@ -331,7 +339,7 @@ impl Worker {
         caller_takes_outcome: bool,
     ) -> Result<u64> {
         if !self.operations().has_room() {
-            self.wait(&Condition::Room, None, &|| format!("{action}: waiting for room"))?;
+            self.wait(&Condition::Room, self.call_deadline(), &|| format!("{action}: waiting for room"))?;
         }
         let number =
             self.operations().enter(NewOperation { action, order, keep, caller_takes_outcome }, None);

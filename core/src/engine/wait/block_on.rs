@@ -7,8 +7,9 @@
 //! The flag and the worker whose threads a wake has to wake are under one lock, so no wake falls between a look at the
 //! flag and the wait: the thread names its worker before it looks at the flag for the last time.
 
-use crate::base::Rank;
+use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::wait::condition::{Awaited, Condition, WaitEvent, describe_awaited};
+use crate::engine::wait::deadline::{Deadline, Limit};
 use crate::engine::worker::Worker;
 use crate::node::node_state::RankStage;
 use std::cell::{Cell, RefCell};
@@ -142,26 +143,28 @@ impl CallGuard {
         })
     }
 
-    /// Waits until the future may be ready, until `deadline`, or until one of the conditions wants another poll.
-    fn wait(&self, deadline: &mut Deadline, has_failed: &mut bool) {
+    /// Waits until the future may be ready, until `timer` ends, or until one of the conditions wants another poll.
+    fn wait(&self, timer: &mut Timer, has_failed: &mut bool) {
         let (worker, awaited) = self.take_awaited();
         let Some(worker) = worker.filter(|_| !*has_failed) else {
             if !self.thread.is_woken() {
-                deadline.park(*has_failed);
+                timer.park(*has_failed);
             }
             return;
         };
-        let until_ns = deadline.until_ns(&worker);
+        let deadline = timer.deadline(&worker);
+        let until_ns = deadline.until_ns();
         if !self.thread.is_woken() {
             let again_at_ns = awaited.iter().map(|awaited| awaited.again_at_ns).min().unwrap_or(u64::MAX);
             let end_ns = until_ns.min(again_at_ns);
             let left = || Duration::from_nanos(end_ns.saturating_sub(worker.now_ns()));
-            let limit = (end_ns < u64::MAX).then(left);
+            let next = if again_at_ns < until_ns { worker.deadline_after(left()) } else { deadline };
             let event = Arc::new(AnyAwaited { thread: self.thread.clone(), worker: worker.clone(), awaited });
-            let waited = worker.wait(&Condition::Event(event.clone()), limit, &|| event.call());
-            *has_failed = waited.is_err_and(|error| !error.is_timeout());
+            let waited = worker.wait(&Condition::Event(event.clone()), next, &|| event.call());
+            *has_failed = waited.as_ref().is_err_and(|error| !error.is_timeout());
+            timer.timeout = waited.err();
         }
-        deadline.is_over = until_ns < u64::MAX && worker.now_ns() >= until_ns;
+        timer.is_over = until_ns < u64::MAX && worker.now_ns() >= until_ns;
     }
 }
 
@@ -179,23 +182,34 @@ impl Drop for CallGuard {
 }
 
 /// When a call gives up. The clock is that of the worker, which may be virtual, from the moment when it is known.
-struct Deadline {
-    limit: Option<Duration>,
+struct Timer {
+    limit: Limit,
     begin: Instant,
-    until_ns: Option<u64>,
+    deadline: Option<Deadline>,
     is_over: bool,
+    /// The error of the last wait.
+    timeout: Option<Error>,
 }
 
-impl Deadline {
-    fn until_ns(&mut self, worker: &Worker) -> u64 {
-        let Some(limit) = self.limit else { return u64::MAX };
-        let after = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        *self.until_ns.get_or_insert_with(|| worker.now_ns().saturating_add(after(limit)))
+impl Timer {
+    fn deadline(&mut self, worker: &Worker) -> Deadline {
+        *self.deadline.get_or_insert_with(|| worker.deadline_of(self.limit))
+    }
+
+    /// Returns the error that the time is over. It names what was awaited.
+    fn error(self) -> Error {
+        let after = match self.limit {
+            Limit::After(limit) => limit,
+            _ => self.deadline.unwrap_or(Deadline::NEVER).limit(),
+        };
+        let call = || describe_awaited(Vec::new());
+        self.timeout.filter(Error::is_timeout).unwrap_or_else(|| Error::new(Cause::TimedOut { after }).in_call(call))
     }
 
     /// Parks the thread, which waits for nothing that belongs to a worker; or the job is over.
     fn park(&mut self, is_job_over: bool) {
-        let left = self.limit.map(|limit| limit.saturating_sub(self.begin.elapsed()));
+        let limit = if let Limit::After(limit) = self.limit { Some(limit) } else { None };
+        let left = limit.map(|limit| limit.saturating_sub(self.begin.elapsed()));
         let pause = if is_job_over { Some(PAUSE_AFTER_END) } else { None };
         match left.into_iter().chain(pause).min() {
             Some(limit) => std::thread::park_timeout(limit),
@@ -210,30 +224,27 @@ impl Deadline {
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
-        if let Some(output) = block_until(None, |context| future.as_mut().poll(context)) {
+        if let Ok(output) = block_until(Limit::Never, |context| future.as_mut().poll(context)) {
             return output;
         }
     }
 }
 
-/// Polls until the result is ready, for at most `limit`; `None` after that. Polls at least once.
-pub fn block_until<T>(
-    limit: Option<Duration>,
-    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-) -> Option<T> {
+/// Polls until the result is ready, at least once. Error: the limit is reached.
+pub fn block_until<T>(limit: Limit, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T> {
     let call = CallGuard::begin();
     let mut context = Context::from_waker(&call.waker);
     let begin = Instant::now();
-    let mut deadline = Deadline { limit, begin, until_ns: None, is_over: false };
+    let mut timer = Timer { limit, begin, deadline: None, is_over: false, timeout: None };
     let mut has_failed = false;
     loop {
         if let Poll::Ready(value) = poll(&mut context) {
-            return Some(value);
+            return Ok(value);
         }
-        if deadline.is_over {
-            return None;
+        if timer.is_over {
+            return Err(timer.error());
         }
-        call.wait(&mut deadline, &mut has_failed);
+        call.wait(&mut timer, &mut has_failed);
         call.thread.state().is_woken = false; // before the next poll, which sees what a wake has announced
     }
 }
@@ -278,7 +289,7 @@ mod tests {
     #[test]
     fn a_wake_of_another_thread_ends_the_wait() {
         let polls = AtomicU32::new(0);
-        let value = block_until(None, |context| {
+        let value = block_until(Limit::Never, |context| {
             if polls.fetch_add(1, Ordering::Relaxed) > 0 {
                 return Poll::Ready(7);
             }
@@ -286,17 +297,17 @@ mod tests {
             std::thread::spawn(move || waker.wake());
             Poll::Pending
         });
-        assert_eq!((value, polls.load(Ordering::Relaxed)), (Some(7), 2));
+        assert_eq!((value.ok(), polls.load(Ordering::Relaxed)), (Some(7), 2));
     }
 
     #[test]
     fn a_limit_ends_the_wait_after_a_last_poll() {
         let mut polls = 0;
-        let value = block_until(Some(Duration::from_millis(2)), |_| {
+        let value = block_until(Limit::After(Duration::from_millis(2)), |_| {
             polls += 1;
             Poll::<()>::Pending
         });
-        assert_eq!(value, None);
+        assert!(value.is_err_and(|error| error.is_timeout()));
         assert!(polls >= 2, "polled {polls} times");
     }
 

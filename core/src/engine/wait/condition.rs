@@ -16,6 +16,11 @@ pub trait WaitEvent: Send + Sync + Debug {
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, RankStage)>;
 
+    /// Returns true if reports show a wait for it. A thread that only serves waits for nothing that ends by itself.
+    fn is_reported(&self) -> bool {
+        true
+    }
+
     /// Names the call that waits for it, for reports of a task that awaits it.
     fn call(&self) -> String {
         "an event".into()
@@ -59,6 +64,11 @@ impl Condition {
             Condition::Event(event) => event.call(),
             other => format!("{other:?}"),
         }
+    }
+
+    /// Returns true if reports show a wait for it.
+    pub(super) fn is_reported(&self) -> bool {
+        if let Condition::Event(event) = self { event.is_reported() } else { true }
     }
 
     /// Returns true if a probe may end the wait. Not a wait for operations of this rank: each ends by itself, and until

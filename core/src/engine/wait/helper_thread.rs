@@ -4,6 +4,7 @@
 use crate::base::Rank;
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::deadline::Deadline;
 use crate::engine::wait::helper_control::{HelperControl, HelperScope};
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
@@ -99,7 +100,7 @@ impl Worker {
         while !end.stopped.happened() {
             self.node_state().notify_helper(self.rank());
             // An error means that the job is over. The helper detects that too, unless it sleeps.
-            if self.wait(&stopped, None, &|| "leave()".into()).is_err() {
+            if self.wait(&stopped, Deadline::NEVER, &|| "leave()".into()).is_err() {
                 let until_ns = self.platform().now_ns() + NAP_NS;
                 let (met, work, suspend) = (|condition: &Condition| self.met(condition), || true, || ());
                 let (condition, met, work, suspend, resume) = (&stopped, &met, &work, &suspend, &suspend);

@@ -4,6 +4,7 @@ pub(super) mod alarm;
 pub(super) mod awaited;
 pub(super) mod block_on;
 pub(super) mod condition;
+pub(super) mod deadline;
 pub(super) mod helper_control;
 pub(super) mod helper_thread;
 #[cfg(not(loom))]
@@ -15,6 +16,7 @@ mod progress;
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::deadline::Deadline;
 use crate::engine::wait::platform::Pause;
 use crate::engine::wait::probe::wait_probe_is_urgent;
 use crate::engine::worker::Worker;
@@ -22,7 +24,6 @@ use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
 use crate::os::process;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Waits shorter than this are not published, because no reader could see them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
@@ -36,7 +37,6 @@ impl Worker {
         cell: SignalCell,
         threshold: u64,
         from: Option<Rank>,
-        limit: Option<Duration>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         if !self.fork_guard().is_alive() {
@@ -59,25 +59,25 @@ impl Worker {
                 }
             }
         }
-        self.wait(&Condition::Signal(cell, threshold, from), limit, call)
+        self.wait(&Condition::Signal(cell, threshold, from), self.call_deadline(), call)
     }
 
     /// Waits until `condition` is met. Meanwhile makes progress for this rank and its peers, and
-    /// publishes the wait on the node state. Errors: the time limit is reached, a rank has died, or
+    /// publishes the wait on the node state. Errors: the deadline is reached, a rank has died, or
     /// the condition can no longer be met.
     #[cold]
     pub fn wait(
         &self,
         condition: &Condition,
-        limit: Option<Duration>,
+        deadline: Deadline,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         if !self.fork_guard().is_alive() {
             return Err(self.fault(self.fork_guard().why_not(), call));
         }
         match self.recorder() {
-            None => self.wait_loop(condition, limit, call),
-            Some(recorder) => self.wait_and_record(recorder, condition, limit, call),
+            None => self.wait_loop(condition, deadline, call),
+            Some(recorder) => self.wait_and_record(recorder, condition, deadline, call),
         }
     }
 
@@ -85,13 +85,11 @@ impl Worker {
     pub(in crate::engine) fn wait_loop(
         &self,
         condition: &Condition,
-        limit: Option<Duration>,
+        deadline: Deadline,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let start = self.platform().now_ns();
-        let until_ns = limit.map_or(u64::MAX, |limit| {
-            start.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
-        });
+        let until_ns = deadline.until_ns();
         let mut published = PublishedWaitGuard { worker: self, by_us: false };
         let poller = QueuePoller::new(self);
         let (mut last_useful_ns, mut alarm_at_ns) = (start, start + PUBLISH_AFTER_NS);
@@ -122,10 +120,12 @@ impl Worker {
                 return Err(self.fault(cause, call));
             }
             if now >= until_ns {
-                return Err(self.fault(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
+                return Err(self.fault(Cause::TimedOut { after: deadline.limit() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
-                published.publish(condition, limit, call, start);
+                if condition.is_reported() {
+                    published.publish(condition, deadline, call, start);
+                }
                 if condition.can_be_abandoned()
                     && let Some(cause) = self.wait_probes().error()
                 {
@@ -281,7 +281,8 @@ impl Worker {
     /// Makes progress and pauses for a moment; for waits that no condition describes, such as for room at a fabric.
     pub fn relax(&self, call: &str) -> Result<()> {
         self.progress();
-        self.check().map_err(|cause| self.fault(cause, || call.to_string()))?;
+        let checked = self.check().and_then(|()| self.check_deadline());
+        checked.map_err(|cause| self.fault(cause, || call.to_string()))?;
         self.pause_briefly();
         Ok(())
     }
@@ -328,13 +329,13 @@ impl PublishedWaitGuard<'_> {
     fn publish(
         &mut self,
         condition: &Condition,
-        limit: Option<Duration>,
+        deadline: Deadline,
         call: &dyn Fn() -> String,
         since_ns: u64,
     ) {
         if !self.by_us && !self.worker.publishing_wait().swap(true, Ordering::Acquire) {
             self.by_us = true;
-            let ended_by = if limit.is_none() { self.worker.ended_by(condition) } else { None };
+            let ended_by = if deadline == Deadline::NEVER { self.worker.ended_by(condition) } else { None };
             let (under_way, thread) = (self.worker.under_way(condition), process::thread_id());
             let wait = PublishedWait { call: call(), since_ns, ended_by, under_way, thread };
             self.worker.rank_state().publish_wait(&wait);

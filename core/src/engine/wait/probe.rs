@@ -6,6 +6,7 @@
 //! probe from time to time, and ends with its error.
 
 use crate::base::Cause;
+use crate::engine::wait::deadline::{CallScope, in_one_call, set_in_call};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,21 +41,23 @@ thread_local! {
     static CURRENT_PROBE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Selects the probe that waits of this thread call from now on; 0: none.
+/// Selects the probe that waits of this thread call from now on; 0: none. Waits with a probe belong to one call.
 #[inline]
 pub fn set_wait_probe(number: u32) {
     CURRENT_PROBE.set(number);
+    set_in_call(number != 0);
 }
 
-/// Selects a probe for this thread until the result is dropped; then the previous one is selected again.
+/// Selects a probe for this thread until the result is dropped; then the previous one is selected again. Waits until
+/// then belong to one call.
 pub fn scoped_wait_probe(number: u32) -> impl Drop {
-    struct RestoreOnDrop(u32);
+    struct RestoreOnDrop(u32, #[expect(dead_code, reason = "it ends the call when it is dropped")] CallScope);
     impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
             CURRENT_PROBE.set(self.0);
         }
     }
-    RestoreOnDrop(CURRENT_PROBE.replace(number))
+    RestoreOnDrop(CURRENT_PROBE.replace(number), in_one_call())
 }
 
 /// Returns true if the probe that this thread has selected is urgent.

@@ -59,7 +59,7 @@ fn barrier(worker: &Worker, times: u64) -> Result<()> {
 /// left.
 fn wait_barrier_end(worker: &Worker, times: u64) -> Result<()> {
     let cell = worker.fabric().own_signal(MET)?;
-    worker.wait_signal(cell, times, Some(worker.rank()), None, &|| format!("barrier {times}"))
+    worker.wait_signal(cell, times, Some(worker.rank()), &|| format!("barrier {times}"))
 }
 
 fn multicast(worker: &Worker, len: u64) -> Result<()> {
@@ -205,7 +205,8 @@ fn a_multicast_does_not_write_to_a_member_that_closed_its_group() {
             let before = state()?;
             let never = worker.fabric().own_signal(9)?;
             let long = Some(std::time::Duration::from_millis(1));
-            let outcome = worker.wait_signal(never, 1, Some(worker.rank()), long, &|| "a while".into());
+            let _limit = long.map(|long| worker.limited(long));
+            let outcome = worker.wait_signal(never, 1, Some(worker.rank()), &|| "a while".into());
             assert!(outcome.is_err() && before == state()?);
             Ok(())
         });
@@ -217,7 +218,7 @@ fn a_death_ends_the_wait_for_a_barrier() {
     let report = run(&with_collectives(2, 3).kill(Rank(1), 60_000), |worker| {
         open_on_all(worker)?;
         if worker.rank() == Rank(1) {
-            worker.wait_signal(worker.fabric().own_signal(9)?, 1, None, None, &|| "stays away".into())?;
+            worker.wait_signal(worker.fabric().own_signal(9)?, 1, None, &|| "stays away".into())?;
         }
         barrier(worker, 1)
     });

@@ -285,7 +285,8 @@ fn after_a_silent_death_only_timeouts_end_calls() {
             worker.platform().compute(1_000_000);
         }
         let cell = worker.fabric().own_signal(0)?;
-        worker.wait_signal(cell, 1, None, Some(Duration::from_millis(3)), &|| "wait".into())
+        let _limit = worker.limited(Duration::from_millis(3));
+        worker.wait_signal(cell, 1, None, &|| "wait".into())
     });
     let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!() };
     assert!(error.is_timeout(), "{error}");

@@ -44,7 +44,7 @@ pub(crate) fn signal(rank: usize, index: u32) -> GlobalAddress {
 /// Waits until a signal of the calling rank has reached `threshold`.
 pub(crate) fn wait(worker: &Worker, index: u32, threshold: u64) -> Result<()> {
     let cell = worker.fabric().own_signal(index)?;
-    worker.wait_signal(cell, threshold, None, None, &|| format!("wait(signal {index} >= {threshold})"))
+    worker.wait_signal(cell, threshold, None, &|| format!("wait(signal {index} >= {threshold})"))
 }
 
 /// Barrier of all ranks: each rank raises signal `index` of every rank. The signal must be at `before * size` on all.

@@ -345,7 +345,7 @@ fn operations_started_before_leaving_arrive() {
             }
             for index in 0..=u32::from(with_line) {
                 let cell = worker.fabric().own_signal(index)?;
-                worker.wait_signal(cell, 1, Some(Rank(0)), None, &|| "wait".into())?;
+                worker.wait_signal(cell, 1, Some(Rank(0)), &|| "wait".into())?;
             }
             assert_eq!(load(worker, bootstrap_memory(1, 0))?, u64::from_ne_bytes([7; 8]));
             Ok(())

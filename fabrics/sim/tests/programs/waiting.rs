@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::engine::{After, Condition, Handle, Worker};
+use tasuki_core::engine::{After, Condition, Deadline, Handle, Worker};
 use tasuki_core::fabric::AtomicKind;
 use tasuki_core::node::node_state::RankStage;
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
@@ -76,7 +76,7 @@ fn a_timeout_ends_the_wait_at_its_time() {
             let limit = Duration::from_micros(100 + seed * 50);
             let before = worker.platform().now_ns();
             let condition = Condition::Signal(worker.fabric().own_signal(0)?, 1, None);
-            let waited = worker.wait(&condition, Some(limit), &|| "wait".into());
+            let waited = worker.wait(&condition, worker.deadline_after(limit), &|| "wait".into());
             assert!(waited.unwrap_err().is_timeout());
             let took = worker.platform().now_ns() - before;
             assert!(took >= limit.as_nanos() as u64 && took < limit.as_nanos() as u64 + 5_000, "{took}");
@@ -108,12 +108,12 @@ fn a_wait_for_a_rank_that_leaves_ends_with_an_error() {
         let report = run(&Sim::seed(seed).ranks(3).in_step(true), |worker| {
             let cell = worker.fabric().own_signal(0)?;
             match worker.rank().0 {
-                0 => worker.wait_signal(cell, 1, Some(Rank(1)), None, &|| "wait".into()),
+                0 => worker.wait_signal(cell, 1, Some(Rank(1)), &|| "wait".into()),
                 1 => {
                     worker.platform().compute(seed * 3);
                     Ok(())
                 }
-                _ => worker.wait_signal(cell, 1, None, None, &|| "wait".into()),
+                _ => worker.wait_signal(cell, 1, None, &|| "wait".into()),
             }
         });
         assert!(report.failure.is_none() && report.missed_wakeups == 0, "seed {seed}");
@@ -130,7 +130,7 @@ fn a_wait_for_a_stage_ends_when_all_ranks_have_reached_it() {
         let report = simulate(&Sim::seed(seed).ranks(5), |member| {
             tasuki_core::engine::Platform::compute(&*member.platform, member.rank.0 as u64 * 5_000);
             let worker = member.join(Log::new("test", Level::Warn)).unwrap();
-            worker.wait(&Condition::AllReached(RankStage::Joined), None, &|| "meet".into()).unwrap();
+            worker.wait(&Condition::AllReached(RankStage::Joined), Deadline::NEVER, &|| "meet".into()).unwrap();
             let now = worker.platform().now_ns();
             worker.leave().unwrap();
             now

@@ -6,6 +6,7 @@ use crate::wait_until::{Idle, stay_away};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::onesided::RemoteSignal;
 use tasuki::{
@@ -125,6 +126,12 @@ fn spread(cx: &HandlerCx<'_>, &Spread { levels, done }: &Spread) -> Result<()> {
     })
 }
 
+/// Runs so long that a call with a limit ends meanwhile.
+const BUSY: Handler<u64, u64> = Handler::new("busy", |_, value| {
+    std::thread::sleep(Duration::from_millis(300));
+    *value
+});
+
 /// The handlers of all cases that need some.
 pub(crate) fn handlers() -> Handlers {
     let handlers = Handlers::new()
@@ -144,7 +151,8 @@ pub(crate) fn handlers() -> Handlers {
         .add(COUNT_ABOVE)
         .add(COUNTED)
         .add(COLLECT)
-        .add(COLLECTED);
+        .add(COLLECTED)
+        .add(BUSY);
     super::long_calls::add_to(handlers)
 }
 
@@ -508,4 +516,30 @@ pub fn d19_taken_calls_are_run(job: &Job) -> Result<()> {
         stay_away(job);
     }
     Ok(())
+}
+
+/// A wait for a reply, a flush, and a call that waits for room end when the limit is reached. The calls that were made run
+/// all the same.
+pub fn d19_calls_end_by_limits(job: &Job) -> Result<()> {
+    const SHORT: Duration = Duration::from_millis(2);
+    let (limited, last) = (job.within(SHORT), Rank(job.size() - 1));
+    let is_late = |outcome: Result<()>| {
+        let error = outcome.expect_err("the handler takes longer");
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    };
+    if job.rank() == 0 {
+        let mut reply = BUSY.call(job, last, &7)?;
+        assert!(reply.wait_timeout(SHORT)?.is_none());
+        job.set_timeout(Some(SHORT));
+        is_late(reply.wait().map(drop));
+        job.set_timeout(None);
+        assert_eq!(reply.wait()?, 7);
+        BUSY.post(job, last, &8)?;
+        is_late(limited.flush_calls());
+        job.flush_calls()?;
+        BUSY.post(job, last, &9)?;
+        is_late((0..1_000_000).try_for_each(|_| NOTHING.post(&limited, last, &())));
+        job.flush_calls()?;
+    }
+    job.barrier()
 }

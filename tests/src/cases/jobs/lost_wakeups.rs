@@ -136,7 +136,7 @@ pub fn d13_waits_with_the_most_commands_in_flight(job: &Job) -> Result<()> {
         job.raise(go.on(me), 1)?;
         assert!(never.reaches(1).wait_timeout(Duration::from_millis(5))?.is_none());
         let mut into = [0_u64; 1];
-        let late = job.world().recv_within(&mut into, busy, Slot(0), Duration::from_millis(5));
+        let late = job.world().within(Duration::from_millis(5)).recv(&mut into, busy, Slot(0));
         assert!(late.is_err_and(|error| error.is_timeout()));
         other.post(Command::copy(data.on(me).at(1 << 30), data.on(me), 8).then(failed.on(me).add(1)))?;
         let poisoned = failed.wait_at_least(1).expect_err("the command of the signal failed");

@@ -66,7 +66,7 @@ pub fn g16_withdrawn_receives_keep_no_ring(job: &Job) -> Result<()> {
         if job.rank() == 1 {
             let mut into = [0_u8; 64];
             for slot in 0..SLOTS {
-                let late = world.recv_within(&mut into, Rank(0), Slot(slot), Duration::from_micros(round));
+                let late = world.within(Duration::from_micros(round)).recv(&mut into, Rank(0), Slot(slot));
                 assert!(late.expect_err("nothing was sent").is_timeout());
             }
             job.barrier()?;
@@ -313,7 +313,7 @@ pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
         if job.rank() == 1 {
             let mut into = [0_u64];
             if round % 2 == 0 {
-                let late = world.recv_within(&mut into, Rank(0), Slot(5), Duration::from_micros(100));
+                let late = world.within(Duration::from_micros(100)).recv(&mut into, Rank(0), Slot(5));
                 assert!(late.expect_err("nothing was sent").is_timeout());
             } else {
                 drop(world.irecv(vec![0_u64], Rank(0), Slot(5))?);
@@ -394,7 +394,7 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
         }
         let (slot, room) = [(0, 6), (Slot::ANY.0, 5000), (1, 5000), (Slot::ANY.0, 5000), (2, 40)][turn % 5];
         let limit = Duration::from_nanos((turn as u64 * 37) % 3000);
-        match world.recv_within(&mut into[..room], Rank(0), Slot(slot), limit) {
+        match world.within(limit).recv(&mut into[..room], Rank(0), Slot(slot)) {
             Ok(got) => {
                 let value = into[0];
                 assert_eq!((got.count, got.slot), (len(value), Slot(value as usize % 3)), "value {value}");
@@ -423,7 +423,7 @@ pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
         }
         let mut into = [0_u64; 700];
         world.send(&[0_u8], Rank(0), Slot(0))?;
-        let first = world.recv_within(&mut into, Rank(0), Slot(5), Duration::from_nanos(round * 53 % 2000));
+        let first = world.within(Duration::from_nanos(round * 53 % 2000)).recv(&mut into, Rank(0), Slot(5));
         let mut came = first.is_ok();
         if let Err(error) = first {
             assert!(error.is_timeout(), "{error}");

@@ -65,7 +65,7 @@ pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
                 world.send(&sent, Rank(1), Slot(5))?;
             } else if job.rank() == 1 {
                 let (mut early, mut late) = (vec![1; first], vec![2; second]);
-                match world.recv_within(&mut early, Rank(0), Slot(5), Duration::from_micros(limit as u64 * 2))
+                match world.within(Duration::from_micros(limit as u64 * 2)).recv(&mut early, Rank(0), Slot(5))
                 {
                     Ok(got) => pattern::check(&early[..got.count], seed, "in time"),
                     Err(error) => {

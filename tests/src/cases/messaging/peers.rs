@@ -50,7 +50,7 @@ fn around<P: Peer>(part: &Communicator, named: impl Fn(Member) -> P, slot: Slot)
         Ok(())
     })?;
     let mut send = part.isend(own.to_vec(), named(after), slot)?;
-    source(part.recv_within(&mut got[2..], named(before), slot, Duration::from_secs(3600))?);
+    source(part.within(Duration::from_secs(3600)).recv(&mut got[2..], named(before), slot)?);
     send.wait()?;
     assert_eq!((values, got), (vec![before.0], [before.0; 3]));
     Ok(())
@@ -120,7 +120,7 @@ pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
         no_member(job, part.send(&[1_u8], other, slot), other, "send");
         no_member(job, part.send(&long, Some(other), slot), other, "send");
         no_member(job, part.recv(&mut [1_u8], other, slot), other, "recv");
-        no_member(job, part.recv_within(&mut [1_u8], other, slot, limit), other, "recv_within");
+        no_member(job, part.within(limit).recv(&mut [1_u8], other, slot), other, "recv");
         no_member(job, part.isend(long.clone(), other, slot), other, "isend");
         no_member(job, part.irecv(long, other, slot), other, "irecv");
         no_member(job, part.send_from(at, 1, other, slot), other, "send_from");
@@ -182,7 +182,7 @@ pub fn g13_messages_with_nobody_end_at_once(job: &Job) -> Result<()> {
         for _ in 0..3 {
             world.send(&own, nobody, slot)?;
             assert_eq!(world.recv(&mut into, no_rank, slot)?, nothing);
-            assert_eq!(world.recv_within(&mut into, nobody, slot, limit)?, nothing);
+            assert_eq!(world.within(limit).recv(&mut into, nobody, slot)?, nothing);
             world.send_from(table.pointer(), 2, no_rank, slot)?;
             assert_eq!(world.recv_into(table.pointer(), 2, nobody, slot)?, nothing);
             let (mut send, mut receive) =

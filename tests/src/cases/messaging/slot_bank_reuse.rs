@@ -83,7 +83,7 @@ pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
             let mut got = [0; 1000];
             // The posting of this receive stays in rank 0's slot banks, also while rank 0 has them
             // closed.
-            match world.recv_within(&mut got[..1], Rank(0), Slot(3), Duration::from_micros(round % 5)) {
+            match world.within(Duration::from_micros(round % 5)).recv(&mut got[..1], Rank(0), Slot(3)) {
                 Err(error) if error.is_timeout() => drop(world.recv(&mut got, Rank(0), Slot(3))?),
                 other => drop(other?),
             }
@@ -114,7 +114,7 @@ pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
         job.barrier()?;
         if job.rank() == poster {
             for slot in SLOTS {
-                let early = world.recv_within(&mut got, other, slot, Duration::ZERO);
+                let early = world.within(Duration::ZERO).recv(&mut got, other, slot);
                 assert!(early.expect_err("nothing was sent").is_timeout());
             }
             world.close(other)?;
@@ -285,7 +285,7 @@ fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Resul
         let mut sending = None;
         if job.rank() == 1 {
             let limit = Duration::from_nanos(attempt % 60 * 200);
-            mine[0] = world.recv_within(&mut vec![0_u8; len], Rank(0), Slot(80), limit).is_ok().into();
+            mine[0] = world.within(limit).recv(&mut vec![0_u8; len], Rank(0), Slot(80)).is_ok().into();
         } else {
             let (begun, delay) = (Instant::now(), attempt % 120 * effort(job, 250, 0) as u64);
             while begun.elapsed() < Duration::from_nanos(delay) {

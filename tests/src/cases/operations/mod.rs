@@ -3,6 +3,7 @@
 pub mod accumulations;
 pub mod atomic_contention;
 pub mod atomics;
+pub mod call_limits;
 pub mod copies;
 pub mod failed_operations;
 pub mod many_operations;

@@ -212,7 +212,7 @@ impl Worker {
         let _named = scoped_wait_probe(wait_probe);
         targets.clone().try_for_each(|target| {
             let SignalTarget { cell, threshold } = target;
-            self.wait(&Condition::Signal(cell, threshold, None), None, call)
+            self.wait(&Condition::Signal(cell, threshold, None), self.call_deadline(), call)
         })
     }
 

@@ -1,0 +1,212 @@
+//! Limits: each kind of call that waits ends when its time limit is reached, and what it leaves behind is as promised.
+
+use crate::exchange::is_simulated;
+use std::time::Duration;
+use tasuki::collective::Product;
+use tasuki::{
+    Blocks, Communicator, ErrorKind, Job, Member, Rank, Request, Result, Signal, Slot, Sum, Uneven, wait_all,
+    wait_any,
+};
+
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The error of a call that has reached its limit. It names its rank and the call.
+fn late<T>(job: &Job, outcome: Result<T>, call: &str) {
+    let error = outcome.err().unwrap_or_else(|| panic!("{call}: no other rank has come"));
+    assert_eq!((error.kind(), error.rank()), (ErrorKind::TimedOut, Some(job.rank())), "{call}: {error}");
+    assert!(error.to_string().contains(call) && error.to_string().contains("timed out after"), "{call}: {error}");
+}
+
+/// Tells all ranks that this one has reached a point, and waits for a number of them, without any collective call.
+struct Points<'job>(&'job Job, Signal<'job>);
+
+impl Points<'_> {
+    fn reach(&self) -> Result<()> {
+        self.0.ranks().try_for_each(|rank| self.0.raise(self.1.on(rank), 1))
+    }
+
+    /// Waits until ranks have reached points `count` times.
+    fn wait(&self, count: usize) -> Result<()> {
+        self.1.wait_at_least(count as u64)
+    }
+}
+
+/// Sends and receives of all lengths end, by the limit of their communicator or the default of the rank. A message that
+/// was not received goes to the next receive, and a send that has ended was not sent and reads its values no more.
+pub fn limits_of_messages(job: &Job) -> Result<()> {
+    let (points, peer) = (Points(job, job.signal()?), Rank(job.size() - 1));
+    let mut met = 0;
+    for (len, by_default) in [8, 48, 49, 5000, 200_000].into_iter().flat_map(|len| [(len, false), (len, true)]) {
+        let limited = if by_default { job.clone() } else { job.within(SHORT) };
+        let (world, mut into) = (limited.world(), vec![0_u8; len]);
+        if job.rank() == 0 {
+            job.set_timeout(by_default.then_some(SHORT));
+            let mut values = vec![1_u8; len];
+            late(job, world.send(&values, peer, Slot(3)), &format!("send(slot 3 to rank {peer})"));
+            values.fill(99);
+            late(job, world.recv(&mut into, peer, Slot(4)), &format!("recv(slot 4 from rank {peer})"));
+            late(job, world.recv(&mut into, peer, Slot::ANY), "recv(any slot");
+            late(job, world.sendrecv(&values, peer, &mut into, peer, Slot(5)), "slot 5");
+            late(job, world.scope(|s| s.recv(&mut into, peer, Slot(6)).map(drop)), "slot 6");
+            late(job, world.scope(|s| s.send(&values, peer, Slot(6)).map(drop)), "slot 6");
+            assert!(into.iter().all(|&byte| byte == 0), "nothing was received");
+            job.set_timeout(None);
+            points.reach()?;
+            let world = job.world().within(LONG);
+            world.send(&vec![7_u8; len], peer, Slot(3))?;
+            for slot in [Slot(4), Slot(5), Slot(6)] {
+                world.recv(&mut into, peer, slot)?;
+                assert!(into.iter().all(|&byte| byte == slot.0 as u8), "{len} on slot {slot:?}");
+            }
+            points.reach()?;
+        } else if job.rank() == peer {
+            points.wait(met + 1)?;
+            let world = job.world();
+            world.recv(&mut into, Rank(0), Slot(3))?;
+            assert!(into.iter().all(|&byte| byte == 7), "{len}: a send that has ended by time was sent");
+            for slot in [4, 5, 6] {
+                world.send(&vec![slot as u8; len], Rank(0), Slot(slot))?;
+            }
+        }
+        met += 2;
+        points.wait(met)?;
+    }
+    job.barrier()
+}
+
+/// A wait for a request, a signal or operations that reaches the default limit changes nothing.
+pub fn limits_of_waits_for_requests(job: &Job) -> Result<()> {
+    let (points, peer, next) = (Points(job, job.signal()?), Rank(job.size() - 1), job.rank_after(1));
+    let (world, never, payload) = (job.world(), job.signal()?, job.payload_signal()?);
+    let table = job.alloc::<u64>(64)?;
+    let mut plan = world.allreduce_init::<u64>(20, Sum)?;
+    let mut chunked = world.allreduce_init::<u64>(16, Sum)?.chunked()?;
+    if job.rank() != peer {
+        job.set_timeout(Some(SHORT));
+        let mut short = world.irecv(vec![0_u64], peer, Slot(0))?;
+        let mut long = world.irecv(vec![0_u64; 1000], peer, Slot(1))?;
+        let mut send = world.isend(vec![5_u64; 1000], peer, Slot(2))?;
+        late(job, short.wait(), "irecv(slot 0");
+        late(job, long.wait(), "irecv(slot 1");
+        late(job, send.wait(), "isend(slot 2");
+        late(job, wait_any([&mut short, &mut long]), "irecv");
+        late(job, wait_all((&mut short, &mut long)), "irecv");
+        late(job, never.wait_at_least(1), "signal");
+        late(job, never.reaches(1).wait(), "signal");
+        late(job, payload.reader::<u64>(Some(peer)).wait(), "payload");
+        let mut sum = world.iallreduce(vec![1_u64; 2000], Sum)?;
+        late(job, sum.wait(), "allreduce");
+        let mut barrier = world.fuzzy_barrier()?;
+        late(job, barrier.wait(), "fuzzy_barrier");
+        plan.start()?;
+        late(job, plan.wait(), "allreduce");
+        chunked.start(vec![2; 50])?;
+        late(job, chunked.wait(), "allreduce");
+        assert_eq!(job.iget(table.on(next), vec![9; 3], tasuki::onesided::After::Nothing)?.wait()?, [0; 3]);
+        points.reach()?;
+        job.set_timeout(None);
+        assert_eq!((short.wait()?.0, long.wait()?.0), (vec![3], vec![4; 1000]));
+        assert_eq!(send.wait()?, vec![5; 1000]);
+        assert_eq!(sum.wait()?, vec![job.size() as u64; 2000]);
+        barrier.wait()?;
+        plan.wait()?;
+        assert_eq!(chunked.wait()?, vec![2 * job.size() as u64; 50]);
+    } else {
+        points.wait(job.size() - 1)?;
+        for rank in (0..job.size() - 1).map(Rank) {
+            world.send(&3_u64, rank, Slot(0))?;
+            world.send(&[4_u64; 1000], rank, Slot(1))?;
+            assert_eq!(world.irecv(vec![0_u64; 1000], rank, Slot(2))?.wait()?.0, [5; 1000]);
+        }
+        let sum = world.iallreduce(vec![1_u64; 2000], Sum)?;
+        let barrier = world.fuzzy_barrier()?;
+        plan.start()?;
+        chunked.start(vec![2; 50])?;
+        wait_all((sum, barrier, &mut plan, &mut chunked))?;
+    }
+    job.barrier()
+}
+
+/// A collective call on a communicator with a limit.
+fn collective(part: &Communicator, which: usize, len: usize) -> Result<()> {
+    let (mine, size, root) = (vec![1_u64; len], part.size(), Member(part.size() - 1));
+    let all = vec![1_u64; len * size];
+    match which {
+        0 => part.barrier(),
+        1 => part.allreduce(&mine, Sum).map(drop),
+        2 => part.allreduce(&mine, Product).map(drop),
+        3 => part.bcast(&mut mine.clone(), root),
+        4 => part.allgather(&mine).map(drop),
+        5 => part.alltoall(&all).map(drop),
+        6 => part.scatter(&all, len, root).map(drop),
+        7 => part.reduce_scatter(&all, Sum).map(drop),
+        8 => part.scan(&mine, Sum).map(drop),
+        9 => part.exscan(&mine, Sum).map(drop),
+        10 => part.allgather(Uneven(&mine)).map(drop),
+        11 => part.alltoall(&Blocks::new(all, &vec![len; size])?).map(drop),
+        12 => part.dup().map(drop),
+        13 => part.split(0).map(drop),
+        14 => part.allreduce_init::<u64>(len, Sum).map(drop),
+        _ => part.quiesce(),
+    }
+}
+
+/// A member does not come to a collective call. The others get an error when the limit is reached, or when they
+/// learn of the failure, and so does that member when it comes. No later call returns a value. A communicator that is
+/// created again works.
+pub fn limits_of_collective_calls(job: &Job) -> Result<()> {
+    let (points, last) = (Points(job, job.signal()?), job.size() - 1);
+    let mut met = 0;
+    let lengths: &[usize] = if is_simulated(job) { &[1, 3000] } else { &[1, 3000, 100_000] };
+    let calls = (0..16).flat_map(|which| lengths.iter().map(move |&len| (which, len)));
+    for (which, len) in calls.filter(|&(which, len)| len == 1 || (1..12).contains(&which)) {
+        for warm in [0, 5] {
+            let part = job.world().dup()?;
+            for _ in 0..if (1..10).contains(&which) { warm } else { 0 } {
+                collective(&part, which, len)?;
+            }
+            let what = format!("call {which} of {len} after {warm}");
+            // Members need nothing from later ones in a scan, and everything from the root.
+            let absent = if matches!(which, 8 | 9) { 0 } else { last };
+            if job.rank() == absent {
+                points.wait(met + last)?; // all others have ended
+            }
+            let error = collective(&part.within(SHORT), which, len).expect_err(&what);
+            let (kind, text) = (error.kind(), error.to_string());
+            assert!(matches!(kind, ErrorKind::TimedOut | ErrorKind::PeerFailed), "{what}: {text}");
+            points.reach()?;
+            met += job.size();
+            points.wait(met)?;
+            for later in [part.barrier(), part.allreduce(&1_u64, Sum).map(drop), part.dup().map(drop)] {
+                let error = later.expect_err(&what);
+                assert!(error.to_string().contains("failed"), "{what}: {error}");
+            }
+            let again = part.recreate()?;
+            assert_eq!(again.allreduce(&1_u64, Sum)?, job.size() as u64, "{what}");
+        }
+    }
+    job.barrier()
+}
+
+/// A barrier or an allocation of the job that ends by its limit ends all later ones, on all ranks.
+pub fn limits_of_calls_of_the_job(job: &Job) -> Result<()> {
+    let (points, last) = (Points(job, job.signal()?), job.size() - 1);
+    let world = job.world().dup()?;
+    if job.rank() == last {
+        points.wait(last)?; // all others have ended
+    }
+    let ended = job.within(SHORT).alloc::<u64>(100);
+    let text = ended.expect_err("one rank did not come").to_string();
+    assert!(text.contains("alloc"), "{text}");
+    points.reach()?;
+    points.wait(job.size())?;
+    for later in [job.barrier(), job.alloc::<u64>(100).map(drop), job.world().barrier()] {
+        let error = later.expect_err("a rank has given up a call of the job");
+        assert_eq!(error.kind(), ErrorKind::PeerFailed, "{error}");
+    }
+    assert_eq!(world.allreduce(&1_u64, Sum)?, job.size() as u64, "another communicator goes on");
+    assert_eq!(job.world().recreate()?.allreduce(&1_u64, Sum)?, job.size() as u64);
+    job.barrier().expect_err("the ranks do not agree about the number of barriers any more");
+    world.barrier()
+}

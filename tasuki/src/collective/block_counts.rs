@@ -12,10 +12,10 @@ use crate::collective::Data;
 /// tasuki::local(3, |job| {
 ///     let me = job.rank().index();
 ///     let mut rows = job.world().allgather_init::<u32>(Uneven(me))?;      // none, one, two values
-///     rows.write(me * me.saturating_sub(1) / 2, &vec![7; me])?;           // after those of the members before
+///     rows.input()?.fill(7);
 ///     rows.start()?;
 ///     rows.wait()?;
-///     assert_eq!(rows.to_vec()?, [7; 3]);
+///     assert_eq!(rows.result()?, [7; 3]);
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())

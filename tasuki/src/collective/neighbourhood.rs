@@ -183,10 +183,10 @@ impl Neighbourhood {
     ///     let mut edges = grid.exchange_init::<f64>(1)?;
     ///     let mut heat = if job.rank() == 0 { 1.0 } else { 0.0 };
     ///     for _ in 0..100 {
-    ///         edges.write(0, &[heat; 2])?;                                  // each has two neighbours
+    ///         edges.input()?.fill(heat);                                    // each has two neighbours
     ///         edges.start()?;
     ///         edges.wait()?;
-    ///         heat += edges.to_vec()?.iter().map(|other| (other - heat) / 4.0).sum::<f64>();
+    ///         heat += edges.result()?.iter().map(|other| (other - heat) / 4.0).sum::<f64>();
     ///     }
     ///     assert!((heat - 0.25).abs() < 1e-9);
     ///     Ok(())
@@ -203,14 +203,14 @@ impl Neighbourhood {
         let (send_counts, recv_counts) =
             (vec![count; self.destinations().len()], vec![count; self.sources().len()]);
         let chunk_shape = ChunkShape::exchanged(count, send_counts.len(), recv_counts.len());
-        Ok(Plan::of_two(self.prepare::<T>(&send_counts, &recv_counts)?, chunk_shape))
+        Ok(Plan::new(self.prepare::<T>(&send_counts, &recv_counts)?, chunk_shape))
     }
 
     /// Prepares an exchange like [`exchange_init`](Neighbourhood::exchange_init), with blocks of
     /// different lengths: `send_counts` has the number of values for each destination,
     /// `recv_counts` that from each source.
     pub fn exchange_v_init<T: Pod>(&self, send_counts: &[usize], recv_counts: &[usize]) -> Result<Plan<T>> {
-        Ok(Plan::of_two(self.prepare::<T>(send_counts, recv_counts)?, None))
+        Ok(Plan::new(self.prepare::<T>(send_counts, recv_counts)?, None))
     }
 
     fn prepare<T: Pod>(

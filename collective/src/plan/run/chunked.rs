@@ -124,7 +124,8 @@ impl<T> fmt::Debug for ChunkedState<T> {
 
 impl<T: Pod + Send> ChunkedRun<T> {
     /// Makes a chunked plan of a plan that has no start under way.
-    pub fn new(plan: Plan, shape: ChunkShape) -> ChunkedRun<T> {
+    pub fn new(mut plan: Plan, shape: ChunkShape) -> ChunkedRun<T> {
+        plan.drop_copies(); // each chunk is written into the plan's buffers
         let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
         let state = Mutex::new(ChunkProgress { plan, shape, cursor: None, values, made, failed: None });

@@ -7,6 +7,7 @@ use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
 use crate::message_algorithms::{Peers, run_now};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use crate::plan::Plan;
+use crate::plan::program_data::DataSpans;
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::queue::reduction::ReduceOperation;
@@ -158,7 +159,9 @@ impl Communicator {
             let agreed = self.exchange_lengths(&own, &mut view, &call)?;
             Ok(self.check_all(agreed, &call)?.map(|()| view))
         })?;
-        self.plan(&view.schedule(name, self.rank().index(), self.size()), ReduceOperation::Nothing, prepare)
+        let spans = DataSpans::of_two_buffers(view.rooms);
+        let schedule = view.schedule(name, self.rank().index(), self.size());
+        self.plan_as(name, (&schedule, &|_| spans), ReduceOperation::Nothing, prepare)
     }
 
     /// Returns the bytes of the blocks that the members have for this one, whose blocks for them have `gives` bytes.

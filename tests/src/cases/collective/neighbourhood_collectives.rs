@@ -44,13 +44,13 @@ impl Edges {
         let mut plan = with.exchange_v_init::<u64>(&gives, &gets)?;
         for start in 0..starts {
             let (given, got) = (self.given(start, count), self.got(start, count));
-            plan.write(0, &given)?;
+            plan.input()?.copy_from_slice(&given);
             plan.start()?;
             let mut begun = with.iexchange_v(given.clone(), &gives, &gets)?;
             assert_eq!(with.exchange_v(&given, &gives, &gets)?, got, "blocking, scale {scale}");
             assert_eq!(begun.wait()?, got, "nonblocking, scale {scale}");
             plan.wait()?;
-            assert_eq!(plan.to_vec()?, got, "planned, scale {scale}, start {start}");
+            assert_eq!(plan.result()?, got, "planned, scale {scale}, start {start}");
         }
         Ok(())
     }
@@ -60,12 +60,12 @@ impl Edges {
         let mut plan = with.exchange_init::<u64>(count)?;
         for start in 0..starts {
             let (given, got) = (self.given(start, |_, _| count), self.got(start, |_, _| count));
-            plan.write(0, &given)?;
+            plan.input()?.copy_from_slice(&given);
             plan.start()?;
             assert_eq!(with.exchange(&given)?, got, "blocking, {count} values");
             let mut begun = with.iexchange(given)?;
             plan.wait()?;
-            assert_eq!(plan.to_vec()?, got, "planned, {count} values, start {start}");
+            assert_eq!(plan.result()?, got, "planned, {count} values, start {start}");
             assert_eq!(begun.wait()?, got, "nonblocking, {count} values");
         }
         Ok(())
@@ -239,10 +239,10 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
         let texts: &[&str] = if me.0 < 2 { &["disagree", "exchange_init"] } else { &["was refused"] };
         disagreed(job, ring.exchange_v_init::<u64>(&out, &into), texts);
         assert_eq!(kept(), before, "the refused plan left memory in use");
-        plan.write(0, &[7, 8])?;
+        plan.input()?.copy_from_slice(&[7, 8]);
         plan.start()?;
         plan.wait()?;
-        assert_eq!(plan.to_vec()?, [8, 7]);
+        assert_eq!(plan.result()?, [8, 7]);
     }
     let wrong = world.grid(&[job.size()], &[true])?;
     let counts: &[usize] = if me == Rank(0) { &[1] } else { &[1, 1] };

@@ -331,6 +331,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 vector_collectives::j_planned_blocks_of_different_lengths;
             Everywhere "J10" 1..=4 vector_collectives::j10_planned_block_lengths_that_disagree_get_errors;
             Everywhere "J" 1..=6 neighbourhood_collectives::j_neighbours_exchange_on_grids;
+            Everywhere "J" 1..=6 neighbourhood_collectives::j_grids_know_their_places;
             Everywhere "J" 1..=5 neighbourhood_collectives::j_neighbours_exchange_in_graphs;
             Everywhere "J" 1..=3 neighbourhood_collectives::j_neighbourhoods_that_disagree_are_refused;
             Everywhere "J10" 2..=4 neighbourhood_collectives::j10_neighbours_with_different_lengths_get_errors;

@@ -241,7 +241,11 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
 
 /// The sizes in bytes of these numbers of values.
 pub(crate) fn byte_counts<T>(counts: &[usize]) -> Vec<usize> {
-    counts.iter().map(|count| count.saturating_mul(size_of::<T>())).collect()
+    counts.iter().map(|&count| byte_count::<T>(count)).collect()
+}
+
+pub(crate) fn byte_count<T>(count: usize) -> usize {
+    count.saturating_mul(size_of::<T>())
 }
 
 /// The operation, in the form in which a plan owns it.

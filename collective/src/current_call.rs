@@ -24,7 +24,7 @@ pub(crate) enum VectorCall {
     ScatterV,
     AllgatherV,
     AlltoallV,
-    Exchange,
+    NeighborAlltoall,
 }
 
 const AMOUNT_BITS: u32 = 34;
@@ -42,7 +42,7 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
     (VectorCall::ScatterV, "scatter"),
     (VectorCall::AllgatherV, "allgather"),
     (VectorCall::AlltoallV, "alltoall"),
-    (VectorCall::Exchange, "exchange"),
+    (VectorCall::NeighborAlltoall, "neighbor_alltoall"),
 ];
 
 impl CallWord {
@@ -102,7 +102,7 @@ impl CallWord {
                 VectorCall::ScatterV => format!(" from {root_is} {root}"),
                 _ => String::new(),
             };
-            let how = if *what == VectorCall::Exchange { "" } else { "uneven, " };
+            let how = if *what == VectorCall::NeighborAlltoall { "" } else { "uneven, " };
             let s = if amount == 1 { "" } else { "s" };
             return Some(format!("{name}({how}{amount} value{s}{rooted}, {communicator})"));
         }

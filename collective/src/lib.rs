@@ -24,7 +24,7 @@ mod one_call;
 mod plan;
 mod quiesce;
 
-pub use blocking::vector::allocate;
+pub use blocking::vector::{BlockLengths, allocate};
 pub use communicator::Communicator;
 pub use failure::job_call::JobCall;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};

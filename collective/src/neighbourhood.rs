@@ -17,11 +17,14 @@ pub(crate) struct Partner {
     pub(crate) gets: Vec<usize>,
 }
 
-/// The members to which a member sends blocks, and those from which it receives blocks.
+/// The members to which a member sends blocks, and those from which it receives blocks. A block of a missing neighbour
+/// has its place among the blocks, but is neither sent nor received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Neighbourhood {
-    sources: Vec<Rank>,
-    destinations: Vec<Rank>,
+    /// The numbers of blocks in the buffer that this member sends from, and in the one that it receives into.
+    blocks: [usize; 2],
+    /// The numbers of the blocks that it really sends, and of those that it receives, in ascending order.
+    present: [Vec<usize>; 2],
     /// Each partner once, ordered by its place.
     partners: Vec<Partner>,
     /// The rounds of an exchange, nearest partners first. If all members use this order, no members wait for each other
@@ -39,23 +42,23 @@ pub(crate) struct Round {
 
 impl Neighbourhood {
     /// Makes the neighbourhood of member `me` of `size` members. `turns` has one entry for each source. If a member is
-    /// several sources, it sends the blocks in the order of these entries.
+    /// several sources, it sends the blocks in the order of these entries. None is a missing neighbour.
     fn new(
         (me, size): (usize, usize),
-        sources: &[usize],
+        sources: &[Option<usize>],
         turns: &[usize],
-        destinations: &[usize],
+        destinations: &[Option<usize>],
     ) -> Neighbourhood {
         let mut partners: BTreeMap<usize, Partner> = BTreeMap::new();
         let none = |member| Partner { member, gives: vec![], gets: vec![] };
-        for (number, &to) in destinations.iter().enumerate() {
-            partners.entry(to).or_insert_with(|| none(to)).gives.push(number);
+        for (number, to) in destinations.iter().enumerate() {
+            to.iter().for_each(|&to| partners.entry(to).or_insert_with(|| none(to)).gives.push(number));
         }
         let mut order: Vec<usize> = (0..sources.len()).collect();
         order.sort_by_key(|&slot| turns[slot]);
         for slot in order {
             let from = sources[slot];
-            partners.entry(from).or_insert_with(|| none(from)).gets.push(slot);
+            from.iter().for_each(|&from| partners.entry(from).or_insert_with(|| none(from)).gets.push(slot));
         }
         let partners: Vec<Partner> = partners.into_values().collect();
         let mut rounds: BTreeMap<usize, Round> = BTreeMap::new();
@@ -63,10 +66,12 @@ impl Neighbourhood {
             rounds.entry((partner.member + size - me) % size).or_default().to = Some(number);
             rounds.entry((me + size - partner.member) % size).or_default().from = Some(number);
         }
-        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place)).collect();
+        let present = |members: &[Option<usize>]| {
+            (0..members.len()).filter(|&number| members[number].is_some()).collect()
+        };
         Neighbourhood {
-            sources: ranks(sources),
-            destinations: ranks(destinations),
+            blocks: [destinations.len(), sources.len()],
+            present: [present(destinations), present(sources)],
             partners,
             rounds: rounds.into_values().collect(),
         }
@@ -74,25 +79,29 @@ impl Neighbourhood {
 
     /// Makes a neighbourhood of all members, in their order.
     pub(crate) fn everybody(me: usize, size: usize) -> Neighbourhood {
-        let all: Vec<usize> = (0..size).collect();
-        Neighbourhood::new((me, size), &all, &all, &all)
+        let (all, turns): (Vec<Option<usize>>, Vec<usize>) =
+            (0..size).map(|member| (Some(member), member)).unzip();
+        Neighbourhood::new((me, size), &all, &turns, &all)
     }
 
-    /// Makes the neighbourhood on a grid. The shape must be valid.
+    /// Makes the neighbourhood on a grid, with two blocks for each dimension. The shape must be valid.
     pub(crate) fn of_grid(me: usize, dims: &[usize], periodic: &[bool]) -> Neighbourhood {
-        let (sides, members): (Vec<usize>, Vec<usize>) = sides(dims, periodic, me).into_iter().unzip();
-        let turns: Vec<usize> = sides.iter().map(|side| side ^ 1).collect();
+        let mut members = vec![None; 2 * dims.len()];
+        sides(dims, periodic, me).into_iter().for_each(|(side, member)| members[side] = Some(member));
+        // What is sent to one side comes from the opposite side, also between two members that are both sides.
+        let turns: Vec<usize> = (0..members.len()).map(|side| side ^ 1).collect();
         Neighbourhood::new((me, dims.iter().product()), &members, &turns, &members)
     }
 
-    /// Returns the senders of the received blocks, in the order of the blocks in memory.
-    pub fn sources(&self) -> &[Rank] {
-        &self.sources
+    /// Returns the numbers of blocks in the buffer that this member sends from, and in the one that it receives into.
+    pub fn blocks(&self) -> [usize; 2] {
+        self.blocks
     }
 
-    /// Returns the receivers of the sent blocks, in the order of the blocks in memory.
-    pub fn destinations(&self) -> &[Rank] {
-        &self.destinations
+    /// Returns the numbers of the blocks that this member really sends, and of those that it receives, in ascending
+    /// order: all but those of missing neighbours.
+    pub fn present(&self) -> [&[usize]; 2] {
+        self.present.each_ref().map(Vec::as_slice)
     }
 
     pub(crate) fn partners(&self) -> &[Partner] {
@@ -102,25 +111,13 @@ impl Neighbourhood {
     pub(crate) fn rounds(&self) -> &[Round] {
         &self.rounds
     }
-
-    /// Returns an error unless there is a count for each block.
-    pub(crate) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
-        let wanted = (self.destinations.len(), self.sources.len());
-        if (gives.len(), gets.len()) == wanted {
-            return Ok(());
-        }
-        let (gives, gets) = (gives.len(), gets.len());
-        let (to, from) = wanted;
-        let text = format!("{gives} counts for {to} destinations, and {gets} for {from} sources");
-        Err(Cause::Argument(text))
-    }
 }
 
 impl Communicator {
     /// Returns the neighbourhood of this member on a grid of all members. Collective. Error, on all members: they
     /// passed different grids, or the number of places in the grid is not the number of members.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
-        let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
+        let call = || self.call_on(&format!("Cartesian::new({dims:?}, {periodic:?})"));
         self.begin(None, &call)?.run_agreed(|| {
             let mut hasher = DefaultHasher::new();
             (dims, periodic).hash(&mut hasher);
@@ -152,7 +149,7 @@ impl Communicator {
     /// members: two members disagree about the edges between them, or a member names a rank that does not exist.
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
-        let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
+        let call = || self.call_on(&format!("Neighbourhood::new({gets} sources, {gives} destinations)"));
         self.begin(None, &call)?.run_agreed(|| {
         let (me, size) = (self.rank().index(), self.size());
         let known = |ranks: &[Rank]| -> Vec<usize> {
@@ -179,6 +176,7 @@ impl Communicator {
             Ok(())
         };
         let agreed = self.check_all(own, &call)?;
+        let [from, to]: [Vec<Option<usize>>; 2] = [from, to].map(|all| all.into_iter().map(Some).collect());
         Ok(agreed.map(|()| Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to)))
         })
     }
@@ -216,18 +214,33 @@ mod tests {
             let of = |me| Neighbourhood::of_grid(me, dims, periodic);
             for me in 0..whole.ranks() {
                 let own = of(me);
-                let to: Vec<usize> = whole.sent_blocks(me).map(|(edge, _)| edge.to).collect();
-                assert_eq!(own.destinations.iter().map(|rank| rank.index()).collect::<Vec<_>>(), to);
+                assert_eq!(own.blocks, [2 * dims.len(); 2]);
+                assert_eq!(own.present[0].len(), whole.sent_blocks(me).count());
                 for partner in &own.partners {
                     let theirs = of(partner.member);
                     let back = theirs.partners.iter().find(|theirs| theirs.member == me).expect("both know");
+                    assert_eq!(partner.gives.len(), back.gets.len());
                     for (&give, &slot) in partner.gives.iter().zip(&back.gets) {
-                        let (edge, _) = whole.sent_blocks(me).nth(give).expect("it is there");
-                        assert_eq!((edge.to, edge.slot), (partner.member, slot), "{dims:?} {periodic:?}");
+                        assert_eq!(slot, give ^ 1, "what goes to one side comes from the other");
+                        // The graph numbers blocks without those of missing neighbours.
+                        let number =
+                            own.present[0].iter().position(|&sent| sent == give).expect("it is sent");
+                        let place = theirs.present[1].iter().position(|&got| got == slot).expect("it comes");
+                        let (edge, _) = whole.sent_blocks(me).nth(number).expect("it is there");
+                        assert_eq!((edge.to, edge.slot), (partner.member, place), "{dims:?} {periodic:?}");
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn blocks_of_missing_neighbours_have_their_places() {
+        let corner = Neighbourhood::of_grid(0, &[2, 3], &[false, true]);
+        assert_eq!(corner.present(), [&[1, 2, 3][..]; 2], "nobody is above");
+        let alone = Neighbourhood::of_grid(0, &[1, 1], &[true, false]);
+        let oneself = Partner { member: 0, gives: vec![0, 1], gets: vec![1, 0] };
+        assert_eq!((alone.partners(), alone.blocks()), (&[oneself][..], [4, 4]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub use crate::collective::{Max, Min, Product};
 pub use crate::onesided::{After, AtomicOp, Trigger};
 #[doc(no_inline)]
 pub use crate::{
-    Array, Blocks, Command, Communicator, Error, ErrorKind, GlobalPtr, Handler, HandlerCx, Handlers, Job,
-    Member, Plan, Pod, Queue, Rank, Received, Request, Scope, Signal, Sim, Slot, Sum, Uneven, block_on,
-    wait_all, wait_any,
+    Array, Blocks, Cartesian, Command, Communicator, Error, ErrorKind, GlobalPtr, Handler, HandlerCx,
+    Handlers, Job, Member, Plan, Pod, Queue, Rank, Received, Request, Scope, Signal, Sim, Slot, Sum, Uneven,
+    block_on, dims_create, wait_all, wait_any,
 };

@@ -275,6 +275,9 @@ macro_rules! each_case {
             Everywhere "J9" 2..=8 plans::j9_a_rank_outside_runs_the_tree;
             Everywhere "J9" 1..=6 plans::j9_one_rank_runs_the_commands_of_all;
             Everywhere "J10" 1..=4 plans::j10_misuse_of_plans_is_refused;
+            Everywhere "J" 1..=5 plan_data::j_plans_keep_their_input;
+            Everywhere "J" 1..=5 plan_data::j_one_value_of_an_input_changes;
+            Everywhere "J10" 1..=4 plan_data::j10_results_are_borrowed_between_starts;
             Everywhere "J10" 1..=5 chunked_plans::j10_any_number_of_values_passes;
             Everywhere "J10" 1..=4 chunked_plans::j10_neighbours_pass_any_number_of_values;
             Everywhere "J2" 1..=5 chunked_plans::j2_chunked_plans_start_and_end_in_any_order;
@@ -338,6 +341,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 vector_collectives::j_planned_blocks_of_different_lengths;
             Everywhere "J10" 1..=4 vector_collectives::j10_planned_block_lengths_that_disagree_get_errors;
             Everywhere "J" 1..=6 neighbourhood_collectives::j_neighbours_exchange_on_grids;
+            Everywhere "J" 1..=6 neighbourhood_collectives::j_grids_know_their_places;
             Everywhere "J" 1..=5 neighbourhood_collectives::j_neighbours_exchange_in_graphs;
             Everywhere "J" 1..=3 neighbourhood_collectives::j_neighbourhoods_that_disagree_are_refused;
             Everywhere "J10" 2..=4 neighbourhood_collectives::j10_neighbours_with_different_lengths_get_errors;

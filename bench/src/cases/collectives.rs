@@ -167,14 +167,13 @@ impl Plans {
     pub(crate) fn give(&mut self, round: &Round) -> tasuki::Result<()> {
         let (operation, rank, words) = (self.operation, round.rank, round.words);
         let mut write = |block: usize, value: u64| {
-            let plan = self.plan(round);
-            plan.write(block * words, &[value])?;
-            if words > 1 { plan.write((block + 1) * words - 1, &[value]) } else { Ok(()) }
+            let block = &mut self.plan(round).input()?[block * words..][..words];
+            [block[0], block[words - 1]] = [value; 2];
+            Ok(())
         };
         match operation {
             Operation::Barrier => Ok(()),
             Operation::Bcast if !round.is_root() => Ok(()),
-            Operation::Allgather => write(rank, round.value(rank)),
             Operation::Alltoall => (0..round.ranks).try_for_each(|to| write(to, round.value_for(rank, to))),
             _ => write(0, round.value(rank)),
         }
@@ -207,12 +206,8 @@ impl Plans {
             Operation::Alltoall => (from, round.value_for(from, rank)),
             _ => (0, round.sum()),
         };
-        let (plan, mut got) = (self.plan(round), [value; 2]);
-        plan.read(block * words, &mut got[..1])?;
-        if words > 1 {
-            plan.read((block + 1) * words - 1, &mut got[1..])?;
-        }
-        Round::check(&got, value)
+        let block = &self.plan(round).result()?[block * words..][..words];
+        Round::check(&[block[0], block[words - 1]], value)
     }
 
     /// Starts the plan and waits for it.

@@ -6,7 +6,7 @@
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
 use crate::failure::signature::CallSignature;
-use crate::message_algorithms::block_exchange::{BlockExchange, total};
+use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use std::ops::Range;
@@ -53,16 +53,17 @@ impl Communicator {
         self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks, allocate)
     }
 
-    /// Sends each neighbour its blocks of `values`, with the given number of values for each block. Returns theirs.
-    pub fn exchange<T: Pod>(
+    /// Sends each neighbour its blocks of `values`, and receives theirs into what `room` returns. Returns it, and the
+    /// ends of the blocks in it.
+    pub fn neighbor_alltoall<T: Pod, R: AsMut<[T]>>(
         &self,
         with: &Neighbourhood,
         values: &[T],
-        counts: (&[usize], &[usize]),
-    ) -> Result<Vec<T>> {
-        let blocks = || self.neighbour_blocks(with, values.len(), counts);
-        let (all, _) = self.exchange_blocks(VectorCall::Exchange, values, Rank(0), blocks, allocate)?;
-        Ok(all)
+        lengths: BlockLengths<'_>,
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<(R, Vec<usize>)> {
+        let blocks = || self.neighbour_blocks(with, values.len(), lengths);
+        self.exchange_blocks(VectorCall::NeighborAlltoall, values, Rank(0), blocks, room)
     }
 
     /// Exchanges the blocks that `blocks` returns. `room` returns a place for those that come.
@@ -98,7 +99,7 @@ impl Communicator {
         root: Rank,
     ) -> Result<BlockExchange, Cause> {
         let (is_root, root) = (self.rank() == root, root.index());
-        let blocks = if is_root { self.block_ranges(ends, values)? } else { Vec::new() };
+        let blocks = if is_root { self.blocks_of_members(ends, values)? } else { Vec::new() };
         let exchange = self.with_each(|to| blocks.get(to).cloned(), |from| (from == root).then_some(count));
         exchange.check_own().map(|()| exchange)
     }
@@ -108,7 +109,7 @@ impl Communicator {
     }
 
     pub(crate) fn alltoall_v_blocks(&self, values: usize, ends: &[usize]) -> Result<BlockExchange, Cause> {
-        let blocks = self.block_ranges(ends, values)?;
+        let blocks = self.blocks_of_members(ends, values)?;
         Ok(self.with_each(|to| blocks.get(to).cloned(), |_| Some(None)))
     }
 
@@ -116,36 +117,39 @@ impl Communicator {
         &self,
         with: &Neighbourhood,
         values: usize,
-        (gives, gets): (&[usize], &[usize]),
+        lengths: BlockLengths<'_>,
     ) -> Result<BlockExchange, Cause> {
-        with.fits(gives, gets)?;
-        check_total(gives, values)?;
-        check_room::<u8>(total(gets)?)?;
-        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, gives, Some(gets));
+        let ([to, from], me) = (with.blocks(), self.rank().index());
+        let exchange = match lengths {
+            BlockLengths::Equal { room } => {
+                let given = equal_blocks(values, to, "destinations")?;
+                let known = match room {
+                    Some(room) => Some(equal_blocks(room, from, "sources")?),
+                    None => (to > 0).then_some(given), // without destinations it is not known
+                };
+                let out: Vec<_> = (0..to).map(|block| block * given..(block + 1) * given).collect();
+                BlockExchange::with_neighbours(me, with, &out, vec![known; from]).with_equal_blocks()
+            }
+            BlockLengths::Uneven { ends } => {
+                if ends.len() != to {
+                    let text = format!("{} blocks for {to} neighbours", ends.len());
+                    return Err(Cause::Argument(text));
+                }
+                let out = block_ranges(ends, values)?;
+                BlockExchange::with_neighbours(me, with, &out, vec![None; from])
+            }
+        };
         exchange.check_own().map(|()| exchange)
     }
 
     /// Returns the ranges of the blocks of `values` values that end at `ends`. Error: there is not a block for each
     /// member, or the blocks are not the values.
-    fn block_ranges(&self, ends: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
+    fn blocks_of_members(&self, ends: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
         let size = self.size();
         if ends.len() != size {
             return Err(Cause::Argument(format!("{} blocks, but the group has {size} members", ends.len())));
         }
-        let begins = std::iter::once(0).chain(ends.iter().copied());
-        if let Some((block, (begin, end))) =
-            begins.zip(ends.iter().copied()).enumerate().find(|(_, (a, b))| a > b)
-        {
-            return Err(Cause::Argument(format!(
-                "block {block} begins at value {begin} and ends at value {end}"
-            )));
-        }
-        match ends.last() {
-            Some(&end) if end != values => Err(Cause::Argument(format!(
-                "the last block ends at value {end}, but there are {values} values"
-            ))),
-            _ => Ok(std::iter::once(0).chain(ends.iter().copied()).zip(ends).map(|(a, &b)| a..b).collect()),
-        }
+        block_ranges(ends, values)
     }
 
     fn with_each(
@@ -154,6 +158,48 @@ impl Communicator {
         get: impl Fn(usize) -> Option<Option<usize>>,
     ) -> BlockExchange {
         BlockExchange::with_each(self.rank().index(), self.size(), give, get)
+    }
+}
+
+/// What a member knows of the lengths of the blocks that it exchanges with its neighbours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockLengths<'b> {
+    /// All blocks have one length.
+    Equal {
+        /// The number of values for which the member has room. None: room is made when the lengths are known.
+        room: Option<usize>,
+    },
+    /// Blocks differ in length.
+    Uneven {
+        /// The end of each block that it sends.
+        ends: &'b [usize],
+    },
+}
+
+/// Returns the number of values of each of the equal blocks that `values` values are.
+fn equal_blocks(values: usize, blocks: usize, what: &str) -> Result<usize, Cause> {
+    if values.checked_rem(blocks).unwrap_or(values) == 0 {
+        return Ok(values.checked_div(blocks).unwrap_or(0));
+    }
+    Err(Cause::Argument(format!("{values} values cannot be divided into blocks for {blocks} {what}")))
+}
+
+/// Returns the ranges of the blocks of `values` values that end at `ends`. Error: the blocks are not the values.
+fn block_ranges(ends: &[usize], values: usize) -> Result<Vec<Range<usize>>, Cause> {
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    if let Some((block, (begin, end))) =
+        begins.zip(ends.iter().copied()).enumerate().find(|(_, (a, b))| a > b)
+    {
+        return Err(Cause::Argument(format!(
+            "block {block} begins at value {begin} and ends at value {end}"
+        )));
+    }
+    match ends.last() {
+        Some(&end) if end != values => {
+            Err(Cause::Argument(format!("the last block ends at value {end}, but there are {values} values")))
+        }
+        None if values > 0 => Err(Cause::Argument(format!("there are {values} values, but no blocks"))),
+        _ => Ok(std::iter::once(0).chain(ends.iter().copied()).zip(ends).map(|(a, &b)| a..b).collect()),
     }
 }
 
@@ -170,14 +216,6 @@ fn check_room<T>(count: usize) -> Result<(), Cause> {
         check_available(bytes).map_err(|error| error.cause().clone())?;
     }
     Ok(())
-}
-
-/// Returns an error unless the sum of the counts is `values`.
-fn check_total(counts: &[usize], values: usize) -> Result<(), Cause> {
-    match total(counts)? {
-        all if all == values => Ok(()),
-        all => Err(Cause::Argument(format!("the counts add up to {all} values, but {values} were passed"))),
-    }
 }
 
 /// Returns the word that names a call in errors, and its signature.

@@ -23,6 +23,8 @@ pub(crate) struct BlockExchange {
     transfers: Vec<Transfer>,
     /// The number of values of each received block, in the order of the blocks. None: the sender knows it.
     gets: Vec<Option<usize>>,
+    /// True if all received blocks must have the same length, also if only the senders know it.
+    is_equal: bool,
 }
 
 /// A block that is sent, and one that is received meanwhile. Each has the other member, and the range of the sent values
@@ -107,19 +109,14 @@ impl BlockExchange {
         exchange
     }
 
-    /// Makes the exchange of member `me` with its neighbours. `gives` and `gets` hold the number of values of each
-    /// block; without `gets`, it receives blocks of any length.
+    /// Makes the exchange of member `me` with its neighbours. `out` has the range of each block that it sends, and
+    /// `gets` the length of each block that it receives, if it knows that.
     pub(crate) fn with_neighbours(
         me: usize,
         with: &Neighbourhood,
-        gives: &[usize],
-        gets: Option<&[usize]>,
+        out: &[Range<usize>],
+        gets: Vec<Option<usize>>,
     ) -> BlockExchange {
-        let out = ranges(gives);
-        let gets = match gets {
-            Some(gets) => gets.iter().copied().map(Some).collect(),
-            None => vec![None; with.sources().len()],
-        };
         let mut exchange = BlockExchange { gets, ..Default::default() };
         for Partner { member, gives: give, gets } in with.partners() {
             if *member == me {
@@ -139,6 +136,11 @@ impl BlockExchange {
             }));
         }
         exchange
+    }
+
+    /// The same exchange, in which received blocks of different lengths are an error.
+    pub(crate) fn with_equal_blocks(self) -> BlockExchange {
+        BlockExchange { is_equal: true, ..self }
     }
 
     /// Returns an error unless this member sends itself blocks of the lengths that it expects from itself.
@@ -192,7 +194,7 @@ impl BlockExchange {
 
     /// Sends this member's lengths to all partners, and compares theirs with them. Returns the number of values of each
     /// received block.
-    async fn learn_lengths<T: Pod>(&self, peers: &impl Peers) -> Result<Vec<usize>> {
+    pub(crate) async fn learn_lengths<T: Pod>(&self, peers: &impl Peers) -> Result<Vec<usize>> {
         let words = |partner: &PartnerBlocks| -> Vec<u64> {
             let gives = partner.gives.iter().map(|&count| bytes_of::<T>(count));
             let gets = partner.gets.iter().map(|&get| self.gets[get].map_or(ANY_LENGTH, bytes_of::<T>));
@@ -223,6 +225,7 @@ impl BlockExchange {
         for (give, get) in &self.own {
             counts[*get] = give.len();
         }
+        let mut first_bytes = None;
         for ((partner, ours), theirs) in self.partners.iter().zip(&ours).zip(&theirs) {
             let ((gives, gets), (given, expected)) =
                 (ours.split_at(partner.gives.len()), theirs.split_at(partner.gets.len()));
@@ -234,6 +237,10 @@ impl BlockExchange {
             }
             for (&number, &bytes) in partner.gets.iter().zip(given) {
                 counts[number] = bytes as usize / size_of::<T>().max(1);
+                let first = first_bytes.get_or_insert(bytes);
+                if self.is_equal && *first != bytes {
+                    return Err(disagree(peers.worker(), *first, bytes, partner.member));
+                }
             }
         }
         Ok(counts)

@@ -1,7 +1,7 @@
 //! Nonblocking calls whose blocks differ in length, and exchanges with neighbours.
 
 use super::{Communicator, StartedCollective};
-use crate::blocking::vector::{allocate, words_of};
+use crate::blocking::vector::{BlockLengths, allocate, words_of};
 use crate::current_call::VectorCall;
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
@@ -69,18 +69,18 @@ impl Communicator {
         self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, allocate, result)
     }
 
-    /// Begins an exchange with neighbours. `counts` hold the number of values of each sent and received block.
-    pub fn start_exchange<T: Pod + Send + Sync>(
+    /// Begins an exchange of blocks with neighbours. `room` returns a place for those that come.
+    pub fn start_neighbor_alltoall<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         with: &Neighbourhood,
-        values: Vec<T>,
-        counts: (&[usize], &[usize]),
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iexchange({} values)", values.len());
-        let blocks = || self.neighbour_blocks(with, values.len(), counts);
+        (values, lengths): (Vec<T>, BlockLengths<'_>),
+        room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
+        result: impl BlocksToResult<T, R>,
+    ) -> Result<StartedCollective<R>> {
+        let call = format!("ineighbor_alltoall({} values)", values.len());
+        let blocks = || self.neighbour_blocks(with, values.len(), lengths);
         let blocks = self.blocks_of_call(Rank(0), &call, blocks)?;
-        let result = |all, _| all;
-        self.start_exchange_of((VectorCall::Exchange, Rank(0)), call, values, blocks, allocate, result)
+        self.start_exchange_of((VectorCall::NeighborAlltoall, Rank(0)), call, values, blocks, room, result)
     }
 
     /// Returns the blocks of a call. Error: its arguments are impossible.

@@ -5,8 +5,10 @@
 //! raises one signal of the member. Each command then runs when its trigger is met. It is run by the member in its
 //! calls, by a peer that raised the signal, or by a helper.
 
+mod aligned_buffer;
 pub(crate) mod compile;
 pub(crate) mod end;
+mod program_data;
 pub(crate) mod registry;
 pub(crate) mod run;
 pub(crate) mod setup;
@@ -18,11 +20,13 @@ use super::current_call::{CallWord, described, size};
 use crate::failure::monitor::FailureMonitor;
 use crate::message_algorithms::run_now;
 use crate::plan::registry::Plans;
+use program_data::{Copies, DataSpans, InputKept};
 pub use run::chunked::{ChunkShape, ChunkedRun};
-use run::in_calls::{InCallsState, StartData};
+use run::in_calls::{CallState, InCallsState, StartData};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
 use state::{Form, PlanOver, PlanState};
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
@@ -32,7 +36,7 @@ use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Pieces;
 use tasuki_schedule::shape::{Counts, Shape};
-use tasuki_schedule::{BufferDecl, BufferId, RankPart, START, Schedule};
+use tasuki_schedule::{BufferDecl, BufferId, BufferKind, BufferSpan, RankPart, START, Schedule};
 
 /// A schedule that the members of a communicator have prepared.
 ///
@@ -50,6 +54,8 @@ pub struct Plan {
     name: String,
     communicator: Arc<str>,
     rooms: Box<[BufferDecl]>,
+    spans: DataSpans,
+    copies: Copies,
     /// Bytes of its largest buffer.
     largest: u64,
     ended: u64,
@@ -83,14 +89,15 @@ impl Communicator {
     /// Errors: members came with different schedules; a member has no room for its part; the schedule is for another
     /// number of ranks than there are members. Then no member has the plan.
     pub fn plan(&self, schedule: &Schedule, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
-        self.plan_as(schedule.name(), schedule, operation, prepare)
+        let spans = |member| DataSpans::of_contract(&schedule.contract(member));
+        self.plan_as(schedule.name(), (schedule, &spans), operation, prepare)
     }
 
-    /// Prepares a schedule under another name.
+    /// Prepares a schedule under another name. `spans` returns where a member's input and result lie.
     fn plan_as(
         &self,
         name: &str,
-        schedule: &Schedule,
+        (schedule, spans): (&Schedule, &dyn Fn(usize) -> DataSpans),
         operation: SharedOperation,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
@@ -107,7 +114,10 @@ impl Communicator {
             let part = schedule.part(self.rank().index());
             let prepared =
                 self.negotiate(schedule, &part, PlanKind::Queues(operation), &call)?.map_err(fault);
-            Ok(prepared.map(|prepared| self.plan_of(name.into(), prepared, part.buffer_decls().into())))
+            Ok(prepared.map(|prepared| {
+                let spans = spans(self.rank().index());
+                self.plan_of(name.into(), prepared, part.buffer_decls().into(), spans)
+            }))
         })
     }
 
@@ -119,7 +129,8 @@ impl Communicator {
             Some(pieces) => self.plan_in_calls(shape, &pieces, operation),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
-                self.plan_as(&name_of(shape, self.name()), &schedule, operation, prepare)
+                let spans = |member| DataSpans::of_shape(shape, member);
+                self.plan_as(&name_of(shape, self.name()), (&schedule, &spans), operation, prepare)
             }
         }
     }
@@ -141,11 +152,19 @@ impl Communicator {
         }
         let rooms =
             part.buffer_decls().iter().zip(bytes).map(|(room, bytes)| BufferDecl { bytes, ..room.clone() });
-        Ok(self.plan_of(name, prepared, rooms.collect()))
+        Ok(self.plan_of(name, prepared, rooms.collect(), DataSpans::of_shape(shape, me)))
     }
 
-    fn plan_of(&self, name: String, prepared: PreparedPlan, rooms: Box<[BufferDecl]>) -> Plan {
+    fn plan_of(
+        &self,
+        name: String,
+        prepared: PreparedPlan,
+        rooms: Box<[BufferDecl]>,
+        spans: DataSpans,
+    ) -> Plan {
         Plan {
+            copies: Copies::new(spans.kept, prepared.plan_state.counted.clone()),
+            spans,
             plan_state: prepared.plan_state,
             call_state: prepared.call_state,
             number: prepared.number,
@@ -189,6 +208,10 @@ impl Plan {
         }
         let check = worker.check().and_then(|()| self.monitor.check());
         check.map_err(|cause| worker.fault(cause, || self.call("start")))?;
+        if self.copies.is_to_write {
+            self.write_copies()?;
+        }
+        let worker = &self.plan_state.worker;
         self.plan_state.started.store(last + 1, Ordering::Relaxed);
         let _panic = PanicReport { monitor: &self.monitor, worker };
         let started = match (&self.plan_state.form, &mut self.call_state) {
@@ -286,56 +309,105 @@ impl Plan {
         self.plan_state.started.load(Ordering::Relaxed) != self.ended
     }
 
-    /// Returns the bytes of a buffer on this member.
-    pub fn bytes(&self, buffer: BufferId) -> u64 {
-        self.rooms.get(buffer.index()).map_or(0, |room| room.bytes)
+    /// Returns this member's input. Errors: a start is under way; the schedule has the input in several places; there is
+    /// no memory for it.
+    #[inline]
+    pub fn input(&mut self) -> Result<&mut [u8]> {
+        self.check_at_rest("input")?;
+        let Some(span) = self.spans.input else { return Err(self.in_several_places("input")) };
+        if let (InputKept::InPlace, Some(call_state)) = (self.spans.kept, &mut self.call_state) {
+            let slice = |state| &mut CallState::buffer_mut(state, span.buffer)[range_of(span)];
+            return Ok(call_state.owned_mut().map(slice).unwrap_or_default());
+        }
+        let Plan { copies, plan_state, name, communicator, .. } = self;
+        copies.input(span, &|cause| plan_state.worker.fault(cause, || call("input", name, communicator)))
     }
 
-    /// Writes into a buffer, before a start. Error: a start is under way; the bytes do not fit.
+    /// Returns this member's result. Errors: those of [`Plan::input`].
     #[inline]
-    pub fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
-        self.check_place(buffer, at, bytes.len(), "write")?;
-        if let Some(call_state) = &mut self.call_state {
-            let at = at as usize;
-            let place =
-                call_state.owned_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
-            place.into_iter().for_each(|place| place.copy_from_slice(bytes));
-            return Ok(());
+    pub fn result(&mut self) -> Result<&[u8]> {
+        self.check_at_rest("result")?;
+        let Some(span) = self.spans.result else { return Err(self.in_several_places("result")) };
+        if let Some(call_state) = &self.call_state {
+            let slice = |state| &CallState::buffer(state, span.buffer)[range_of(span)];
+            return Ok(call_state.owned().map(slice).unwrap_or_default());
         }
-        let (to, len) = (self.plan_state.own.byte(buffer, at, 0), bytes.len() as u64);
-        let worker = &self.plan_state.worker;
-        let is_done = len == 0 || worker.copy_out(BufferView::of(bytes), 0, to, len, CachePolicy::Cached);
-        if is_done { Ok(()) } else { worker.put(to, bytes) }
+        let Plan { copies, plan_state, name, communicator, ended, .. } = self;
+        let read = |buffer, at, into: &mut [u8]| read_from(plan_state, &None, (buffer, at), into);
+        let fault = |cause| plan_state.worker.fault(cause, || call("result", name, communicator));
+        copies.result(span, *ended, &read, &fault)
+    }
+
+    /// Returns a buffer of a schedule of the program. If `is_changed`, the next start writes what the program changes in
+    /// it. Errors: a start is under way; the program does not use this buffer; there is no memory for a copy.
+    pub fn buffer(&mut self, buffer: BufferId, is_changed: bool) -> Result<&mut [u8]> {
+        self.check_at_rest("buffer")?;
+        let is_of_program = self.spans.kept == InputKept::OnceUsed;
+        let room =
+            self.rooms.get(buffer.index()).filter(|room| is_of_program && room.kind == BufferKind::User);
+        let Some(&BufferDecl { bytes, .. }) = room else {
+            let number = buffer.index();
+            let text = format!(
+                "buffer {number} is no buffer that the program's own schedule shares with the program"
+            );
+            return Err(self.refused("buffer", &text));
+        };
+        let Plan { copies, plan_state, name, communicator, ended, .. } = self;
+        let read = |buffer, at, into: &mut [u8]| read_from(plan_state, &None, (buffer, at), into);
+        let fault = |cause| plan_state.worker.fault(cause, || call("buffer", name, communicator));
+        copies.buffer((buffer, bytes), (*ended, is_changed), &read, &fault)
+    }
+
+    /// Writes the copies that a start needs.
+    #[inline]
+    fn write_copies(&mut self) -> Result<()> {
+        let Plan { copies, spans, plan_state, call_state, name, communicator, .. } = self;
+        let mut write = |buffer, at, bytes: &[u8]| write_to(plan_state, call_state, (buffer, at), bytes);
+        let fault = |cause| plan_state.worker.fault(cause, || call("start", name, communicator));
+        copies.write(spans, &mut write, &fault)
+    }
+
+    /// Gives up the copies: from now on the steps combine what [`Plan::write`] writes.
+    fn drop_copies(&mut self) {
+        self.spans.kept = InputKept::InPlace;
+        self.copies = Copies::new(self.spans.kept, self.plan_state.counted.clone());
+    }
+
+    /// Writes into a buffer, before a start of a plan without copies. Error: a start is under way; the bytes do not fit.
+    fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check_place(buffer, at, bytes.len(), "write")?;
+        write_to(&self.plan_state, &mut self.call_state, (buffer, at), bytes)
     }
 
     /// Reads from a buffer. Error: a start is under way; the buffer is shorter.
-    #[inline]
-    pub fn read(&self, buffer: BufferId, at: u64, into: &mut [u8]) -> Result<()> {
+    fn read(&self, buffer: BufferId, at: u64, into: &mut [u8]) -> Result<()> {
         self.check_place(buffer, at, into.len(), "read")?;
-        if let Some(call_state) = &self.call_state {
-            let at = at as usize;
-            let place = call_state.owned().map(|state| &state.buffer(buffer)[at..at + into.len()]);
-            place.into_iter().for_each(|place| into.copy_from_slice(place));
-            return Ok(());
-        }
-        let (from, len) = (self.plan_state.own.byte(buffer, at, 0), into.len() as u64);
-        let worker = &self.plan_state.worker;
-        let is_done = len == 0 || worker.copy_in(from, BufferView::of_mut(into), 0, len, CachePolicy::Cached);
-        if is_done { Ok(()) } else { worker.get(from, into) }
+        read_from(&self.plan_state, &self.call_state, (buffer, at), into)
     }
 
-    #[inline]
     fn check_place(&self, buffer: BufferId, at: u64, len: usize, call: &str) -> Result<()> {
-        let fault =
-            |text: String| Err(self.plan_state.worker.fault(Cause::Argument(text), || self.call(call)));
-        if self.is_active() {
-            return fault("a start is active: wait for it before you use the buffers".into());
-        }
-        let bytes = self.bytes(buffer);
+        self.check_at_rest(call)?;
+        let bytes = self.rooms.get(buffer.index()).map_or(0, |room| room.bytes);
         if at.checked_add(len as u64).is_none_or(|end| end > bytes) {
-            return fault(format!("{len} bytes at offset {at} do not fit in the buffer of {bytes} bytes"));
+            let text = format!("{len} bytes at offset {at} do not fit in the buffer of {bytes} bytes");
+            return Err(self.refused(call, &text));
         }
         Ok(())
+    }
+
+    /// Returns an error if a start is under way.
+    #[inline]
+    fn check_at_rest(&self, call: &str) -> Result<()> {
+        if self.is_active() {
+            return Err(self.refused(call, "a start is active: wait for it before you use the buffers"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn in_several_places(&self, call: &str) -> Error {
+        let text = format!("the schedule has the {call} in several places: use its buffers");
+        self.refused(call, &text)
     }
 
     /// Returns the error of a call with a wrong argument or at a wrong time.
@@ -346,7 +418,7 @@ impl Plan {
 
     #[cold]
     fn call(&self, what: &str) -> String {
-        format!("{what}({}, {})", self.name, self.communicator)
+        call(what, &self.name, &self.communicator)
     }
 
     /// Returns the name of a wait: `plan(allreduce 8 KiB, world, start 17)`.
@@ -355,6 +427,54 @@ impl Plan {
         let Plan { name, communicator, .. } = self;
         format!("plan({name}, {communicator}, start {})", self.plan_state.started.load(Ordering::Relaxed))
     }
+}
+
+/// Returns the name of a call of a plan.
+#[cold]
+fn call(what: &str, name: &str, communicator: &str) -> String {
+    format!("{what}({name}, {communicator})")
+}
+
+fn range_of(span: BufferSpan) -> Range<usize> {
+    span.offset as usize..(span.offset + span.bytes) as usize
+}
+
+/// Writes into a buffer of a plan that has no start under way.
+#[inline]
+fn write_to(
+    plan_state: &PlanState,
+    call_state: &mut Option<InCallsState>,
+    (buffer, at): (BufferId, u64),
+    bytes: &[u8],
+) -> Result<()> {
+    if let Some(call_state) = call_state {
+        let at = at as usize;
+        let place = call_state.owned_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
+        place.into_iter().for_each(|place| place.copy_from_slice(bytes));
+        return Ok(());
+    }
+    let (to, len, worker) = (plan_state.own.byte(buffer, at, 0), bytes.len() as u64, &plan_state.worker);
+    let is_done = len == 0 || worker.copy_out(BufferView::of(bytes), 0, to, len, CachePolicy::Cached);
+    if is_done { Ok(()) } else { worker.put(to, bytes) }
+}
+
+/// Reads from a buffer of a plan that has no start under way.
+#[inline]
+fn read_from(
+    plan_state: &PlanState,
+    call_state: &Option<InCallsState>,
+    (buffer, at): (BufferId, u64),
+    into: &mut [u8],
+) -> Result<()> {
+    if let Some(call_state) = call_state {
+        let at = at as usize;
+        let place = call_state.owned().map(|state| &state.buffer(buffer)[at..at + into.len()]);
+        place.into_iter().for_each(|place| into.copy_from_slice(place));
+        return Ok(());
+    }
+    let (from, len, worker) = (plan_state.own.byte(buffer, at, 0), into.len() as u64, &plan_state.worker);
+    let is_done = len == 0 || worker.copy_in(from, BufferView::of_mut(into), 0, len, CachePolicy::Cached);
+    if is_done { Ok(()) } else { worker.get(from, into) }
 }
 
 /// Makes the communicator fail if the program's operation panics in a call of the plan.

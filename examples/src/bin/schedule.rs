@@ -55,11 +55,11 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     for start in 0..STARTS {
         let message: Vec<u8> = (0..options.bytes).map(|place| (place % 251) as u8 ^ start).collect();
         if job.rank() == Rank(0) {
-            plan.write(0, &message)?;
+            plan.input()?.copy_from_slice(&message);
         }
         plan.start()?;
         plan.wait()?;
-        if plan.to_vec()? != message {
+        if plan.result()? != message {
             return Err(tasuki::Error::program("the received bytes differ from those that were sent"));
         }
     }

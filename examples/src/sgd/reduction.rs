@@ -41,7 +41,7 @@ impl<'c> Reduction<'c> {
         match self {
             Reduction::Blocking(world) => world.allreduce(sum.words(), tasuki::Sum),
             Reduction::Persistent(plan) => {
-                plan.write(0, sum.words())?;
+                plan.input()?.copy_from_slice(sum.words());
                 plan.start()
             }
         }
@@ -53,7 +53,8 @@ impl<'c> Reduction<'c> {
             Reduction::Blocking(_) => Ok(()),
             Reduction::Persistent(plan) => {
                 plan.wait()?;
-                plan.read(0, sum.words())
+                sum.words().copy_from_slice(plan.result()?);
+                Ok(())
             }
         }
     }

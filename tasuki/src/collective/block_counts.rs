@@ -12,10 +12,10 @@ use crate::collective::Data;
 /// tasuki::local(3, |job| {
 ///     let me = job.rank().index();
 ///     let mut rows = job.world().allgather_init::<u32>(Uneven(me))?;      // none, one, two values
-///     rows.write(me * me.saturating_sub(1) / 2, &vec![7; me])?;           // after those of the members before
+///     rows.input()?.fill(7);
 ///     rows.start()?;
 ///     rows.wait()?;
-///     assert_eq!(rows.to_vec()?, [7; 3]);
+///     assert_eq!(rows.result()?, [7; 3]);
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
@@ -38,9 +38,10 @@ impl BlockCount for Uneven<usize> {
     }
 }
 
-/// The numbers of values of the blocks for all members, in [`scatter_init`](crate::Communicator::scatter_init) and
-/// [`alltoall_init`](crate::Communicator::alltoall_init): a number, if all blocks between all members have that many
-/// values, or a list with one number for each member, `&counts`. The receivers of blocks learn their lengths.
+/// The numbers of values of the blocks for all members or neighbours, in
+/// [`scatter_init`](crate::Communicator::scatter_init), [`alltoall_init`](crate::Communicator::alltoall_init) and
+/// [`neighbor_alltoall_init`](crate::Cartesian::neighbor_alltoall_init): a number, if all blocks have that many values,
+/// or a list with one number for each member or neighbour, `&counts`. The receivers of blocks learn their lengths.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the number of values of each block",
     note = "pass a number, or `&counts` with one number for each member"

@@ -4,8 +4,9 @@ use crate::{Error, Pod, Result};
 
 /// Blocks of different lengths, one behind the other: one for each member, or for each neighbour.
 ///
-/// `&blocks` is an argument of [`alltoall`](crate::Communicator::alltoall) and [`scatter`](crate::Communicator::scatter).
-/// These calls, and gathers of [`Uneven`] values, return the blocks that came. Receivers learn their lengths.
+/// `&blocks` is an argument of [`alltoall`](crate::Communicator::alltoall), [`scatter`](crate::Communicator::scatter) and
+/// [`neighbor_alltoall`](crate::Cartesian::neighbor_alltoall). These calls, and gathers of [`Uneven`] values, return the
+/// blocks that came. Receivers learn their lengths.
 ///
 /// ```
 /// use tasuki::Blocks;

@@ -5,18 +5,19 @@ use crate::collective::reduce_buffers::check_room;
 use crate::collective::{Blocks, Data};
 use crate::engine::Cause;
 use crate::{Communicator, Pod, Result, Zeroable};
-use tasuki_collective::allocate;
+use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate};
 
-/// What [`alltoall`](Communicator::alltoall) reads, and where the result goes.
+/// What [`alltoall`](Communicator::alltoall) and exchanges with neighbours ([`Cartesian`](crate::Cartesian),
+/// [`Neighbourhood`](crate::collective::Neighbourhood)) read, and where the result goes.
 ///
 /// | argument | the result |
 /// |---|---|
-/// | `&values`: equal blocks, one for each member | is returned as a vector |
-/// | `(&values, &mut result)` | is in `result`, which is as long as `values` |
+/// | `&values`: equal blocks, one for each member or neighbour | is returned as a vector |
+/// | `(&values, &mut result)` | is in `result`, which in an alltoall is as long as `values` |
 /// | `&blocks`: [`Blocks`] of different lengths (MPI_Alltoallv) | is returned as [`Blocks`] |
 ///
-/// Equal blocks are [`Data`]. Members may use both forms of them in one call. Blocks of different lengths are another
-/// call: all members pass [`Blocks`].
+/// Equal blocks are [`Data`]. Members may use both forms of them in one call. In an alltoall, blocks of different lengths
+/// are another call: all members pass [`Blocks`]. Neighbours may use any form.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member",
     note = "pass `&values`, `(&values, &mut result)` or `&blocks`, of the type `Blocks`"
@@ -30,6 +31,10 @@ pub trait ExchangeBuffers: sealed::SealedExchange {
     /// Exchanges a block with each member.
     #[doc(hidden)]
     fn alltoall(self, on: &Communicator) -> Result<Self::Output>;
+
+    /// Exchanges a block with each neighbour.
+    #[doc(hidden)]
+    fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Self::Output>;
 }
 
 /// What [`reduce_scatter`](Communicator::reduce_scatter) reads, and where the result goes: `&values`, equal blocks, one
@@ -52,6 +57,11 @@ impl<D: Data + ?Sized> ExchangeBuffers for &D {
     fn alltoall(self, on: &Communicator) -> Result<Vec<D::Value>> {
         self.run(|count| count, |values, result| on.inner().alltoall(values, result))
     }
+
+    fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Vec<D::Value>> {
+        let lengths = BlockLengths::Equal { room: None };
+        on.inner().neighbor_alltoall(with, self.values(), lengths, allocate).map(|(all, _)| all)
+    }
 }
 
 impl<D: Data + ?Sized> EqualBlocks for &D {
@@ -73,6 +83,12 @@ impl<A: Data + ?Sized, B: Data<Value = A::Value> + ?Sized> ExchangeBuffers for (
     fn alltoall(self, on: &Communicator) -> Result<()> {
         self.run(|count| count, |values, result| on.inner().alltoall(values, result))
     }
+
+    fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<()> {
+        let (values, result) = (self.0.values(), self.1.values_mut());
+        let lengths = BlockLengths::Equal { room: Some(result.len()) };
+        on.inner().neighbor_alltoall(with, values, lengths, |_| Ok(result)).map(drop)
+    }
 }
 
 impl<A: Data + ?Sized, B: Data<Value = A::Value> + ?Sized> EqualBlocks for (&A, &mut B) {
@@ -91,6 +107,11 @@ impl<T: Pod> ExchangeBuffers for &Blocks<T> {
 
     fn alltoall(self, on: &Communicator) -> Result<Blocks<T>> {
         on.inner().alltoall_v(self.values(), self.ends()).map(Blocks::of_ends)
+    }
+
+    fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Blocks<T>> {
+        let lengths = BlockLengths::Uneven { ends: self.ends() };
+        on.inner().neighbor_alltoall(with, self.values(), lengths, allocate).map(Blocks::of_ends)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What collective calls take and return: requests, reduction operations, plans that are moved on in chunks, fuzzy
 //! barriers, and neighbourhoods.
 //!
-//! The calls are methods of [`Communicator`](crate::Communicator).
+//! The calls are methods of [`Communicator`](crate::Communicator), [`Cartesian`](crate::Cartesian) and
+//! [`Neighbourhood`].
 
 // The documentation lists the methods in the order of the modules.
 pub(crate) mod blocking;
@@ -20,6 +21,8 @@ pub(crate) mod gather_buffers;
 pub(crate) mod owned_buffers;
 pub(crate) mod plan_source;
 
+pub(crate) mod cartesian;
+pub(crate) mod dims_create;
 pub(crate) mod neighbourhood;
 
 pub use crate::data::{Data, OwnedValues};

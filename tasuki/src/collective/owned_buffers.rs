@@ -5,7 +5,7 @@ use crate::collective::reduce_buffers::check_room;
 use crate::collective::{Blocks, Data, OwnedValues, Uneven};
 use crate::engine::Cause;
 use crate::{Communicator, Member, Pod, Result};
-use tasuki_collective::{StartedCollective, allocate};
+use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, StartedCollective, allocate};
 use tasuki_core::queue::reduction::BoxedOperation;
 
 /// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a number,
@@ -74,8 +74,9 @@ impl<D: OwnedValues> OwnedGather for Uneven<D> {
     }
 }
 
-/// What [`ialltoall`](Communicator::ialltoall) owns: equal blocks, one for each member, with the result in a vector;
-/// `(values, result)`, where `result` is room that comes back filled; or [`Blocks`], with the result in [`Blocks`].
+/// What [`ialltoall`](Communicator::ialltoall) and nonblocking exchanges with neighbours own: equal blocks, one for each
+/// member or neighbour, with the result in a vector; `(values, result)`, where `result` is room that comes back filled;
+/// or [`Blocks`], with the result in [`Blocks`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member that a nonblocking call can own",
     note = "pass `values`, `(values, result)` or `blocks`, of the type `Blocks`"
@@ -89,6 +90,14 @@ pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
     /// Begins an exchange.
     #[doc(hidden)]
     fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Self::Output>>;
+
+    /// Begins an exchange with neighbours.
+    #[doc(hidden)]
+    fn ineighbor_alltoall(
+        self,
+        on: &Communicator,
+        with: &NeighbourBlocks,
+    ) -> Result<StartedCollective<Self::Output>>;
 }
 
 /// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in a
@@ -110,6 +119,15 @@ impl<D: OwnedValues> OwnedBlocks for D {
     fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Vec<D::Value>>> {
         on.inner().start_alltoall(self.into_vec(), None, |result| result)
     }
+
+    fn ineighbor_alltoall(
+        self,
+        on: &Communicator,
+        with: &NeighbourBlocks,
+    ) -> Result<StartedCollective<Vec<D::Value>>> {
+        let blocks = (self.into_vec(), BlockLengths::Equal { room: None });
+        on.inner().start_neighbor_alltoall(with, blocks, allocate, |all, _| all)
+    }
 }
 
 impl<D: OwnedValues> OwnedEqualBlocks for D {
@@ -130,6 +148,12 @@ impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedBlocks for (A
         let (values, room) = (self.0.into_vec(), self.1.into_vec());
         on.inner().start_alltoall(values, Some(room), B::from_vec)
     }
+
+    fn ineighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<StartedCollective<B>> {
+        let (values, room) = (self.0.into_vec(), self.1.into_vec());
+        let blocks = (values, BlockLengths::Equal { room: Some(room.len()) });
+        on.inner().start_neighbor_alltoall(with, blocks, |_| Ok(room), |all, _| B::from_vec(all))
+    }
 }
 
 impl<A: OwnedValues, B: OwnedValues + Data<Value = A::Value>> OwnedEqualBlocks for (A, B) {
@@ -147,6 +171,17 @@ impl<T: Pod + Send + Sync> OwnedBlocks for Blocks<T> {
         let (values, ends) = self.into_parts();
         let blocks = |values, ends| Blocks::of_ends((values, ends));
         on.inner().start_alltoall_v(values, &ends, blocks)
+    }
+
+    fn ineighbor_alltoall(
+        self,
+        on: &Communicator,
+        with: &NeighbourBlocks,
+    ) -> Result<StartedCollective<Blocks<T>>> {
+        let (values, ends) = self.into_parts();
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        let given = (values, BlockLengths::Uneven { ends: &ends });
+        on.inner().start_neighbor_alltoall(with, given, allocate, blocks)
     }
 }
 

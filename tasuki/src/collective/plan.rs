@@ -18,10 +18,10 @@ use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 /// A collective of values of one type that the members of a communicator have prepared. MPI calls it a persistent
 /// collective.
 ///
-/// A plan has buffers of its own. The program writes this member's input into them and reads the result from them.
-/// From [`start`](Plan::start) until [`wait`](Request::wait) returns, the plan owns the buffers and the program may
-/// compute. Nothing is reset between starts. A member may be one start ahead of another that has not read its result
-/// yet: the result is not overwritten.
+/// A plan has buffers of its own. The program writes this member's values into its [`input`](Plan::input) and reads its
+/// [`result`](Plan::result). From [`start`](Plan::start) until [`wait`](Request::wait) returns, the plan owns both and
+/// the program may compute. Nothing is reset between starts: the input stays as it is, also that of a reduction. A
+/// member may be one start ahead of another that has not read its result yet: the result is not overwritten.
 ///
 /// A started plan makes progress as follows. With a helper (by default if the job has fewer ranks than
 /// processors) it goes on as its data arrive. A plan of the program's own schedule is also moved on by any rank that waits. Without a helper, if the
@@ -39,12 +39,12 @@ use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 ///     let mut weights = job.world().bcast_init::<f32>(1000, Rank(1))?;
 ///     for step in 0..10 {
 ///         if job.rank() == 1 {
-///             weights.write(0, &[step as f32; 1000])?;
+///             weights.input()?.fill(step as f32);
 ///         }
 ///         weights.start()?;
 ///         let inner: u64 = (0..1000).sum();                 // work that does not need the weights
 ///         weights.wait()?;
-///         assert_eq!((weights.to_vec()?[999], inner), (step as f32, 499_500));
+///         assert_eq!((weights.result()?[999], inner), (step as f32, 499_500));
 ///     }
 ///     Ok(())
 /// })?;
@@ -62,9 +62,6 @@ use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 /// Source: persistent collectives of MPI-4; Morie et al., persistent collectives run by Tofu2.
 pub struct Plan<T> {
     inner: tasuki_collective::Plan,
-    /// The buffer of this member's input, which the program writes.
-    input: BufferId,
-    result: BufferId,
     /// The layout of the buffers, if they hold equal blocks.
     chunk_shape: Option<Box<ChunkShape>>,
     /// The error that a test has found and the next wait returns.
@@ -80,23 +77,18 @@ impl<T> fmt::Debug for Plan<T> {
 }
 
 impl<T: Pod> Plan<T> {
-    /// A plan whose result is in the buffer that holds the input.
-    pub(crate) fn of_one(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
-        let (failed, awaited) = (None, AwaitedCondition::default());
-        let (input, result) = (tasuki_schedule::DATA, tasuki_schedule::DATA);
-        let chunk_shape = chunk_shape.map(Box::new);
-        Plan { inner, input, result, chunk_shape, failed, awaited, of: PhantomData }
-    }
-
-    /// A plan with one buffer for the input and another one for the result.
-    pub(crate) fn of_two(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
-        Plan { result: tasuki_schedule::RESULT, ..Plan::of_one(inner, chunk_shape) }
+    /// A plan, with the layout of its buffers if they hold equal blocks.
+    pub(crate) fn new(inner: tasuki_collective::Plan, chunk_shape: Option<ChunkShape>) -> Plan<T> {
+        let (failed, awaited, chunk_shape) = (None, AwaitedCondition::default(), chunk_shape.map(Box::new));
+        Plan { inner, chunk_shape, failed, awaited, of: PhantomData }
     }
 
     /// Starts the plan: from now on it may read this member's input and write its result. Returns at once.
     ///
     /// Errors: the previous start is not complete ([`wait`](Request::wait) or [`test`](Request::test) completes it); the
-    /// job is over. Cost: one raised signal, and the steps that can run at once.
+    /// job is over; there is no memory for a copy of the input. Cost: one raised signal, and the steps that can run at
+    /// once; one copy of the input, if the plan is a reduction, or if the input has changed and the plan's buffers are in
+    /// job memory ([`input`](Plan::input)).
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         self.inner.start()
@@ -107,34 +99,75 @@ impl<T: Pod> Plan<T> {
         self.inner.is_active()
     }
 
-    /// Copies values into this member's input, from value number `first` on. Errors: a start is active; the input has
-    /// no room for all of them.
-    pub fn write(&mut self, first: usize, values: &[T]) -> Result<()> {
-        self.inner.write(self.input, offset_of::<T>(first), bytemuck::cast_slice(values))
+    /// This member's input, zeros at first: its own values in a reduction, its own block in a gather, all its blocks in an
+    /// exchange; the root's values in a broadcast and its blocks in a scatter, and nothing on the other members. The plan
+    /// never changes it. A program that changes one value writes one value.
+    ///
+    /// Errors: a start is active; the plan is of the program's own schedule, and its inputs are not one behind the other
+    /// in one buffer ([`buffer_mut`](Plan::buffer_mut)), or do not begin at a whole value; there is no memory for a copy.
+    ///
+    /// Cost: none, if the plan runs in the calls of its members; the slice is the plan's buffer. If the plan is in command
+    /// queues, its buffers are in job memory, which other ranks can write. The slice is then a copy in private memory,
+    /// which the next start writes there. A reduction has a copy of its input in either form, which each start writes to
+    /// where its steps combine values.
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let mut sum = job.world().allreduce_init::<u64>(2, Sum)?;
+    ///     sum.input()?.copy_from_slice(&[1, 10]);
+    ///     for start in 0..4 {
+    ///         sum.input()?[1] = start;                              // the first value stays 1
+    ///         sum.start()?;
+    ///         sum.wait()?;
+    ///         assert_eq!(sum.result()?, [3, 3 * start]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn input(&mut self) -> Result<&mut [T]> {
+        values_mut(self.inner.input()?)
     }
 
-    /// Copies values of this member's result, from value number `first` on, into `into`. Errors: a start is active;
-    /// the result has fewer values.
-    pub fn read(&self, first: usize, into: &mut [T]) -> Result<()> {
-        self.inner.read(self.result, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
+    /// This member's result in the last start: all values in an allreduce, the combined block in a reduce-scatter, all
+    /// blocks in an allgather. Nothing on a member that gets none, as on all members but the root in a reduction to the
+    /// root, and on the first member in an exclusive scan. Before the first start its values are unspecified.
+    ///
+    /// Errors: those of [`input`](Plan::input). Cost: none, if the plan runs in the calls of its members; if it is in
+    /// command queues, one copy of the result after each start. A result is read between two starts only:
+    ///
+    /// ```compile_fail,E0499
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(1, |job| {
+    ///     let mut sum = job.world().allreduce_init::<u64>(1, Sum)?;
+    ///     let result = sum.result()?;
+    ///     sum.start()?;                                            // the steps write the result
+    ///     assert_eq!(result, [0]);
+    ///     sum.wait()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[inline]
+    pub fn result(&mut self) -> Result<&[T]> {
+        values(self.inner.result()?)
     }
 
-    /// Writes like [`Plan::write`], into any buffer of the program's own schedule.
-    pub fn write_to(&mut self, buffer: BufferId, first: usize, values: &[T]) -> Result<()> {
-        self.inner.write(buffer, offset_of::<T>(first), bytemuck::cast_slice(values))
+    /// A buffer of the program's own schedule on this member, as the last start has left it.
+    ///
+    /// Errors: a start is active; the plan is of the library, or the schedule has no such buffer for the program; there
+    /// is no memory for a copy. Cost: one copy of the buffer after each start.
+    pub fn buffer(&mut self, buffer: BufferId) -> Result<&[T]> {
+        values(self.inner.buffer(buffer, false)?)
     }
 
-    /// Reads like [`Plan::read`], from any buffer of the program's own schedule.
-    pub fn read_from(&self, buffer: BufferId, first: usize, into: &mut [T]) -> Result<()> {
-        self.inner.read(buffer, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
-    }
-
-    /// Returns a copy of this member's whole result.
-    pub fn to_vec(&self) -> Result<Vec<T>> {
-        let count = self.inner.bytes(self.result) as usize / size_of::<T>().max(1);
-        let mut values = vec![T::zeroed(); count];
-        self.read(0, &mut values)?;
-        Ok(values)
+    /// A buffer of the program's own schedule on this member, to be changed before the next start, which writes the whole
+    /// buffer. If the program also uses [`input`](Plan::input), the input replaces what the buffer has in its place.
+    ///
+    /// Errors and cost: those of [`buffer`](Plan::buffer), and one more copy in the next start.
+    pub fn buffer_mut(&mut self, buffer: BufferId) -> Result<&mut [T]> {
+        values_mut(self.inner.buffer(buffer, true)?)
     }
 
     /// The inner plan, and the layout of its buffers if they hold equal blocks.
@@ -176,6 +209,30 @@ impl<T: Pod> Request for Plan<T> {
 
 future_by_request!([T: Pod] Plan<T>);
 
+/// The whole values that these bytes are. Error: they do not begin at a whole value.
+#[inline]
+fn values<T: Pod>(bytes: &[u8]) -> Result<&[T]> {
+    bytemuck::try_cast_slice(&bytes[..whole::<T>(bytes.len())]).map_err(|_| not_whole())
+}
+
+#[inline]
+fn values_mut<T: Pod>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    let whole = whole::<T>(bytes.len());
+    bytemuck::try_cast_slice_mut(&mut bytes[..whole]).map_err(|_| not_whole())
+}
+
+/// The number of bytes of the whole values in that many bytes.
+fn whole<T>(bytes: usize) -> usize {
+    bytes - bytes.checked_rem(size_of::<T>()).unwrap_or(bytes)
+}
+
+#[cold]
+fn not_whole() -> Error {
+    Error::argument(
+        "the values of this plan do not begin at a whole value of its type: use a schedule of bytes",
+    )
+}
+
 /// A reduction operation that a plan can store.
 pub trait PlanReduceOp<T>: reduce_op::ReduceOp<T> + Send + Sync + 'static {}
 
@@ -187,7 +244,11 @@ pub(crate) fn offset_of<T>(first: usize) -> u64 {
 
 /// The sizes in bytes of these numbers of values.
 pub(crate) fn byte_counts<T>(counts: &[usize]) -> Vec<usize> {
-    counts.iter().map(|count| count.saturating_mul(size_of::<T>())).collect()
+    counts.iter().map(|&count| byte_count::<T>(count)).collect()
+}
+
+pub(crate) fn byte_count<T>(count: usize) -> usize {
+    count.saturating_mul(size_of::<T>())
 }
 
 /// The operation, in the form in which a plan owns it.
@@ -207,8 +268,7 @@ impl Communicator {
         self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root.place(), count), ReduceOperation::Nothing)
     }
 
-    /// Prepares a reduction of `count` values: the root reads the combined values of all members. A start overwrites
-    /// the members' values: they write them again before each start.
+    /// Prepares a reduction of `count` values: the root reads the combined values of all members.
     ///
     /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one of
     /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
@@ -223,18 +283,18 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Reduce, root.place(), count), operation)
     }
 
-    /// Prepares a reduction of `count` values to all members: each member reads the combined values in place of its
-    /// own, equal in every bit, also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
+    /// Prepares a reduction of `count` values to all members: each member reads the combined values, equal in every bit,
+    /// also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
     ///
     /// ```
     /// use tasuki::{Request, Sum};
     /// tasuki::local(3, |job| {
     ///     let mut sum = job.world().allreduce_init::<f64>(2, Sum)?;
     ///     for step in 0..4 {
-    ///         sum.write(0, &[job.rank().0 as f64, f64::from(step)])?;
+    ///         sum.input()?.copy_from_slice(&[job.rank().0 as f64, f64::from(step)]);
     ///         sum.start()?;
     ///         sum.wait()?;
-    ///         assert_eq!(sum.to_vec()?, [3.0, 3.0 * f64::from(step)]);
+    ///         assert_eq!(sum.result()?, [3.0, 3.0 * f64::from(step)]);
     ///     }
     ///     Ok(())
     /// })?;
@@ -244,8 +304,8 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Allreduce, Rank(0), count), operation)
     }
 
-    /// Prepares a reduction of `count` values for each member: a member reads its block of the result in place of its
-    /// own values, from value `rank * count` on.
+    /// Prepares a reduction of `count` values for each member: a member writes a block for each member, one behind the
+    /// other, and reads its own block of the combined values.
     pub fn reduce_scatter_init<T: Pod>(
         &self,
         count: usize,
@@ -254,21 +314,19 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::ReduceScatter, Rank(0), count), operation)
     }
 
-    /// Prepares a scan: each member reads the combined values of the members from the first to itself, in place of
-    /// its own.
+    /// Prepares a scan: each member reads the combined values of the members from the first to itself.
     pub fn scan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Scan, Rank(0), count), operation)
     }
 
-    /// Prepares an exclusive scan: each member reads the combined values of the members before it, in place of its
-    /// own. The result of the first member is undefined.
+    /// Prepares an exclusive scan: each member reads the combined values of the members before it. The first member has no
+    /// result.
     pub fn exscan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Exscan, Rank(0), count), operation)
     }
 
     /// Prepares a gather of `count` values from each member, or of `Uneven(count)` values, which may differ between
-    /// members. The root writes its own values behind those of the members before it and reads those of all members in
-    /// their order; other members write theirs at the beginning.
+    /// members. Each member writes its own values; the root reads those of all members in their order.
     ///
     /// ```
     /// use tasuki::{Rank, Request, Uneven};
@@ -276,10 +334,10 @@ impl Communicator {
     ///     let count = [1, 0, 2][job.rank().index()];
     ///     let mut rows = job.world().gather_init::<u32>(Uneven(count), Rank(0))?;
     ///     for step in 0..3 {
-    ///         rows.write(0, &[10 * step + 2, 10 * step + 3][..count])?;       // the root's own values begin at 0, too
+    ///         rows.input()?.copy_from_slice(&[10 * step + 2, 10 * step + 3][..count]);
     ///         rows.start()?;
     ///         rows.wait()?;
-    ///         assert!(job.rank() != 0 || rows.to_vec()? == [2, 2, 3].map(|value| 10 * step + value));
+    ///         assert!(job.rank() != 0 || rows.result()? == [2, 2, 3].map(|value| 10 * step + value));
     ///     }
     ///     Ok(())
     /// })?;
@@ -295,8 +353,8 @@ impl Communicator {
     }
 
     /// Prepares a scatter of `count` values for each member, or, with `&counts`, of one number of values for each. The
-    /// root writes all blocks one behind the other. Members read their blocks at the beginning, the root reads its own
-    /// where it wrote it. Only the root's `&counts` are used; the others learn the lengths.
+    /// root writes all blocks one behind the other. Each member reads its own block. Only the root's `&counts` are used;
+    /// the others learn the lengths.
     ///
     /// ```
     /// use tasuki::{Rank, Request};
@@ -304,11 +362,11 @@ impl Communicator {
     ///     let counts: &[usize] = if job.rank() == 0 { &[0, 2, 1] } else { &[] };
     ///     let mut blocks = job.world().scatter_init::<u32>(counts, Rank(0))?;
     ///     if job.rank() == 0 {
-    ///         blocks.write(0, &[5, 6, 7])?;
+    ///         blocks.input()?.copy_from_slice(&[5, 6, 7]);
     ///     }
     ///     blocks.start()?;
     ///     blocks.wait()?;
-    ///     assert!(job.rank() == 0 || blocks.to_vec()? == [&[5, 6][..], &[7]][job.rank().index() - 1]);
+    ///     assert_eq!(blocks.result()?, [&[][..], &[5, 6], &[7]][job.rank().index()]);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -330,8 +388,7 @@ impl Communicator {
     }
 
     /// Prepares an allgather of `count` values from each member, or of `Uneven(count)` values, which may differ between
-    /// members. A member writes its own values behind those of the members before it. All members read all values in the
-    /// order of the members.
+    /// members. Each member writes its own values. All members read all values in the order of the members.
     ///
     /// Errors and cost: those of [`Communicator::gather_init`].
     pub fn allgather_init<T: Pod>(&self, count: impl BlockCount) -> Result<Plan<T>> {
@@ -348,11 +405,11 @@ impl Communicator {
     ///     let me = job.rank().index();
     ///     let mut exchange = job.world().alltoall_init(&[1, 2])?;
     ///     for step in 0..3 {
-    ///         exchange.write(0, &[10 * me + step, 1, 2])?;       // one value for rank 0, two for rank 1
+    ///         exchange.input()?.copy_from_slice(&[10 * me + step, 1, 2]);   // one value for rank 0, two for rank 1
     ///         exchange.start()?;
     ///         exchange.wait()?;
     ///         let wanted = if me == 0 { vec![step, 10 + step] } else { vec![1, 2, 1, 2] };
-    ///         assert_eq!(exchange.to_vec()?, wanted);
+    ///         assert_eq!(exchange.result()?, wanted);
     ///     }
     ///     Ok(())
     /// })?;
@@ -371,7 +428,7 @@ impl Communicator {
             Err(counts) => {
                 let counts = byte_counts::<T>(counts);
                 let inner = self.inner().plan_alltoall_v(&counts, &|| self.start_helper())?;
-                Ok(Plan::of_two(inner, None))
+                Ok(Plan::new(inner, None))
             }
         }
     }
@@ -427,10 +484,7 @@ impl Communicator {
         }
         let inner = self.inner().plan_for(shape, operation, &|| self.start_helper())?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
-        if shape.collective == CollectiveKind::Alltoall {
-            return Ok(Plan::of_two(inner, chunk_shape));
-        }
-        Ok(Plan::of_one(inner, chunk_shape))
+        Ok(Plan::new(inner, chunk_shape))
     }
 
     /// Returns when all plans of this communicator that all members have dropped are freed, and also its cached

@@ -58,10 +58,10 @@ impl Communicator {
     /// tasuki::local(3, |job| {
     ///     let sum = Shape::new(CollectiveKind::Reduce, 3, 0, 16).build("my reduction", reduce_to_first);
     ///     let mut plan = job.world().plan((&sum.driven_by(2), Sum))?; // rank 2 runs all steps
-    ///     plan.write(0, &[1.5, job.rank().0 as f64])?;
+    ///     plan.input()?.copy_from_slice(&[1.5, job.rank().0 as f64]);
     ///     plan.start()?;
     ///     plan.wait()?;
-    ///     assert!(job.rank().0 != 0 || plan.to_vec()? == [4.5, 3.0]);
+    ///     assert!(job.rank().0 != 0 || plan.result()? == [4.5, 3.0]);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
@@ -85,7 +85,7 @@ impl Communicator {
         if let Some(text) = value_bytes.and_then(|bytes| partial_values(schedule, bytes)) {
             return Err(refused(text));
         }
-        Ok(Plan::of_one(self.inner().plan(schedule, operation, &|| self.start_helper())?, None))
+        Ok(Plan::new(self.inner().plan(schedule, operation, &|| self.start_helper())?, None))
     }
 }
 

@@ -20,10 +20,10 @@ use tasuki_core::queue::reduction::Reduction;
 /// use tasuki::{Request, Sum};
 /// tasuki::local(3, |job| {
 ///     let mut sum = job.world().allreduce_init::<f64>(1, AnyOrder(Sum))?;
-///     sum.write(0, &[0.5])?;
+///     sum.input()?[0] = 0.5;
 ///     sum.start()?;
 ///     sum.wait()?;
-///     assert_eq!(sum.to_vec()?, [1.5]);
+///     assert_eq!(sum.result()?, [1.5]);
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())

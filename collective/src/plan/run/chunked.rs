@@ -5,6 +5,7 @@
 //! orders, or for something else first.
 
 use crate::failure::monitor::FailureMonitor;
+use crate::neighbourhood::Neighbourhood;
 use crate::plan::state::PlanOver;
 use crate::plan::{Plan, PlanState};
 use bytemuck::Pod;
@@ -57,10 +58,9 @@ impl ChunkShape {
         })
     }
 
-    /// Returns the blocks of a member that exchanges blocks of `room` values with others. None: they are empty.
-    pub fn exchanged(room: usize, destinations: usize, sources: usize) -> Option<ChunkShape> {
-        let (given, received) = ((0..destinations).collect(), (0..sources).collect());
-        let count = [destinations, sources];
+    /// Returns the blocks of a member that exchanges blocks of `room` values with its neighbours. None: they are empty.
+    pub fn exchanged(room: usize, with: &Neighbourhood) -> Option<ChunkShape> {
+        let ([given, received], count) = (with.present().map(<[usize]>::to_vec), with.blocks());
         (room > 0).then_some(ChunkShape { room, given, received, result: RESULT, count, combines: false })
     }
 
@@ -124,7 +124,8 @@ impl<T> fmt::Debug for ChunkedState<T> {
 
 impl<T: Pod + Send> ChunkedRun<T> {
     /// Makes a chunked plan of a plan that has no start under way.
-    pub fn new(plan: Plan, shape: ChunkShape) -> ChunkedRun<T> {
+    pub fn new(mut plan: Plan, shape: ChunkShape) -> ChunkedRun<T> {
+        plan.drop_copies(); // each chunk is written into the plan's buffers
         let (plan_state, messages) = (plan.plan_state.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
         let state = Mutex::new(ChunkProgress { plan, shape, cursor: None, values, made, failed: None });

@@ -4,8 +4,7 @@
 //! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
 //! to the first that must wait. Any later call of this rank that waits continues from there.
 
-use bytemuck::{Pod, Zeroable};
-use std::collections::TryReserveError;
+use crate::plan::aligned_buffer::AlignedBuffer;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
@@ -13,7 +12,6 @@ use tasuki_core::engine::executor::{CallBuffers, Execution};
 use tasuki_core::engine::owner_lock::{Borrower, Owner, OwnerLockGuard, Unavailable, owner_lock};
 use tasuki_core::engine::{BufferView, Worker};
 use tasuki_core::queue::reduction::SharedOperation;
-use tasuki_core::segment::check_available;
 use tasuki_message::Continuation;
 use tasuki_schedule::BufferId;
 
@@ -37,49 +35,10 @@ pub(crate) type InCallsState = Owner<CallState>;
 /// The execution of a plan, its buffers, and the progress of its start.
 pub(crate) struct CallState {
     execution: Execution,
-    buffers: [CallBuffer; 2],
+    buffers: [AlignedBuffer; 2],
     operation: SharedOperation,
     /// True from the begin of a start until its last step has run.
     is_under_way: bool,
-}
-
-/// A buffer that is aligned for values of any type.
-struct CallBuffer {
-    lines: Vec<CacheLine>,
-    bytes: usize,
-}
-
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct CacheLine([u64; 8]);
-
-/// From this size on, the memory limits of machine and container are checked before a buffer is allocated; the check
-/// takes 50 us.
-const LOOKED_UP_FROM: u64 = 1 << 20;
-
-/// Returns the number of cache lines of a buffer.
-fn lines_of(bytes: u64) -> usize {
-    (bytes as usize).div_ceil(size_of::<CacheLine>())
-}
-
-impl CallBuffer {
-    /// Allocates a buffer. Error: machine or container has no room for it.
-    fn new(bytes: u64) -> Result<CallBuffer, Cause> {
-        let count = lines_of(bytes);
-        let wanted = (count * size_of::<CacheLine>()) as u64;
-        if wanted >= LOOKED_UP_FROM {
-            check_available(wanted).map_err(|error| error.cause().clone())?;
-        }
-        let mut lines = Vec::new();
-        let refused = |why: TryReserveError| Cause::System { call: "allocation", why: why.to_string() };
-        lines.try_reserve_exact(count).map_err(refused)?;
-        lines.resize(count, CacheLine([0; 8]));
-        Ok(CallBuffer { lines, bytes: bytes as usize })
-    }
-
-    fn all(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
-    }
 }
 
 impl StartData {
@@ -94,12 +53,11 @@ impl StartData {
 
     /// Returns the bytes of its buffers.
     pub(crate) fn memory(&self) -> u64 {
-        let [data, result] = self.bytes.map(lines_of);
-        ((data + result) * size_of::<CacheLine>()) as u64
+        self.bytes.into_iter().map(AlignedBuffer::memory).sum()
     }
 
-    fn make_buffers(&self) -> Result<[CallBuffer; 2], Cause> {
-        let [data, result] = self.bytes.map(CallBuffer::new);
+    fn make_buffers(&self) -> Result<[AlignedBuffer; 2], Cause> {
+        let [data, result] = self.bytes.map(AlignedBuffer::new);
         Ok([data?, result?])
     }
 }
@@ -229,13 +187,12 @@ impl CallState {
     /// Returns one of the two buffers that the program uses.
     #[inline]
     pub(crate) fn buffer(&self, buffer: BufferId) -> &[u8] {
-        let CallBuffer { lines, bytes } = &self.buffers[buffer.index()];
-        &bytemuck::cast_slice(lines)[..*bytes]
+        self.buffers[buffer.index()].bytes()
     }
 
     #[inline]
     pub(crate) fn buffer_mut(&mut self, buffer: BufferId) -> &mut [u8] {
-        self.buffers[buffer.index()].all()
+        self.buffers[buffer.index()].bytes_mut()
     }
 
     /// Calls `run` with the execution and the buffers. Returns true if `run` does: then all steps have run.
@@ -246,7 +203,7 @@ impl CallState {
     ) -> std::result::Result<bool, E> {
         let CallState { buffers: [data, result], operation, .. } = self;
         let operation = operation.borrow(|operator| &**operator);
-        let buffers = [BufferView::of_mut(data.all()), BufferView::of_mut(result.all())];
+        let buffers = [BufferView::of_mut(data.bytes_mut()), BufferView::of_mut(result.bytes_mut())];
         let buffers = CallBuffers { buffers, operation };
         let is_over = run(&mut self.execution, &buffers)?;
         self.is_under_way = !is_over;

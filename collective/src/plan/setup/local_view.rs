@@ -7,6 +7,7 @@ use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
 use crate::message_algorithms::{Peers, run_now};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use crate::plan::Plan;
+use crate::plan::program_data::DataSpans;
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::queue::reduction::ReduceOperation;
@@ -16,12 +17,13 @@ use tasuki_schedule::{Contract, RankPart, Schedule};
 /// What one member knows about an exchange.
 #[derive(Clone, Debug, Default)]
 struct LocalView {
-    /// Bytes of this member's two buffers.
+    /// Bytes of this member's two buffers, with the places of missing neighbours.
     rooms: [u64; 2],
     /// For each partner, the bytes of all data that it sends. Its receive buffer follows them.
     given_by: BTreeMap<usize, u64>,
+    /// The blocks that it really sends.
     gives: Vec<BlockToSend>,
-    /// For each block to receive: its sender, and the number that the block has at the sender.
+    /// For each block that it really receives: its sender, and its number among those that the sender really sends.
     gets: Vec<(usize, usize)>,
     /// True if each member exchanges exactly one block with each member.
     is_dense: bool,
@@ -40,12 +42,18 @@ impl OwnBlocks<'_> {
     }
 
     /// Returns the words for a partner: the bytes of all data that this member sends; for each block to the partner,
-    /// its bytes and its number; for each block from the partner, its bytes and its offset in the receive buffer.
+    /// its bytes and its number among those really sent; for each block from the partner, its bytes and its offset in the receive buffer.
     fn lengths(&self, partner: &Partner) -> Vec<u64> {
-        let give = |&number: &usize| [self.gives[number].len() as u64, number as u64];
+        let give = |&number: &usize| [self.gives[number].len() as u64, self.place(0, number) as u64];
         let get = |&slot: &usize| [self.gets[slot].len() as u64, self.gets[slot].start as u64];
         let pairs = partner.gives.iter().map(give).chain(partner.gets.iter().map(get));
         std::iter::once(self.rooms()[0]).chain(pairs.flatten()).collect()
+    }
+
+    /// Returns the place of a block among those really sent (direction 0) or received (1).
+    fn place(&self, direction: usize, number: usize) -> usize {
+        let present = self.with.present()[direction];
+        present.binary_search(&number).unwrap_or_else(|_| unreachable!("a partner's block is present"))
     }
 
     /// Records the words of a partner. Error: they disagree about a block. The error holds the bytes of the block
@@ -56,12 +64,13 @@ impl OwnBlocks<'_> {
         view.given_by.insert(partner.member, given);
         for (&slot, pair) in partner.gets.iter().zip(theirs.chunks_exact(2)) {
             agree(pair[0], self.gets[slot].len())?;
-            view.gets[slot] = (partner.member, pair[1] as usize);
+            view.gets[self.place(1, slot)] = (partner.member, pair[1] as usize);
         }
         for (&number, pair) in partner.gives.iter().zip(wanted.chunks_exact(2)) {
             agree(pair[0], self.gives[number].len())?;
             let (from, bytes) = (self.gives[number].start as u64, pair[0]);
-            view.gives[number] = BlockToSend { to: partner.member, from, into: pair[1], bytes };
+            view.gives[self.place(0, number)] =
+                BlockToSend { to: partner.member, from, into: pair[1], bytes };
         }
         Ok(())
     }
@@ -78,8 +87,8 @@ impl LocalView {
         LocalView {
             rooms: own.rooms(),
             given_by: BTreeMap::new(),
-            gives: vec![none; own.gives.len()],
-            gets: vec![(0, 0); own.gets.len()],
+            gives: vec![none; own.with.present()[0].len()],
+            gets: vec![(0, 0); own.with.present()[1].len()],
             is_dense,
         }
     }
@@ -110,6 +119,14 @@ impl LocalView {
     }
 }
 
+/// Returns an error unless memory can have so many bytes together.
+fn check_sum(bytes: &[usize]) -> Result<(), Cause> {
+    match bytes.iter().try_fold(0, |all: usize, &one| all.checked_add(one)) {
+        Some(all) if all <= isize::MAX as usize => Ok(()),
+        _ => Err(Cause::Argument("the blocks have more bytes than memory can have".into())),
+    }
+}
+
 impl Communicator {
     /// Prepares an exchange with all members. `gives` are the bytes of the block for each member. The members learn the
     /// lengths of the blocks that they receive.
@@ -118,15 +135,22 @@ impl Communicator {
         self.plan_local_view("alltoall", (&with, true), (gives, None), prepare)
     }
 
-    /// Prepares an exchange with neighbours. `gives` and `gets` are the bytes of the block to and from each
-    /// neighbour.
-    pub fn plan_exchange(
+    /// Prepares an exchange with neighbours: of blocks of so many bytes each, or of blocks of different lengths, whose
+    /// receivers learn them.
+    pub fn plan_neighbor_alltoall(
         &self,
         with: &Neighbourhood,
-        (gives, gets): (&[usize], &[usize]),
+        bytes: Result<usize, &[usize]>,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
-        self.plan_local_view("exchange", (with, false), (gives, Some(gets)), prepare)
+        let name = "neighbor_alltoall";
+        match bytes {
+            Ok(bytes) => {
+                let [gives, gets] = with.blocks().map(|blocks| vec![bytes; blocks]);
+                self.plan_local_view(name, (with, false), (&gives, Some(&gets)), prepare)
+            }
+            Err(gives) => self.plan_local_view(name, (with, false), (gives, None), prepare),
+        }
     }
 
     /// Prepares an exchange. Errors: two partners disagree about the bytes of a block. Then no member has the plan.
@@ -142,7 +166,7 @@ impl Communicator {
             let learned;
             let gets = match gets {
                 Some(gets) => gets,
-                None => match self.learn_lengths(gives, &call)? {
+                None => match self.learn_lengths((with, is_dense), gives, &call)? {
                     Ok(lengths) => {
                         learned = lengths;
                         &learned
@@ -150,7 +174,7 @@ impl Communicator {
                     Err(error) => return Ok(Err(error)),
                 },
             };
-            if let Err(error) = self.check_all(self.check_bytes(with, (gives, gets), &call), &call)? {
+            if let Err(error) = self.check_all(self.check_bytes((gives, gets), &call), &call)? {
                 return Ok(Err(error));
             }
             let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };
@@ -158,42 +182,44 @@ impl Communicator {
             let agreed = self.exchange_lengths(&own, &mut view, &call)?;
             Ok(self.check_all(agreed, &call)?.map(|()| view))
         })?;
-        self.plan(&view.schedule(name, self.rank().index(), self.size()), ReduceOperation::Nothing, prepare)
+        let spans = DataSpans::of_two_buffers(view.rooms);
+        let schedule = view.schedule(name, self.rank().index(), self.size());
+        self.plan_as(name, (&schedule, &|_| spans), ReduceOperation::Nothing, prepare)
     }
 
-    /// Returns the bytes of the blocks that the members have for this one, whose blocks for them have `gives` bytes.
-    fn learn_lengths(&self, gives: &[usize], call: &dyn Fn() -> String) -> Result<Result<Vec<usize>>> {
-        let (counts, size) = (gives.len(), self.size());
-        let own = match counts == size {
-            true => Ok(()),
-            false => {
-                let text = format!("{counts} counts, but the group has {size} members");
-                Err(self.worker().fault(Cause::Argument(text), call))
+    /// Returns the bytes of the blocks that the partners have for this member, whose blocks for them have `gives` bytes.
+    fn learn_lengths(
+        &self,
+        (with, is_dense): (&Neighbourhood, bool),
+        gives: &[usize],
+        call: &dyn Fn() -> String,
+    ) -> Result<Result<Vec<usize>>> {
+        let (counts, [blocks, sources]) = (gives.len(), with.blocks());
+        let own = match counts == blocks {
+            true => check_sum(gives),
+            false if is_dense => {
+                Err(Cause::Argument(format!("{counts} counts, but the group has {blocks} members")))
             }
+            false => Err(Cause::Argument(format!("{counts} counts for {blocks} neighbours"))),
         };
-        if let Err(error) = self.check_all(own, call)? {
+        if let Err(error) = self.check_all(own.map_err(|cause| self.worker().fault(cause, call)), call)? {
             return Ok(Err(error));
         }
-        self.alltoall_steps(gives).map(Ok).map_err(|error| self.step_failed(error, call))
+        let learned = match is_dense {
+            true => self.alltoall_steps(gives),
+            false => {
+                let (me, out) = (self.rank().index(), ranges(gives));
+                let exchange = BlockExchange::with_neighbours(me, with, &out, vec![None; sources]);
+                run_now(exchange.learn_lengths::<u8>(&self.channel))
+            }
+        };
+        learned.map(Ok).map_err(|error| self.step_failed(error, call))
     }
 
-    /// Returns an error unless there is a length for each block, the sum fits in memory, and this member sends itself
-    /// blocks of the lengths that it receives from itself.
-    fn check_bytes(
-        &self,
-        with: &Neighbourhood,
-        (gives, gets): (&[usize], &[usize]),
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
-        let fault = |cause| self.worker().fault(cause, call);
-        with.fits(gives, gets).map_err(fault)?;
-        let all =
-            [gives, gets].map(|counts| counts.iter().try_fold(0, |all: usize, &one| all.checked_add(one)));
-        if all.iter().any(|all| all.is_none_or(|bytes| bytes > isize::MAX as usize)) {
-            return Err(fault(Cause::Argument("the blocks have more bytes than memory can have".into())));
-        }
-        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, gives, Some(gets));
-        exchange.check_own().map_err(fault)
+    /// Returns an error unless the sums of the lengths fit in memory.
+    fn check_bytes(&self, (gives, gets): (&[usize], &[usize]), call: &dyn Fn() -> String) -> Result<()> {
+        let sums = check_sum(gives).and_then(|()| check_sum(gets));
+        sums.map_err(|cause| self.worker().fault(cause, call))
     }
 
     /// Exchanges words with all partners. The inner error means that this member disagrees with a partner.
@@ -274,10 +300,13 @@ mod tests {
     }
 
     /// Proves that the parts that members build from their own views are a correct schedule together.
-    fn prove(shape: Shape, view: Vec<LocalView>) {
-        let ranks = shape.ranks;
+    fn prove(
+        ranks: usize,
+        contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
+        view: Vec<LocalView>,
+    ) {
         let part = move |part: &mut RankPart| view[part.rank()].own_part(ranks, part);
-        let whole = Schedule::new("seen", ranks, part, move |rank| shape.contract(rank));
+        let whole = Schedule::new("seen", ranks, part, contract);
         whole.check().unwrap_or_else(|fault| panic!("{ranks} ranks: {fault}"));
     }
 
@@ -292,16 +321,19 @@ mod tests {
             let matrix = (0..ranks * ranks).map(|at| bytes(at / ranks, at % ranks) as u64).collect();
             let shape = Shape::new(CollectiveKind::Alltoall, ranks, 0, 8);
             let shape = Shape { counts: Counts::Matrix(matrix), ..shape };
-            prove(shape.clone(), all_views(&with, &counts, true));
-            prove(shape, all_views(&with, &counts, false));
+            for is_dense in [true, false] {
+                let shape = shape.clone();
+                prove(ranks, move |rank| shape.contract(rank), all_views(&with, &counts, is_dense));
+            }
         }
     }
 
     #[test]
     fn local_views_of_a_grid_make_an_exchange() {
-        let grids: [(&[usize], &[bool]); 5] = [
+        let grids: [(&[usize], &[bool]); 6] = [
             (&[1], &[true]),
             (&[2], &[true]),
+            (&[1, 2], &[false, false]),
             (&[3, 1], &[false, true]),
             (&[2, 2], &[true, false]),
             (&[2, 3], &[true, true]),
@@ -310,15 +342,25 @@ mod tests {
             let whole = NeighbourGraph::cartesian(dims, periodic, 24).expect("there are ranks");
             let ranks = whole.ranks();
             let with: Vec<_> = (0..ranks).map(|me| Neighbourhood::of_grid(me, dims, periodic)).collect();
-            let each = |one: &Neighbourhood| {
-                [one.destinations().len(), one.sources().len()].map(|count| vec![24; count])
-            };
+            let each = |one: &Neighbourhood| one.blocks().map(|count| vec![24; count]);
             let counts: Vec<_> = with.iter().map(each).collect();
             let shape = Shape::new(CollectiveKind::Neighbours, ranks, 0, 8);
-            prove(
-                Shape { counts: Counts::Graph(Arc::new(whole)), ..shape },
-                all_views(&with, &counts, false),
-            );
+            let shape = Shape { counts: Counts::Graph(Arc::new(whole)), ..shape };
+            let views = all_views(&with, &counts, false);
+            // The contract has no places for blocks of missing neighbours.
+            let place = move |direction: usize, rank: usize, at: u64| {
+                with[rank].present()[direction][(at / 24) as usize] as u64 * 24
+            };
+            let contract = move |rank: usize| {
+                let mut contract = shape.contract(rank);
+                contract.inputs.iter_mut().for_each(|span| span.bytes = 24 * 2 * dims.len() as u64);
+                for (span, origin) in &mut contract.outputs {
+                    span.offset = place(1, rank, span.offset);
+                    origin.offset = place(0, origin.ranks[0] as usize, origin.offset);
+                }
+                contract
+            };
+            prove(ranks, contract, views);
         }
     }
 

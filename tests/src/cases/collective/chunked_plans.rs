@@ -2,8 +2,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::refused;
-use tasuki::collective::ChunkedPlan;
-use tasuki::{ErrorKind, Job, Member, Rank, Request, Result, Slot, Sum};
+use tasuki::collective::{ChunkedPlan, Neighbourhood};
+use tasuki::{Cartesian, ErrorKind, Job, Member, Rank, Request, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64
@@ -71,13 +71,23 @@ pub fn j10_neighbours_pass_any_number_of_values(job: &Job) -> Result<()> {
     // All other members give a block to rank 0, and rank 0 gives none.
     let sources: Vec<Member> = if me == 0 { world.members().iter().skip(1).collect() } else { vec![] };
     let destinations = if me == 0 { vec![] } else { vec![Member(0)] };
-    let star = world.graph(&sources, &destinations)?;
-    let mut plan = star.exchange_init::<i64>(ROOM)?.chunked()?;
+    let star = Neighbourhood::new(world, &sources, &destinations)?;
+    let mut plan = star.neighbor_alltoall_init::<i64>(ROOM)?.chunked()?;
+    let line = Cartesian::new(world, [ranks], [false])?;
+    let mut on_line = line.neighbor_alltoall_init::<i64>(ROOM)?.chunked()?;
     for (start, count) in LENGTHS.into_iter().enumerate() {
         let blocks = if me == 0 { ranks - 1 } else { 1 };
         let got = pass(&mut plan, row(me.index(), start, blocks * count))?;
         let wanted = (1..ranks).flat_map(|from| row(from, start, count)).collect::<Vec<_>>();
         assert!(if me == 0 { got == wanted } else { got.is_empty() }, "of {count}: {got:?}");
+        // The block of a missing neighbour stays as the program gave it.
+        let both = |rank: usize| row(rank, start, 2 * count);
+        let [[before, after]] = line.neighbors();
+        let block = |neighbour: Option<Member>, side: usize| match neighbour {
+            Some(member) => both(member.0)[(1 - side) * count..][..count].to_vec(),
+            None => both(me.index())[side * count..][..count].to_vec(),
+        };
+        assert_eq!(pass(&mut on_line, both(me.index()))?, [block(before, 0), block(after, 1)].concat());
     }
     Ok(())
 }

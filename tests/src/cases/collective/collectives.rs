@@ -80,10 +80,10 @@ pub fn g12_built_in_operations_give_right_values(job: &Job) -> Result<()> {
     assert_eq!(all(world.allreduce(&truths, Xor)?), [true, last % 2 == 0]);
     // A plan of the same operation.
     let mut plan = world.allreduce_init::<Bool>(2, And)?;
-    plan.write(0, &truths)?;
+    plan.input()?.copy_from_slice(&truths);
     plan.start()?;
     plan.wait()?;
-    assert_eq!(plan.to_vec()?, [Bool::from(!both), Bool::from(true)]);
+    assert_eq!(plan.result()?, [Bool::from(!both), Bool::from(true)]);
     job.barrier()
 }
 

@@ -88,23 +88,22 @@ fn plans<T: Pod + Debug + Send + Sync>(
     for start in 0..effort(job, 3, 2) {
         let mine = reference.of(me, start, count);
         for plan in [&mut sum, &mut scan, &mut exscan].into_iter().chain(&mut root_sums) {
-            plan.write(0, &mine)?;
+            plan.input()?.copy_from_slice(&mine);
             plan.start()?;
         }
-        block.write(0, &reference.of(me, start, size * count))?;
+        block.input()?.copy_from_slice(&reference.of(me, start, size * count));
         block.start()?;
         [&mut sum, &mut scan, &mut exscan, &mut block].into_iter().try_for_each(Plan::wait)?;
         root_sums.iter_mut().try_for_each(Plan::wait)?;
-        reference.check("allreduce_init", &sum.to_vec()?, size, start);
+        reference.check("allreduce_init", sum.result()?, size, start);
         for (root, plan) in roots.into_iter().zip(&mut root_sums).filter(|(root, _)| *root == me) {
-            reference.check(&format!("reduce_init to {root}"), &plan.to_vec()?, size, start);
+            reference.check(&format!("reduce_init to {root}"), plan.result()?, size, start);
         }
-        reference.check("scan_init", &scan.to_vec()?, me + 1, start);
+        reference.check("scan_init", scan.result()?, me + 1, start);
         if me > 0 {
-            reference.check("exscan_init", &exscan.to_vec()?, me, start);
+            reference.check("exscan_init", exscan.result()?, me, start);
         }
-        let own = me * count..(me + 1) * count;
-        reference.check("reduce_scatter_init", &block.to_vec()?[own], size, start + me * count);
+        reference.check("reduce_scatter_init", block.result()?, size, start + me * count);
     }
     Ok(())
 }

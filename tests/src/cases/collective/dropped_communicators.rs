@@ -18,10 +18,10 @@ fn use_all(part: &Communicator, seed: u64) -> Result<()> {
     }
     part.fuzzy_barrier()?.wait()?;
     let mut plan = part.allreduce_init::<u64>(2, Sum)?;
-    plan.write(0, &[seed, 1])?;
+    plan.input()?.copy_from_slice(&[seed, 1]);
     plan.start()?;
     plan.wait()?;
-    assert_eq!(plan.to_vec()?, [seed * size, size]);
+    assert_eq!(plan.result()?, [seed * size, size]);
     Ok(())
 }
 

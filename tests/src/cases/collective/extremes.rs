@@ -92,10 +92,10 @@ fn agree<T: Pod + Debug + Send + Sync>(
                     check("reduce", &got, &all);
                 }
             }
-            plan.write(0, &mine)?;
+            plan.input()?.copy_from_slice(&mine);
             plan.start()?;
             plan.wait()?;
-            check("a plan", &plan.to_vec()?, &all);
+            check("a plan", plan.result()?, &all);
             let block = folded(0..=size - 1, size * count)[me * count..][..count].to_vec();
             check("reduce_scatter", &world.reduce_scatter(&of(me, size * count), operation)?, &block);
         }

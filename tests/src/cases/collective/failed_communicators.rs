@@ -120,13 +120,13 @@ pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
     assert!(different(&other, 0, me == 1).is_err());
     job.barrier()?;
     for start in 0..3 {
-        plan.write(0, &[start])?;
+        plan.input()?.copy_from_slice(&[start]);
         if me == 1 {
             job.compute(Duration::from_millis(3)); // the others wait for long
         }
         plan.start()?;
         plan.wait()?;
-        assert_eq!(plan.to_vec()?, [start * job.size() as u64]);
+        assert_eq!(plan.result()?, [start * job.size() as u64]);
     }
     job.barrier()
 }

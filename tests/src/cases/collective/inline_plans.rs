@@ -25,18 +25,18 @@ pub fn j_inline_plans_pass_long_values_in_pieces(job: &Job) -> Result<()> {
         for start in 0..effort(job, 6, 2) {
             let mine = given(me, start, count);
             if me == root.index() {
-                first.write(0, &mine)?;
+                first.input()?.copy_from_slice(&mine);
             }
-            second.write(0, &mine)?;
-            third.write(0, &mine)?;
+            second.input()?.copy_from_slice(&mine);
+            third.input()?.copy_from_slice(&mine);
             let mut plans = [&mut first, &mut second, &mut third];
             plans.rotate_left(me % 3);
             plans.iter_mut().try_for_each(|plan| plan.start())?;
             plans.iter_mut().try_for_each(|plan| plan.wait())?;
-            assert!(first.to_vec()? == given(root.index(), start, count), "broadcast {start} of {count}");
-            assert!(second.to_vec()? == given(0, start, count), "the least, {start} of {count}");
+            assert!(first.result()? == given(root.index(), start, count), "broadcast {start} of {count}");
+            assert!(second.result()? == given(0, start, count), "the least, {start} of {count}");
             let all: Vec<i64> = sums(ranks, start, count).into_iter().map(|sum| sum + ranks as i64).collect();
-            assert!(third.to_vec()? == all, "sum {start} of {count}");
+            assert!(third.result()? == all, "sum {start} of {count}");
         }
     }
     Ok(())
@@ -75,10 +75,10 @@ pub fn j_plans_beyond_memory_are_refused(job: &Job) -> Result<()> {
         }
     }
     let mut sum = world.allreduce_init::<u64>(1, Sum)?;
-    sum.write(0, &[1])?;
+    sum.input()?.copy_from_slice(&[1]);
     sum.start()?;
     sum.wait()?;
-    assert_eq!(sum.to_vec()?, [job.size() as u64]);
+    assert_eq!(sum.result()?, [job.size() as u64]);
     Ok(())
 }
 
@@ -93,12 +93,12 @@ pub fn j_roots_combine_values_in_the_buffers_of_members(job: &Job) -> Result<()>
         for start in 0..effort(job, 8, 3) {
             let order = |at: usize| if start % 2 == 0 { at } else { (at + me) % ranks };
             for root in (0..ranks).map(order) {
-                plans[root].write(0, &values(me, start + root, count))?;
+                plans[root].input()?.copy_from_slice(&values(me, start + root, count));
                 plans[root].start()?;
             }
             for root in (0..ranks).rev().map(order) {
                 plans[root].wait()?;
-                let is_right = me != root || plans[root].to_vec()? == sums(ranks, start + root, count);
+                let is_right = me != root || plans[root].result()? == sums(ranks, start + root, count);
                 assert!(is_right, "{count} values for rank {root}, start {start}");
             }
         }
@@ -121,7 +121,7 @@ fn operation_panics(job: &Job, count: usize) -> Result<()> {
     let some = |a: i64, b: i64| if a + b > 100 { panic!("on purpose") } else { a + b };
     let mut plan = world.reduce_init::<i64>(count, some, Rank(0))?;
     for value in [1, 200] {
-        plan.write(0, &vec![value; count])?;
+        plan.input()?.fill(value);
         let run = || plan.start().and_then(|()| plan.wait());
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");

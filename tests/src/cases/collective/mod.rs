@@ -11,6 +11,7 @@ pub mod failed_communicators;
 pub mod inline_plans;
 pub mod neighbourhood_collectives;
 pub mod nonblocking_collectives;
+pub mod plan_data;
 pub mod plan_lifetime;
 pub mod plans;
 pub mod vector_collectives;

@@ -141,12 +141,12 @@ pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
         let part = world.split(0)?;
         let mut plan = part.plan::<i64>((&flat.schedule(&shape, 1), some))?;
         for value in [1, 2000] {
-            plan.write(0, &vec![value; count])?;
+            plan.input()?.fill(value);
             plan.start()?;
             let outcome = plan.wait();
             if value == 1 {
                 outcome?;
-                assert_eq!(plan.to_vec()?, vec![ranks as i64; count]);
+                assert_eq!(plan.result()?, vec![ranks as i64; count]);
             } else {
                 refused(job, outcome, ErrorKind::Program, &["operation", "panicked"]);
             }
@@ -167,7 +167,7 @@ pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank(), job.size() as i64);
     let some = move |a: i64, b: i64| if me == 0 && a + b > 1000 { panic!("on purpose") } else { a + b };
     let mut plan = world.allreduce_init::<i64>(5000, some)?;
-    plan.write(0, &[1000; 5000])?;
+    plan.input()?.fill(1000);
     let run = || plan.start().and_then(|()| plan.wait());
     if me == 0 {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());

@@ -31,7 +31,7 @@ const COUNTS: [usize; 3] = [0, 5, 3001];
 fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
     plan.start()?;
     plan.wait()?;
-    plan.to_vec()
+    plan.result().map(<[i64]>::to_vec)
 }
 
 /// J1: no start, one, and many. The values change between starts, and some members are late. The
@@ -47,7 +47,7 @@ pub fn j1_each_start_delivers_its_own_values(job: &Job) -> Result<()> {
             let mut plan = world.bcast_init::<i64>(count, root)?;
             for start in 0..starts {
                 if me == root {
-                    plan.write(0, &values(root.index(), start, count))?;
+                    plan.input()?.copy_from_slice(&values(root.index(), start, count));
                 }
                 plan.start()?;
                 if random.below(50) == 0 {
@@ -57,7 +57,7 @@ pub fn j1_each_start_delivers_its_own_values(job: &Job) -> Result<()> {
                 if random.below(50) == 0 {
                     job.compute(Duration::from_micros(random.below(20)));
                 }
-                assert_eq!(plan.to_vec()?, values(root.index(), start, count), "start {start} of {starts}");
+                assert_eq!(plan.result()?, values(root.index(), start, count), "start {start} of {starts}");
             }
         }
     }
@@ -86,19 +86,32 @@ pub fn j_every_algorithm_moves_the_right_values(job: &Job) -> Result<()> {
             }
             let mut plan = world.plan(&algorithm.schedule(&shape, 3).trusted())?;
             for start in 0..effort(job, 3, 2) as u64 {
-                for span in shape.contract(me).inputs {
+                let contract = shape.contract(me);
+                for span in contract.inputs {
                     let byte = |at: u64| (me as u64 * 7 + start + (span.offset + at) % 251) as u8;
-                    plan.write(span.offset as usize, &(0..span.bytes).map(byte).collect::<Vec<u8>>())?;
+                    let own: Vec<u8> = (0..span.bytes).map(byte).collect();
+                    match bytes {
+                        1 => plan.input()?.copy_from_slice(&own),
+                        _ => plan.buffer_mut(span.buffer)?[span.offset as usize..][..own.len()]
+                            .copy_from_slice(&own),
+                    }
                 }
                 plan.start()?;
                 plan.wait()?;
-                for (span, origin) in shape.contract(me).outputs {
+                let first = contract.outputs.iter().map(|(span, _)| span.offset).min().unwrap_or(0);
+                for (span, origin) in contract.outputs {
                     let from = u64::from(origin.ranks[0]);
                     let byte = |at: u64| (from * 7 + start + (origin.offset + at) % 251) as u8;
-                    let mut got = vec![0; span.bytes as usize];
-                    plan.read_from(span.buffer, span.offset as usize, &mut got)?;
                     let wanted: Vec<u8> = (0..span.bytes).map(byte).collect();
-                    assert!(got == wanted, "{} of {shape:?}, start {start}, {span:?}", algorithm.name);
+                    let is_right = |got: &[u8], first: u64| {
+                        assert!(
+                            got[(span.offset - first) as usize..][..wanted.len()] == wanted,
+                            "{} of {shape:?}, start {start}, {span:?}",
+                            algorithm.name
+                        );
+                    };
+                    is_right(plan.buffer(span.buffer)?, 0);
+                    is_right(plan.result()?, first);
                 }
             }
         }
@@ -133,27 +146,27 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
         for start in 0..effort(job, 6, 2) {
             let mine = values(me, start, count);
             for plan in [&mut sum, &mut most, &mut scan] {
-                plan.write(0, &mine)?;
+                plan.input()?.copy_from_slice(&mine);
                 plan.start()?;
             }
             for plan in [&mut map, &mut root_map, &mut before] {
-                plan.write(0, &maps(me, start))?;
+                plan.input()?.copy_from_slice(&maps(me, start));
                 plan.start()?;
             }
-            (0..ranks).try_for_each(|rank| part.write(rank * count, &mine))?;
+            part.input()?.copy_from_slice(&mine.repeat(ranks));
             part.start()?;
             [&mut sum, &mut most, &mut scan, &mut part].into_iter().try_for_each(Plan::wait)?;
             [&mut map, &mut root_map, &mut before].into_iter().try_for_each(Plan::wait)?;
-            assert_eq!(sum.to_vec()?, sums(ranks, start, count), "sum");
-            assert_eq!(map.to_vec()?, ordered(ranks, start), "maps");
-            assert_eq!(scan.to_vec()?, sums(me + 1, start, count), "scan");
-            assert_eq!(part.to_vec()?[me * count..][..count], sums(ranks, start, count), "part");
+            assert_eq!(sum.result()?, sums(ranks, start, count), "sum");
+            assert_eq!(map.result()?, ordered(ranks, start), "maps");
+            assert_eq!(scan.result()?, sums(me + 1, start, count), "scan");
+            assert_eq!(part.result()?, sums(ranks, start, count), "part");
             if me > 0 {
-                assert_eq!(before.to_vec()?, ordered(me, start), "maps before");
+                assert_eq!(before.result()?, ordered(me, start), "maps before");
             }
             if me == root.index() {
-                assert_eq!(most.to_vec()?, values(ranks - 1, start, count), "most");
-                assert_eq!(root_map.to_vec()?, ordered(ranks, start), "maps at the root");
+                assert_eq!(most.result()?, values(ranks - 1, start, count), "most");
+                assert_eq!(root_map.result()?, ordered(ranks, start), "maps at the root");
             }
         }
     }
@@ -180,7 +193,7 @@ pub fn j2_members_start_plans_in_different_orders(job: &Job) -> Result<()> {
         }
         for &which in &order {
             let count = if which % 2 == 0 { 1 } else { 700 };
-            plans[which].write(0, &values(me + which, start, count))?;
+            plans[which].input()?.copy_from_slice(&values(me + which, start, count));
             plans[which].start()?;
         }
         for &which in order.iter().rev() {
@@ -190,7 +203,7 @@ pub fn j2_members_start_plans_in_different_orders(job: &Job) -> Result<()> {
                 wanted.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
             }
             plans[which].wait()?;
-            assert_eq!(plans[which].to_vec()?, wanted, "plan {which}, start {start}");
+            assert_eq!(plans[which].result()?, wanted, "plan {which}, start {start}");
         }
     }
     Ok(())
@@ -240,15 +253,15 @@ pub fn j3_plans_are_dropped_at_any_moment(job: &Job) -> Result<()> {
         let mut after = world.bcast_init::<i64>(2000, root)?;
         let data = values(root.index(), round, 2000);
         if me == root {
-            dropped.write(0, &data)?;
-            after.write(0, &data)?;
+            dropped.input()?.copy_from_slice(&data);
+            after.input()?.copy_from_slice(&data);
         }
         dropped.start()?;
         if (me.index() + round).is_multiple_of(2) {
             drop(dropped); // while others wait for the start
         } else {
             dropped.wait()?;
-            assert_eq!(dropped.to_vec()?, data, "round {round}");
+            assert_eq!(dropped.result()?, data, "round {round}");
         }
         drop(never);
         assert_eq!(run(&mut after)?, data, "round {round}, the plan made after the dropped one");
@@ -275,7 +288,7 @@ pub fn j4_plans_of_one_rank_or_of_no_values(job: &Job) -> Result<()> {
         }
     }
     let mut sum = alone.allreduce_init::<i64>(3, Sum)?;
-    sum.write(0, &[1, 2, 3])?;
+    sum.input()?.copy_from_slice(&[1, 2, 3]);
     assert_eq!(run(&mut sum)?, [1, 2, 3]);
     Ok(())
 }
@@ -294,7 +307,7 @@ pub fn j5_values_pass_members_that_compute(job: &Job) -> Result<()> {
     let mut plan = world.plan(&chain.schedule(&shape, 4))?;
     for start in 0..effort(job, 20, 3) as u64 {
         if me == 0 {
-            plan.write(0, &[start as u8; 8000])?;
+            plan.input()?.copy_from_slice(&[start as u8; 8000]);
         }
         plan.start()?;
         if me > 0 && me < last {
@@ -304,7 +317,7 @@ pub fn j5_values_pass_members_that_compute(job: &Job) -> Result<()> {
             }
         }
         plan.wait()?;
-        assert_eq!(plan.to_vec()?, [start as u8; 8000], "start {start}");
+        assert_eq!(plan.result()?, [start as u8; 8000], "start {start}");
         if me == last {
             job.ranks().try_for_each(|rank| job.raise(over.on(rank), 1))?;
         }
@@ -349,12 +362,16 @@ pub fn j9_a_rank_outside_runs_the_tree(job: &Job) -> Result<()> {
         let byte = |rank: usize, start: usize| (rank * 31 + start * 7 + 1) as u8;
         for start in 0..effort(job, 20, 3) {
             if me == root || me == by {
-                plan.write(0, &vec![byte(me, start); count])?;
+                plan.buffer_mut(BufferId::FIRST)?.fill(byte(me, start));
             }
             plan.start()?;
             plan.wait()?;
             let from = if me == by { by } else { root };
-            assert_eq!(plan.to_vec()?, vec![byte(from, start); count], "by rank {by}, start {start}");
+            assert_eq!(
+                plan.buffer(BufferId::FIRST)?,
+                vec![byte(from, start); count],
+                "by rank {by}, start {start}"
+            );
         }
     }
     Ok(())
@@ -401,8 +418,7 @@ pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
                     };
                     match operation {
                         CollectiveKind::Bcast if me != shape.root => {}
-                        CollectiveKind::Allgather => plan.write(me * count, &mine)?,
-                        _ => plan.write(0, &mine)?,
+                        _ => plan.input()?.copy_from_slice(&mine),
                     }
                     assert_eq!(run(&mut plan)?, wanted, "{} by rank {by}, start {start}", algorithm.name);
                 }
@@ -417,20 +433,22 @@ pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     misused(job, world.bcast_init::<u8>(1, Rank(job.size())), &["rank"]);
     let mut plan = world.bcast_init::<i64>(4, Rank(0))?;
-    misused(job, plan.write(3, &[0; 2]), &["16 bytes", "32"]);
-    misused(job, plan.read(usize::MAX, &mut [0]), &["buffer"]);
+    let own = if me == Rank(0) { 4 } else { 0 };
+    assert_eq!((plan.input()?.len(), plan.result()?.len()), (own, 4));
+    misused(job, plan.buffer(BufferId::FIRST).map(drop), &["buffer 0", "own schedule"]);
     for start in 0..3 {
         if me == Rank(0) {
-            plan.write(0, &values(0, start, 4))?;
+            plan.input()?.copy_from_slice(&values(0, start, 4));
         }
         plan.start()?;
         misused(job, plan.start(), &["has not ended", "wait"]);
-        misused(job, plan.write(0, &[1]), &["a start is active"]);
-        misused(job, plan.read(0, &mut [1]), &["a start is active"]);
+        misused(job, plan.input().map(drop), &["input(", "a start is active"]);
+        misused(job, plan.result().map(drop), &["result(", "a start is active"]);
+        misused(job, plan.buffer(BufferId::FIRST).map(drop), &["buffer(", "a start is active"]);
         plan.wait()?;
         plan.wait()?; // has no effect when nothing is under way
         assert!(plan.test());
-        assert_eq!(plan.to_vec()?, values(0, start, 4));
+        assert_eq!(plan.result()?, values(0, start, 4));
     }
     // A schedule for another number of members.
     let chain =
@@ -467,10 +485,10 @@ pub fn j11_allgather_by_independent_lists(job: &Job) -> Result<()> {
         let mut plan = world.plan(&lists.schedule(&shape, 1))?;
         for start in 0..effort(job, 30, 4) {
             let byte = |rank: usize| (rank * 31 + start) as u8;
-            plan.write(shape.offset_of(me) as usize, &vec![byte(me); shape.bytes_of(me) as usize])?;
+            plan.input()?.fill(byte(me));
             plan.start()?;
             plan.wait()?;
-            let got = plan.to_vec()?;
+            let got = plan.result()?;
             for rank in 0..ranks {
                 let block = &got[shape.offset_of(rank) as usize..][..shape.bytes_of(rank) as usize];
                 assert!(block.iter().all(|&got| got == byte(rank)), "block {rank}, start {start}");
@@ -490,7 +508,8 @@ pub fn j13_calls_between_start_and_wait(job: &Job) -> Result<()> {
     ];
     for start in 0..effort(job, 100, 5) {
         for plan in &mut plans {
-            plan.write(0, &values(me, start, 3))?;
+            let count = plan.input()?.len();
+            plan.input()?.copy_from_slice(&values(me, start, count));
             plan.start()?;
             assert_eq!(world.allreduce(&[value(me, start, 0)][..], Sum)?, sums(ranks, start, 1));
         }
@@ -505,7 +524,8 @@ pub fn j13_calls_between_start_and_wait(job: &Job) -> Result<()> {
                 stay_away(job);
             }
         }
-        assert_eq!((sum.to_vec()?, scan.to_vec()?), (sums(ranks, start, 3), sums(me + 1, start, 3)));
+        assert_eq!(sum.result()?, sums(ranks, start, 3));
+        assert_eq!(scan.result()?, sums(me + 1, start, 3));
     }
     Ok(())
 }

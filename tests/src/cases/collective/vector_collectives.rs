@@ -141,7 +141,7 @@ pub fn j_planned_blocks_of_different_lengths(job: &Job) -> Result<()> {
 fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Result<()> {
     let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root.0);
     let counts = counts(ranks, scale);
-    let (own, before) = (counts[me], counts[..me].iter().sum());
+    let own = counts[me];
     let given = if is_root { &counts[..] } else { &[] };
     let [gives, gets]: [Vec<usize>; 2] = [
         (0..ranks).map(|to| count(me, to, scale)).collect(),
@@ -153,23 +153,21 @@ fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Res
     let mut alltoall = world.alltoall_init::<u64>(&gives)?;
     for start in 0..starts {
         let mine = block(me, start, own);
-        gather.write(if is_root { before } else { 0 }, &mine)?;
+        gather.input()?.copy_from_slice(&mine);
         if is_root {
-            scatter.write(0, all(&counts, 20 + start).values())?;
+            scatter.input()?.copy_from_slice(all(&counts, 20 + start).values());
         }
-        allgather.write(before, &mine)?;
+        allgather.input()?.copy_from_slice(&mine);
         let given: Vec<u64> = (0..ranks).flat_map(|to| block(me, to + start, gives[to])).collect();
-        alltoall.write(0, &given)?;
+        alltoall.input()?.copy_from_slice(&given);
         [&mut gather, &mut scatter, &mut allgather, &mut alltoall].into_iter().try_for_each(Plan::start)?;
         [&mut alltoall, &mut allgather, &mut scatter, &mut gather].into_iter().try_for_each(Plan::wait)?;
         let got: Vec<u64> = (0..ranks).flat_map(|from| block(from, me + start, gets[from])).collect();
-        assert_eq!(alltoall.to_vec()?, got, "alltoall, start {start}");
-        assert_eq!(allgather.to_vec()?, all(&counts, start).values(), "allgather, start {start}");
-        let scattered = scatter.to_vec()?;
-        let at = if is_root { before } else { 0 };
-        assert_eq!(scattered[at..][..own], block(me, 20 + start, own), "scatter from {root}, start {start}");
+        assert_eq!(alltoall.result()?, got, "alltoall, start {start}");
+        assert_eq!(allgather.result()?, all(&counts, start).values(), "allgather, start {start}");
+        assert_eq!(scatter.result()?, block(me, 20 + start, own), "scatter from {root}, start {start}");
         if is_root {
-            assert_eq!(gather.to_vec()?, all(&counts, start).values(), "gather to {root}, start {start}");
+            assert_eq!(gather.result()?, all(&counts, start).values(), "gather to {root}, start {start}");
         }
     }
     Ok(())
@@ -207,10 +205,9 @@ pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<(
         misused(world.alltoall_init(&short), texts);
     }
     let mut after = world.allgather_init::<u64>(Uneven(right[me]))?;
-    let at = right[..me].iter().sum();
-    after.write(at, &block(me, 1, right[me]))?;
+    after.input()?.copy_from_slice(&block(me, 1, right[me]));
     after.start()?;
     after.wait()?;
-    assert_eq!(after.to_vec()?, all(&right, 1).values());
+    assert_eq!(after.result()?, all(&right, 1).values());
     job.barrier()
 }

@@ -222,7 +222,7 @@ pub fn collectives_end_in_each_way(job: &Job) -> Result<()> {
     )?;
     let plan = |round: usize| -> Result<Plan<i64>> {
         let mut plan = world.allreduce_init::<i64>(10, Sum)?;
-        plan.write(0, &[round as i64; 10])?;
+        plan.input()?.fill(round as i64);
         Ok(plan)
     };
     let late = RefCell::new(None);

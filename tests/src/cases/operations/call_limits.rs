@@ -3,6 +3,7 @@
 use crate::exchange::is_simulated;
 use std::time::Duration;
 use tasuki::collective::Product;
+use tasuki::onesided::PayloadSignal;
 use tasuki::{
     Blocks, Communicator, ErrorKind, Job, Member, Rank, Request, Result, Signal, Slot, Sum, Uneven, wait_all,
     wait_any,
@@ -78,7 +79,7 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
 /// A wait for a request, a signal or operations that reaches the default limit changes nothing.
 pub fn limits_of_waits_for_requests(job: &Job) -> Result<()> {
     let (points, peer, next) = (Points(job, job.signal()?), Rank(job.size() - 1), job.rank_after(1));
-    let (world, never, payload) = (job.world(), job.signal()?, job.payload_signal()?);
+    let (world, never, payload) = (job.world(), job.signal()?, PayloadSignal::<u64>::new(job)?);
     let table = job.alloc::<u64>(64)?;
     let mut plan = world.allreduce_init::<u64>(20, Sum)?;
     let mut chunked = world.allreduce_init::<u64>(16, Sum)?.chunked()?;
@@ -94,7 +95,7 @@ pub fn limits_of_waits_for_requests(job: &Job) -> Result<()> {
         late(job, wait_all((&mut short, &mut long)), "irecv");
         late(job, never.wait_at_least(1), "signal");
         late(job, never.reaches(1).wait(), "signal");
-        late(job, payload.reader::<u64>(Some(peer)).wait(), "payload");
+        late(job, payload.reader(Some(peer)).wait(), "payload");
         let mut sum = world.iallreduce(vec![1_u64; 2000], Sum)?;
         late(job, sum.wait(), "allreduce");
         let mut barrier = world.fuzzy_barrier()?;

@@ -4,18 +4,21 @@ use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, Received};
 use crate::progress::operation::MessageOp;
+use crate::protocol::fit::{misfit, reported_misfit, stays};
 use crate::protocol::late_match::LateMatches;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::ring_fast_path::FastPath;
+use crate::protocol::ring_span::RingSpan;
 use crate::protocol::sender::SendProtocol;
 use crate::protocol::state_machine::ProtocolState;
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
+use crate::typed_slot::TypedSlot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{
     BufferView, Condition, Deadline, Registration, RevocableBuffer, WaitEvent, in_one_call,
@@ -25,7 +28,7 @@ use tasuki_core::segment::GlobalAddress;
 impl Context {
     #[cold]
     #[inline(never)]
-    pub(crate) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
+    pub(crate) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Result<()> {
         let call = self.to("send", to, slot);
         let (bank, index) = self.bank(call)?;
         if bytes.len() <= SHORT_MAX {
@@ -34,19 +37,19 @@ impl Context {
                 attempts -= 1;
                 std::hint::spin_loop();
             }
-            if bank.send_short(index, bytes) {
+            if bank.send_short(index, bytes, slot.kind) {
                 return Ok(());
             }
         }
         self.occupy_send(&bank, index, call)?;
         let bytes = BufferView::of(bytes);
-        if self.send_by_ring(bytes, &bank, index) {
+        if self.send_by_ring(bytes, slot.kind, &bank, index) {
             bank.state(index).sending.set_idle();
             return Ok(());
         }
         RevocableBuffer::lend(bytes, &|| self.worker.pause(), |buffer| {
             self.send_occupied(
-                SendProtocol::new(MessageBuffer::Unregistered(buffer.clone())),
+                SendProtocol::new(MessageBuffer::Unregistered(buffer.clone()), slot.kind),
                 &bank,
                 index,
                 call,
@@ -55,7 +58,7 @@ impl Context {
     }
 
     /// Sends from job memory of this rank. Blocks.
-    pub fn send_job(&self, from: GlobalAddress, len: u64, to: Rank, slot: u32) -> Result<()> {
+    pub fn send_job(&self, from: GlobalAddress, len: u64, to: Rank, slot: TypedSlot) -> Result<()> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.send(bytes, to, slot);
         }
@@ -63,7 +66,7 @@ impl Context {
         let (bank, index) = self.bank(call)?;
         self.check_job(from, len, call)?;
         self.occupy_send(&bank, index, call)?;
-        self.send_occupied(SendProtocol::new(MessageBuffer::Job(from, len)), &bank, index, call)
+        self.send_occupied(SendProtocol::new(MessageBuffer::Job(from, len), slot.kind), &bank, index, call)
     }
 
     /// Reads a short message from job memory into `line`; `None` if it is not short.
@@ -168,7 +171,7 @@ impl Context {
             &self.progress.rings,
             bank,
             index,
-            bytes,
+            (bytes, call.kind),
             operation.predecessor(),
         ));
         self.worker.notify_own_helper();
@@ -177,17 +180,17 @@ impl Context {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn recv_slowly(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
+    pub(crate) fn recv_slowly(&self, into: &mut [u8], from: Rank, slot: TypedSlot) -> Result<Received> {
         let call = self.from("recv", from, slot);
         let (bank, index) = self.bank(call)?;
         let may_be_kept =
-            self.occupy_receive(&bank, index, call)? && self.late_matches.kept.holds(from, slot);
-        if into.len() <= SHORT_MAX && slot != CallInfo::ANY && !may_be_kept {
+            self.occupy_receive(&bank, index, call)? && self.late_matches.kept.holds(from, slot.slot);
+        if into.len() <= SHORT_MAX && slot.slot != CallInfo::ANY && !may_be_kept {
             let number = self.post_occupied(&bank, index, into.len(), call)?;
             return self.wait_short(number, into, call);
         }
         let into = BufferView::of_mut(into);
-        let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, &bank, index) };
+        let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, slot.kind, &bank, index) };
         let consumer = match by_ring {
             Some(FastPath::Done(received)) => {
                 bank.state(index).receiving.set_idle();
@@ -199,7 +202,7 @@ impl Context {
         RevocableBuffer::lend(into, &|| self.worker.pause(), |buffer| {
             let into = MessageBuffer::Unregistered(buffer.clone());
             let receiving = match consumer {
-                Some(consumer) => Ok(RecvProtocol::posted(into, consumer)),
+                Some(consumer) => Ok(RecvProtocol::posted(into, slot.kind, consumer)),
                 None => self.receiving(into, &bank, index, call),
             };
             self.recv_occupied(receiving, &bank, index, call)
@@ -207,7 +210,7 @@ impl Context {
     }
 
     /// Receives into job memory of this rank. Blocks.
-    pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
+    pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: TypedSlot) -> Result<Received> {
         let call = self.from("recv", from, slot);
         let (bank, index) = self.bank(call)?;
         self.check_job(into, len, call)?;
@@ -269,7 +272,7 @@ impl Context {
             (_, Some(registered)) => registered.address(),
             _ => GlobalAddress::NULL,
         };
-        Ok(RecvProtocol::new(into, to, registered, bank, index, &self.late_matches))
+        Ok(RecvProtocol::new((into, call.kind), to, registered, bank, index, &self.late_matches))
     }
 
     /// Waits for the end of a receive. When the limit of the call is reached, withdraws it, unless its message is being
@@ -370,54 +373,62 @@ impl Context {
         index: SlotIndex,
         number: u32,
         room: usize,
+        kind: ValueKind,
     ) -> Result<u32> {
         let state = bank.state(index);
         state.received.store(number, Relaxed);
         state.receiving.set_idle();
-        Ok(self.post(room, bank.member, bank.slot(index))?.number())
+        Ok(self.post(room, bank.member, TypedSlot { slot: bank.slot(index), kind })?.number())
     }
 
     /// Waits for the message of a short receive that was posted.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait_short(
-        &self,
-        mut number: u32,
-        into: &mut [u8],
-        call: CallInfo,
-    ) -> Result<Received> {
+    pub(crate) fn wait_short(&self, mut number: u32, into: &mut [u8], call: CallInfo) -> Result<Received> {
         let _call = in_one_call();
         let (bank, index) = self.bank(call)?;
-        let (slot, state, room) = (call.slot, bank.state(index), into.len() as u64);
+        let (slot, kind, state, room) = (call.slot, call.kind, bank.state(index), into.len() as u64);
         let fail = |cause| {
             self.suspect(&bank, index);
             Err(self.fault(cause, call))
         };
         loop {
-            if let Some(len) = bank.take_short(index, number, into) {
+            if let Some(len) = bank.take_short(index, number, into, kind) {
                 return Ok(Received { slot, source: bank.member, len: len as u64 });
             }
             match encoding::read_data(bank.data(index), number) {
-                Data::TooLong { version } if version == encoding::version(state.version.load(Relaxed)) => {
+                Data::Unfit { version } if version == encoding::version(state.version.load(Relaxed)) => {
                     state.received.store(number, Relaxed);
-                    return fail(Cause::Truncated { len: bank.data_word(index, 0), room });
+                    return fail(reported_misfit(&bank, index, (kind, room)));
                 }
-                Data::TooLong { .. } => number = self.post_again(&bank, index, number, into.len())?,
+                Data::Unfit { .. } => number = self.post_again(&bank, index, number, into.len(), kind)?,
                 Data::Failed => {
                     state.received.store(number, Relaxed);
                     return fail(Cause::NotSent { peer: bank.peer });
                 }
-                // The message was sent to a withdrawn receive, and stays for a receive that is large enough.
-                Data::Short { len, .. } if len as u64 > room => {
-                    return fail(Cause::Truncated { len: len as u64, room });
+                Data::Short { tag, len } => {
+                    let (sent, len) = (ValueKind::from_bits(tag), len as u64);
+                    if let Some(cause) = misfit((sent, len), (kind, room)) {
+                        if !stays(sent, kind) {
+                            state.received.store(number, Relaxed);
+                        }
+                        return fail(cause);
+                    }
+                    bank.unpack(index, &mut into[..len as usize]);
+                    state.received.store(number, Relaxed);
+                    state.receiving.set_idle();
+                    return Ok(Received { slot, source: bank.member, len });
                 }
+                // The message was sent to a withdrawn receive, and stays for a receive that it fits.
                 Data::Staged { .. } => {
-                    return fail(Cause::Truncated { len: bank.data_word(index, 1), room });
+                    let message = RingSpan::message(&bank, index);
+                    let too_long = Cause::Truncated { len: message.1, room };
+                    return fail(misfit(message, (kind, room)).unwrap_or(too_long));
                 }
                 _ if self.late_matches.kept.has_whole(bank.member, Some(slot)) => {
                     // A message of this slot met a receive of any slot, which was dropped.
                     self.withdraw_short(&bank, index, number);
-                    return self.recv_slowly(into, bank.member, slot);
+                    return self.recv_slowly(into, bank.member, call.typed_slot());
                 }
                 _ => {
                     let late_matches = self.late_matches.clone();

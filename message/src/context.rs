@@ -9,10 +9,11 @@ use crate::protocol::late_match::LateMatches;
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
+use crate::typed_slot::TypedSlot;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
-use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
+use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
 
@@ -35,16 +36,24 @@ const WITHDRAW_ATTEMPTS: usize = 100;
 #[derive(Clone, Copy, Debug)]
 pub struct PostedRecv<'c> {
     bank: &'c SlotBank,
-    /// The message's number, the slot index and the size of the receive in one word. So it is built in a register and
-    /// takes one entry of the processor's store buffer.
+    /// The message's number, the kind of its values, the slot index and the size of the receive in one word. So it is
+    /// built in a register and takes one entry of the processor's store buffer.
     word: u64,
 }
 
 impl<'c> PostedRecv<'c> {
-    /// Describes the receive of the message of that number.
+    /// Describes the receive of the message of that number, of values of that type.
     #[inline(always)]
-    pub(crate) fn new(bank: &'c SlotBank, index: SlotIndex, number: u32, room: usize) -> PostedRecv<'c> {
-        PostedRecv { bank, word: u64::from(number) << 32 | (index as u64) << 8 | room as u64 }
+    pub(crate) fn new(
+        bank: &'c SlotBank,
+        index: SlotIndex,
+        number: u32,
+        room: usize,
+        kind: ValueKind,
+    ) -> PostedRecv<'c> {
+        // A slot that is named has an index below 64.
+        let low = kind.bits() << 12 | (index as u32) << 6 | room as u32;
+        PostedRecv { bank, word: u64::from(number) << 32 | u64::from(low) }
     }
 
     #[inline(always)]
@@ -54,7 +63,12 @@ impl<'c> PostedRecv<'c> {
 
     #[inline(always)]
     pub(crate) fn index(&self) -> SlotIndex {
-        usize::from((self.word >> 8) as u16)
+        (self.word >> 6) as usize % SLOTS as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn kind(&self) -> ValueKind {
+        ValueKind::from_bits(self.word as u32 >> 12)
     }
 
     pub(crate) fn bank(&self) -> &'c SlotBank {
@@ -64,7 +78,7 @@ impl<'c> PostedRecv<'c> {
     /// Returns the size of the receive in bytes.
     #[inline(always)]
     pub fn room(&self) -> usize {
-        usize::from(self.word as u8)
+        self.word as usize & 63
     }
 
     /// Returns the source and the slot.
@@ -290,9 +304,9 @@ impl Context {
 
     /// Sends bytes to `to` on a slot. Returns when they may be reused.
     #[inline(always)] // so that a value goes from a register to the cache line
-    pub fn send(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
-        if let Some((bank, index)) = self.ready(to, slot)
-            && bank.send_short(index, bytes)
+    pub fn send(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Result<()> {
+        if let Some((bank, index)) = self.ready(to, slot.slot)
+            && bank.send_short(index, bytes, slot.kind)
         {
             return Ok(());
         }
@@ -302,21 +316,22 @@ impl Context {
     /// Receives bytes from `from` on a slot, or on any slot. After a timeout nothing was received, and nothing will be
     /// written to `into` later.
     #[inline(always)]
-    pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
+    pub fn recv(&self, into: &mut [u8], from: Rank, slot: TypedSlot) -> Result<Received> {
         if into.len() <= SHORT_MAX
-            && let Some((bank, index)) = self.ready(from, slot)
+            && let Some((bank, index)) = self.ready(from, slot.slot)
             && bank.state(index).receiving.is_idle()
-            && let Ok(number) = bank.post_short(index, into.len())
+            && let Ok(number) = bank.post_short(index, into.len(), slot.kind)
         {
             bank.state(index).receiving.set_busy();
-            return self.take("recv", PostedRecv::new(bank, index, number, into.len()), into);
+            let posted = PostedRecv::new(bank, index, number, into.len(), slot.kind);
+            return self.take("recv", posted, into);
         }
         self.recv_slowly(into, from, slot)
     }
 
     /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot. [`Context::take`] returns its message.
     #[inline(always)]
-    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<PostedRecv<'_>> {
+    pub fn post(&self, room: usize, from: Rank, slot: TypedSlot) -> Result<PostedRecv<'_>> {
         match self.try_post(room, from, slot) {
             Some(posted) => Ok(posted),
             None => self.post_slowly(room, self.from("irecv", from, slot)),
@@ -326,7 +341,12 @@ impl Context {
     /// Like [`Context::post`]. Returns `None`, having done nothing, if a kept message may wait for the receive: then
     /// [`Context::begin_long_recv`] begins it.
     #[inline(always)]
-    pub fn post_unless_kept(&self, room: usize, from: Rank, slot: u32) -> Result<Option<PostedRecv<'_>>> {
+    pub fn post_unless_kept(
+        &self,
+        room: usize,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<Option<PostedRecv<'_>>> {
         match self.try_post(room, from, slot) {
             Some(posted) => Ok(Some(posted)),
             None => self.post_unless_kept_slowly(room, from, slot),
@@ -335,8 +355,13 @@ impl Context {
 
     #[cold]
     #[inline(never)]
-    fn post_unless_kept_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Option<PostedRecv<'_>>> {
-        if self.late_matches.kept.holds(from, slot) {
+    fn post_unless_kept_slowly(
+        &self,
+        room: usize,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<Option<PostedRecv<'_>>> {
+        if self.late_matches.kept.holds(from, slot.slot) {
             return Ok(None);
         }
         self.post_slowly(room, self.from("irecv", from, slot)).map(Some)
@@ -344,14 +369,14 @@ impl Context {
 
     /// Posts a receive if its slot is ready at once.
     #[inline(always)]
-    fn try_post(&self, room: usize, from: Rank, slot: u32) -> Option<PostedRecv<'_>> {
-        let (bank, index) = self.ready(from, slot)?;
+    fn try_post(&self, room: usize, from: Rank, slot: TypedSlot) -> Option<PostedRecv<'_>> {
+        let (bank, index) = self.ready(from, slot.slot)?;
         if !bank.state(index).receiving.is_idle() {
             return None;
         }
-        let number = bank.post_short(index, room).ok()?;
+        let number = bank.post_short(index, room, slot.kind).ok()?;
         bank.state(index).receiving.set_busy();
-        Some(PostedRecv::new(bank, index, number, room))
+        Some(PostedRecv::new(bank, index, number, room, slot.kind))
     }
 
     /// Like [`Context::post`], where the slot is not ready at once.
@@ -361,7 +386,7 @@ impl Context {
         let (bank, index) = self.bank(call)?;
         self.occupy_receive(&bank, index, call)?;
         let number = self.post_occupied(&bank, index, room, call)?;
-        Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room))
+        Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room, call.kind))
     }
 
     /// Posts a short receive on an occupied slot. Returns its number.
@@ -373,7 +398,7 @@ impl Context {
         call: CallInfo,
     ) -> Result<u32> {
         loop {
-            match bank.post_short(index, room) {
+            match bank.post_short(index, room, call.kind) {
                 Ok(number) => return Ok(number),
                 Err(refused) => {
                     self.retry(refused, call).inspect_err(|_| self.suspect(bank, index))?;
@@ -437,9 +462,9 @@ impl Context {
 
     /// Sends a short message if its receive is already posted. `None`: nothing was done.
     #[inline(always)]
-    pub fn try_send_short(&self, bytes: &[u8], to: Rank, slot: u32) -> Option<SentShort<'_>> {
-        let (bank, index) = self.ready(to, slot)?;
-        if !bank.send_short(index, bytes) {
+    pub fn try_send_short(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Option<SentShort<'_>> {
+        let (bank, index) = self.ready(to, slot.slot)?;
+        if !bank.send_short(index, bytes, slot.kind) {
             return None;
         }
         bank.state(index).sending.set_busy();
@@ -457,21 +482,22 @@ impl Context {
     pub fn take(&self, name: &'static str, posted: PostedRecv<'_>, into: &mut [u8]) -> Result<Received> {
         let (bank, index, number) = (posted.bank, posted.index(), posted.number());
         for _ in 0..self.worker.spins(Some(bank.peer)) {
-            if let Some(len) = bank.take_short(index, number, into) {
+            if let Some(len) = bank.take_short(index, number, into, posted.kind()) {
                 return Ok(Received { slot: bank.slot(index), source: bank.member, len: len as u64 });
             }
             std::hint::spin_loop();
         }
-        self.wait_short(number, into, self.from(name, bank.member, bank.slot(index)))
+        let slot = TypedSlot { slot: bank.slot(index), kind: posted.kind() };
+        self.wait_short(number, into, self.from(name, bank.member, slot))
     }
 
     /// Describes a send by a call of that name.
-    pub(crate) fn to(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
+    pub(crate) fn to(&self, name: &'static str, peer: Rank, slot: impl Into<TypedSlot>) -> CallInfo {
         CallInfo::to(name, peer, slot).of_member(self.member(peer))
     }
 
     /// Describes a receive by a call of that name.
-    pub(crate) fn from(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
+    pub(crate) fn from(&self, name: &'static str, peer: Rank, slot: impl Into<TypedSlot>) -> CallInfo {
         CallInfo::from(name, peer, slot).of_member(self.member(peer))
     }
 

@@ -22,6 +22,7 @@ mod progress;
 mod protocol;
 mod request;
 mod slot;
+mod typed_slot;
 
 pub use buffer::MessageBuffer;
 pub use call_info::CallNames;
@@ -30,3 +31,4 @@ pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};
 pub use request::{PendingRecv, PendingSend};
 pub use slot::SHORT_MAX;
+pub use typed_slot::TypedSlot;

@@ -7,7 +7,7 @@ use crate::context::{Context, PostedRecv};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::SHORT_MAX;
 use std::sync::atomic::Ordering::Relaxed;
-use tasuki_core::base::{Rank, Result};
+use tasuki_core::base::{Rank, Result, ValueKind};
 
 /// How many slots a pair uses in turn.
 pub const PREPOSTED_SLOTS: usize = 4;
@@ -30,7 +30,7 @@ impl Context {
         let (bank, _) = self.bank(self.from("irecv", from, 0))?;
         for turn in 0..PREPOSTED_SLOTS {
             if bank.state(turn).receiving.is_idle() {
-                self.post(SHORT_MAX, from, turn as u32)?;
+                self.post(SHORT_MAX, from, (turn as u32).into())?;
             }
         }
         Ok(())
@@ -42,7 +42,7 @@ impl Context {
         let mut slot = 0;
         if let Some((bank, _)) = self.ready(to, 0) {
             let turn = next_to_send(bank);
-            if bank.send_short(turn, bytes) {
+            if bank.send_short(turn, bytes, ValueKind::BYTES) {
                 return Ok(());
             }
             slot = turn as u32;
@@ -51,7 +51,7 @@ impl Context {
             let (bank, _) = self.bank(self.to("send", to, 0))?;
             slot = next_to_send(&bank) as u32;
         }
-        self.send(bytes, to, slot)
+        self.send(bytes, to, slot.into())
     }
 
     /// Receives the next short message from a member and preposts the next receive on its slot. Returns the message's
@@ -62,9 +62,10 @@ impl Context {
         if let Some((bank, _)) = self.ready(from, 0) {
             let (turn, number) = next_to_receive(bank);
             bank.prefetch_posting(next_to_send(bank)); // its posting came three messages ago
-            let got = self.take("recv", PostedRecv::new(bank, turn, number, SHORT_MAX), into)?;
+            let got =
+                self.take("recv", PostedRecv::new(bank, turn, number, SHORT_MAX, ValueKind::BYTES), into)?;
             // The bank may no longer be among the recent ones, but it still exists.
-            if bank.post_short(turn, SHORT_MAX).is_ok() {
+            if bank.post_short(turn, SHORT_MAX, ValueKind::BYTES).is_ok() {
                 bank.state(turn).receiving.set_busy();
             }
             return Ok(got.len as usize);
@@ -77,7 +78,8 @@ impl Context {
     fn recv_preposted_slowly(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         let (bank, _) = self.bank(self.from("recv", from, 0))?;
         let (turn, number) = next_to_receive(&bank);
-        let got = self.take("recv", PostedRecv::new(&bank, turn, number, SHORT_MAX), into)?;
+        let got =
+            self.take("recv", PostedRecv::new(&bank, turn, number, SHORT_MAX, ValueKind::BYTES), into)?;
         self.prepost_slowly(from)?;
         Ok(got.len as usize)
     }

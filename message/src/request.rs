@@ -12,13 +12,15 @@ use crate::protocol::sender::SendProtocol;
 use crate::protocol::state_machine::{ProtocolState, StepResult};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
+use crate::typed_slot::TypedSlot;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{
-    Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call, waits_in_call,
+    Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call,
+    waits_in_call,
 };
 use tasuki_core::segment::GlobalAddress;
 
@@ -69,14 +71,14 @@ impl Context {
         self: &Arc<Self>,
         bytes: &[u8],
         to: Rank,
-        slot: u32,
+        slot: TypedSlot,
     ) -> Result<Option<PendingSend>> {
         let call = self.to("isend", to, slot);
         let (bank, index) = self.bank(call)?;
         let state = bank.state(index);
-        let is_sent = state.sending.is_idle() && bank.send_short(index, bytes);
+        let is_sent = state.sending.is_idle() && bank.send_short(index, bytes, slot.kind);
         self.occupy_send(&bank, index, call)?;
-        if is_sent || self.send_by_ring(BufferView::of(bytes), &bank, index) {
+        if is_sent || self.send_by_ring(BufferView::of(bytes), slot.kind, &bank, index) {
             return Ok(Some(self.pending_send(call, (bank, index), None)));
         }
         state.sending.set_idle();
@@ -84,11 +86,16 @@ impl Context {
     }
 
     /// Begins a send.
-    pub fn begin_send(self: &Arc<Self>, from: MessageBuffer, to: Rank, slot: u32) -> Result<PendingSend> {
+    pub fn begin_send(
+        self: &Arc<Self>,
+        from: MessageBuffer,
+        to: Rank,
+        slot: TypedSlot,
+    ) -> Result<PendingSend> {
         let call = self.to("isend", to, slot);
         let (bank, index) = self.bank(call)?;
         self.occupy_send(&bank, index, call)?;
-        let operation = self.start_send(SendProtocol::new(from), &bank, index);
+        let operation = self.start_send(SendProtocol::new(from, slot.kind), &bank, index);
         Ok(self.pending_send(call, (bank, index), operation))
     }
 
@@ -131,9 +138,9 @@ impl Context {
         room: usize,
         into: impl FnOnce() -> MessageBuffer,
         from: Rank,
-        slot: u32,
+        slot: TypedSlot,
     ) -> Result<PendingRecv> {
-        if room > SHORT_MAX || slot == CallInfo::ANY {
+        if room > SHORT_MAX || slot.slot == CallInfo::ANY {
             return self.begin_long_recv(into(), from, slot);
         }
         let call = self.from("irecv", from, slot);
@@ -151,7 +158,7 @@ impl Context {
         self: &Arc<Self>,
         into: MessageBuffer,
         from: Rank,
-        slot: u32,
+        slot: TypedSlot,
     ) -> Result<PendingRecv> {
         let call = self.from("irecv", from, slot);
         let (bank, index) = self.bank(call)?;
@@ -174,7 +181,7 @@ impl Context {
         from: GlobalAddress,
         len: u64,
         to: Rank,
-        slot: u32,
+        slot: TypedSlot,
     ) -> Result<PendingSend> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return match self.try_begin_send(bytes, to, slot)? {
@@ -196,7 +203,7 @@ impl Context {
         into: GlobalAddress,
         len: u64,
         from: Rank,
-        slot: u32,
+        slot: TypedSlot,
     ) -> Result<PendingRecv> {
         self.check_job(into, len, self.from("irecv", from, slot))?;
         self.begin_long_recv(MessageBuffer::Job(into, len), from, slot)
@@ -303,12 +310,14 @@ impl Context {
     }
 
     /// Posts a short receive again if the message that arrived did not fit in an earlier receive, which was withdrawn.
-    pub fn repost_if_too_long<'c>(&self, posted: &PostedRecv<'c>) -> Result<Option<PostedRecv<'c>>> {
+    pub fn repost_if_unfit<'c>(&self, posted: &PostedRecv<'c>) -> Result<Option<PostedRecv<'c>>> {
         let (bank, index, old, room) = (posted.bank(), posted.index(), posted.number(), posted.room());
+        let kind = posted.kind();
         let now = encoding::version(bank.state(index).version.load(Relaxed));
         match encoding::read_data(bank.data(index), old) {
-            Data::TooLong { version } if version != now => {
-                Ok(Some(PostedRecv::new(bank, index, self.post_again(bank, index, old, room)?, room)))
+            Data::Unfit { version } if version != now => {
+                let again = self.post_again(bank, index, old, room, kind)?;
+                Ok(Some(PostedRecv::new(bank, index, again, room, kind)))
             }
             _ => Ok(None),
         }
@@ -496,7 +505,7 @@ impl PendingRecv {
 
     /// Returns true if the message of a short receive has arrived or can no longer arrive. `take` reports errors.
     fn is_decided(&self, number: &AtomicU32, room: usize) -> bool {
-        match self.repost_if_too_long(number, room) {
+        match self.repost_if_unfit(number, room) {
             Ok(true) => false,
             Err(_) => true,
             Ok(false) => {
@@ -520,9 +529,9 @@ impl PendingRecv {
         }
         let (kept, member, slot) =
             (&self.context.late_matches.kept, self.bank.member, self.bank.slot(self.index));
-        match kept.take(member, Some(slot), room as u64) {
+        match kept.take(member, Some(slot), (self.call.kind, room as u64)) {
             KeptSearch::Nothing => false,
-            KeptSearch::TooLong(_) => true, // `take` returns the error
+            KeptSearch::Unfit(_) => true, // `take` returns the error
             KeptSearch::Found(message, done) => {
                 if let Err((message, _)) = self.kept.set((message, done)) {
                     kept.put_back(member, slot, message); // another thread tests the same receive
@@ -548,9 +557,10 @@ impl PendingRecv {
 
     /// Reposts a short receive if the message that arrived did not fit in an earlier, withdrawn receive. Returns true
     /// if it did.
-    fn repost_if_too_long(&self, number: &AtomicU32, room: usize) -> Result<bool> {
-        let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), room);
-        let again = self.context.repost_if_too_long(&posted)?;
+    fn repost_if_unfit(&self, number: &AtomicU32, room: usize) -> Result<bool> {
+        let kind = self.call.kind;
+        let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), room, kind);
+        let again = self.context.repost_if_unfit(&posted)?;
         again.iter().for_each(|again| number.store(again.number(), Relaxed));
         Ok(again.is_some())
     }
@@ -621,7 +631,7 @@ impl PendingRecv {
             RecvKind::Long(operation) => return Ok(operation.clone()),
             RecvKind::Short { number, room } => (number, *room),
         };
-        if self.repost_if_too_long(number, room)? {
+        if self.repost_if_unfit(number, room)? {
             self.forget_watch();
         }
         let number = number.load(Relaxed);
@@ -661,7 +671,8 @@ impl PendingRecv {
         }
         match &self.kind {
             RecvKind::Short { number, .. } => {
-                let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), into.len());
+                let kind = self.call.kind;
+                let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), into.len(), kind);
                 self.context.take("irecv", posted, into)
             }
             RecvKind::Long(operation) => {

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::engine::{LimitGuard, Worker};
-use tasuki_message::Context;
+use tasuki_message::{Context, TypedSlot};
 
 /// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
 /// member by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
@@ -93,15 +93,15 @@ impl Communicator {
         let Some(to) = place_of(self.messages(), to, "send")? else { return Ok(()) };
         let bytes = bytemuck::cast_slice(values.values());
         match self.limit {
-            None => self.messages().send(bytes, to, slot.word()),
-            Some(_) => self.send_limited(bytes, to, slot),
+            None => self.messages().send(bytes, to, slot.of::<D::Value>()),
+            Some(_) => self.send_limited(bytes, to, slot.of::<D::Value>()),
         }
     }
 
     #[cold]
-    fn send_limited(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
+    fn send_limited(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Result<()> {
         let _limit = self.limited();
-        self.messages().send(bytes, to, slot.word())
+        self.messages().send(bytes, to, slot)
     }
 
     /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]). A receive from `None` returns at once
@@ -115,16 +115,16 @@ impl Communicator {
         let Some(from) = place_of(self.messages(), from, "recv")? else { return Ok(Received::nothing(slot)) };
         let into = bytemuck::cast_slice_mut(into.values_mut());
         let got = match self.limit {
-            None => self.messages().recv(into, from, slot.word())?,
-            Some(_) => self.recv_limited(into, from, slot)?,
+            None => self.messages().recv(into, from, slot.of::<D::Value>())?,
+            Some(_) => self.recv_limited(into, from, slot.of::<D::Value>())?,
         };
         received::<D::Value>(self.messages(), got)
     }
 
     #[cold]
-    fn recv_limited(&self, into: &mut [u8], from: Rank, slot: Slot) -> Result<tasuki_message::Received> {
+    fn recv_limited(&self, into: &mut [u8], from: Rank, slot: TypedSlot) -> Result<tasuki_message::Received> {
         let _limit = self.limited();
-        self.messages().recv(into, from, slot.word())
+        self.messages().recv(into, from, slot)
     }
 
     /// This communicator, with a limit on the time of each call that waits. [`Job::within`](crate::Job::within) says what

@@ -192,6 +192,10 @@ macro_rules! each_case {
             Everywhere "G17" 2..=2 dropped_receives::g17_threads_drop_receives;
             Everywhere "G17" 2..=2 dropped_receives::g17_an_outstanding_receive_gets_the_message;
             Everywhere "G17" 2..=2 dropped_receives::g17_cancelled_scopes_lose_nothing;
+            Everywhere "types" 1..=3 typed_messages::types_that_differ_are_errors_on_both_sides;
+            Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;
+            Everywhere "types" 1..=3 typed_messages::types_of_the_program_differ;
+            Everywhere "types" 1..=3 typed_messages::waiting_messages_keep_their_type;
             Everywhere "G17" 2..=2 dropped_receives::g17_kept_messages_stay;
             Everywhere "G17" 2..=2 dropped_receives::g17_a_rank_leaves_during_a_transfer;
             Real "G17" 2..=2 dropped_receives::g17_receives_under_tokio_timeouts;

@@ -83,7 +83,7 @@ impl CollectiveChannel {
         self.context.prepost(to)?;
         let announcement = [(self.header() | ANNOUNCES).to_le(), (bytes.len() as u64).to_le()];
         self.context.send_preposted(bytemuck::bytes_of(&announcement), to)?;
-        self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
+        self.context.send(bytes, to, LONG.into()).map_err(|error| match *error.cause() {
             Cause::Truncated { len, room } => self.disagree(len, room, to),
             _ => error,
         })
@@ -107,7 +107,7 @@ impl CollectiveChannel {
     fn recv_now(&self, into: &mut [u8], from: Rank) -> Result<()> {
         let mut line = [0; SHORT_MAX];
         if self.recv_line(&mut line, into.len(), from)? {
-            self.context.recv(into, from, LONG)?;
+            self.context.recv(into, from, LONG.into())?;
         } else {
             into.copy_from_slice(&line[HEADER..][..into.len()]);
         }
@@ -123,7 +123,7 @@ impl CollectiveChannel {
         }
         if into.len() <= SHORT_MAX {
             let unused = || MessageBuffer::Unregistered(RevocableBuffer::zeroed(0));
-            let mut pending_recv = self.context.begin_recv(into.len(), unused, from, LONG)?;
+            let mut pending_recv = self.context.begin_recv(into.len(), unused, from, LONG.into())?;
             self.send_now(bytes, to)?;
             self.recv_line(&mut [0; SHORT_MAX], into.len(), from)?;
             return pending_recv.take(into).map(drop);
@@ -131,8 +131,12 @@ impl CollectiveChannel {
         let (len, pause) = (into.len(), || self.context.worker().pause());
         let view = BufferView::of_mut(into);
         RevocableBuffer::lend(view, &pause, |buffer| {
-            let begun =
-                self.context.begin_recv(len, || MessageBuffer::Unregistered(buffer.clone()), from, LONG);
+            let begun = self.context.begin_recv(
+                len,
+                || MessageBuffer::Unregistered(buffer.clone()),
+                from,
+                LONG.into(),
+            );
             let mut pending_recv = begun?;
             // If the send fails, the receive is withdrawn.
             self.send_now(bytes, to)?;

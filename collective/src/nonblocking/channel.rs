@@ -81,7 +81,7 @@ impl CallChannel {
         let room = HEADER + bytes;
         let buffer = RevocableBuffer::zeroed(if room > SHORT_MAX { room } else { 0 });
         let place = || MessageBuffer::Unregistered(buffer.clone());
-        let incoming = self.context.begin_recv(room, place, Rank(from), self.slot)?;
+        let incoming = self.context.begin_recv(room, place, Rank(from), self.slot.into())?;
         Ok(PostedRecv { incoming, buffer, from })
     }
 
@@ -103,11 +103,11 @@ impl CallChannel {
     fn begin_send(&self, bytes: &[u8], to: usize) -> Result<()> {
         let bytes = [&self.header.to_le_bytes(), bytes].concat();
         let to = Rank(to);
-        let sent = match self.context.try_begin_send(&bytes, to, self.slot)? {
+        let sent = match self.context.try_begin_send(&bytes, to, self.slot.into())? {
             Some(sent) => sent,
             None => {
                 let copy = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
-                self.context.begin_send(copy, to, self.slot)?
+                self.context.begin_send(copy, to, self.slot.into())?
             }
         };
         lock(&self.sends).push(sent);

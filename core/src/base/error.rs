@@ -8,7 +8,7 @@
 //!   hint: this call failed because that rank died: see its own error, or what `tasuki run` reports about it
 //! ```
 
-use crate::base::Rank;
+use crate::base::{KindClass, Rank};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,6 +173,13 @@ pub enum Cause {
         /// Bytes of the receive's buffer.
         room: u64,
     },
+    /// A message has values of another type than the receive that it matched.
+    TypeMismatch {
+        /// The type of the message's values.
+        sent: KindClass,
+        /// The type of the receive's values.
+        wanted: KindClass,
+    },
     /// A collective call on this communicator has failed before, on any member.
     CommunicatorFailed {
         /// The first failure.
@@ -310,7 +317,9 @@ impl Cause {
             Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
             NoSuchMember { .. } | NotAMember { .. } => ErrorKind::Misuse,
-            Disagree { .. } | Mismatch { .. } | Truncated { .. } => ErrorKind::Disagreement,
+            Disagree { .. } | Mismatch { .. } | Truncated { .. } | TypeMismatch { .. } => {
+                ErrorKind::Disagreement
+            }
             Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
                 ErrorKind::Program
             }
@@ -387,6 +396,12 @@ impl fmt::Display for Cause {
             InUse { what, slot: None } => write!(f, "slots are in use: {what}"),
             Truncated { len, room } => {
                 write!(f, "the message has {len} bytes, but the receive's buffer only {room}")
+            }
+            TypeMismatch { sent, wanted } if sent == wanted => {
+                write!(f, "the message has values of another type of the program than the receive")
+            }
+            TypeMismatch { sent, wanted } => {
+                write!(f, "the message has values of type {sent}, but the receive wants {wanted}")
             }
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
             SendBufferFull { bytes, free, capacity } => {

@@ -64,6 +64,9 @@ impl Cause {
                 "wait for it, or until the buffered sends have gone out, then close again; nothing was changed"
             }
             Truncated { .. } => "make the receive's buffer as large as the largest message",
+            TypeMismatch { .. } => {
+                "receive the type that was sent, or bytes (u8), which match any type; an integer without a type is an i32"
+            }
             SendBufferFull { .. } => {
                 "make the send buffer larger, or wait until receivers have taken buffered messages; no message was lost"
             }

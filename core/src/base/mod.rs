@@ -8,9 +8,11 @@ mod panic_message;
 mod planted_fault;
 mod rank;
 pub mod sync;
+mod value_kind;
 
 pub use error::{Cause, Error, ErrorKind, ProgramError, Result};
 pub use id_map::{IdMap, Numbered};
 pub use panic_message::panic_message;
 pub use planted_fault::{planted, relaxed_if_planted};
 pub use rank::Rank;
+pub use value_kind::{KindClass, ValueKind};

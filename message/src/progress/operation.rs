@@ -13,7 +13,7 @@ use crate::slot::encoding;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::task::Waker;
-use tasuki_core::base::{Cause, Rank};
+use tasuki_core::base::{Cause, Rank, ValueKind};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{RevocableBuffer, WaitEvent, Worker};
 
@@ -137,13 +137,12 @@ impl MessageOp {
         rings: &Arc<Rings>,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
-        bytes: Vec<u8>,
+        (bytes, kind): (Vec<u8>, ValueKind),
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let len = bytes.len() as u64;
-        let protocol = ProtocolState::Send(SendProtocol::new(MessageBuffer::Unregistered(
-            RevocableBuffer::from_vec(bytes),
-        )));
+        let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
+        let protocol = ProtocolState::Send(SendProtocol::new(from, kind));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(len);
         Arc::new(operation)

@@ -34,7 +34,12 @@ impl PollSpin {
         }
         let until_ns = worker.now_ns() + SPIN_NS;
         let found = loop {
-            if (0..LOOKS).any(|_| look() || { std::hint::spin_loop(); false }) {
+            if (0..LOOKS).any(|_| {
+                look() || {
+                    std::hint::spin_loop();
+                    false
+                }
+            }) {
                 break true;
             }
             if worker.now_ns() >= until_ns {

@@ -6,12 +6,13 @@
 //! slot, and the next receive there waits for it. When it is over, the message is *whole*: it needs no lines any more,
 //! and a receive copies it. If the transfer fails, or the message did not come after all, nothing is kept.
 
+use crate::protocol::fit::misfit;
 use crate::protocol::outcome::{Done, Outcome};
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tasuki_core::base::Rank;
+use tasuki_core::base::{Cause, Rank, ValueKind};
 use tasuki_core::engine::{RevocableBuffer, WaitEvent};
 
 /// The transfer of a message that met a dropped receive.
@@ -50,8 +51,8 @@ impl KeptMessage {
 #[derive(Debug)]
 pub(crate) enum KeptSearch {
     Nothing,
-    /// The message, which stays, has that many bytes, too many for the receive.
-    TooLong(u64),
+    /// The message, which stays, does not fit in the receive.
+    Unfit(Cause),
     /// The message was removed.
     Found(KeptMessage, Done),
 }
@@ -144,8 +145,8 @@ impl KeptMessages {
         !self.is_empty() && self.look(|all| of(all, member, slot).any(|(_, messages)| blocks(messages)))
     }
 
-    /// Takes a whole message of that slot, or of any slot, for a receive of `room` bytes.
-    pub(crate) fn take(&self, member: Rank, slot: Option<u32>, room: u64) -> KeptSearch {
+    /// Takes a whole message of that slot, or of any slot, for a receive of a type and so many bytes.
+    pub(crate) fn take(&self, member: Rank, slot: Option<u32>, receive: (ValueKind, u64)) -> KeptSearch {
         if self.is_empty() {
             return KeptSearch::Nothing;
         }
@@ -153,8 +154,8 @@ impl KeptMessages {
             let whole = of(all, member, slot)
                 .find_map(|(&key, messages)| Some((key, first(messages).and_then(KeptMessage::whole)?)));
             let Some((key, done)) = whole else { return KeptSearch::Nothing };
-            if done.len > room {
-                return KeptSearch::TooLong(done.len);
+            if let Some(cause) = misfit((done.kind, done.len), receive) {
+                return KeptSearch::Unfit(cause);
             }
             let removed = all.get_mut(&key).and_then(|messages| {
                 let place = messages.iter().position(|message| message.whole().is_some())?;

@@ -9,7 +9,7 @@ use crate::slot::state::SlotState;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tasuki_core::base::Rank;
+use tasuki_core::base::{Rank, ValueKind};
 use tasuki_core::engine::WaitEvent;
 use tasuki_core::engine::node_state::RankStage;
 
@@ -125,7 +125,7 @@ impl LateMatch {
     fn is_whole(&self) -> bool {
         match encoding::read_data(self.bank.data(self.index), self.number) {
             Data::None => false,
-            Data::TooLong { .. } => {
+            Data::Unfit { .. } => {
                 self.bank.state(self.index).received.store(self.number, Ordering::Relaxed);
                 false
             }
@@ -174,10 +174,10 @@ impl LateMatchSearch {
         self.kept().has_whole(member, self.slot)
     }
 
-    /// Takes a kept message for a receive of `room` bytes.
-    pub(crate) fn take_kept(&self, member: Rank, room: u64) -> KeptSearch {
+    /// Takes a kept message for a receive of a type and so many bytes.
+    pub(crate) fn take_kept(&self, member: Rank, receive: (ValueKind, u64)) -> KeptSearch {
         self.late_matches.settle_kept(member);
-        self.kept().take(member, self.slot, room)
+        self.kept().take(member, self.slot, receive)
     }
 
     /// Returns true if the receive must not be posted yet, because the lines of its slot are in use, or an earlier

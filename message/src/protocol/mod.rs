@@ -8,6 +8,7 @@
 //! outcome           how a message has ended            kept            a message that met a dropped receive
 //! ```
 
+pub(crate) mod fit;
 pub(crate) mod kept;
 pub(crate) mod late_match;
 pub(crate) mod outcome;

@@ -1,8 +1,8 @@
 //! How a message has ended.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use tasuki_core::base::Cause;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use tasuki_core::base::{Cause, ValueKind};
 
 /// The outcome of a message.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Done {
     pub(crate) len: u64,
     pub(crate) slot: u32,
+    /// The type of its values; that of the receive, if only the sender knows more.
+    pub(crate) kind: ValueKind,
     /// True if it was a kept message. A later message may lie in the slot of its receive, whose posting was withdrawn.
     pub(crate) was_kept: bool,
 }
@@ -29,7 +31,8 @@ pub(crate) struct OutcomeCell {
     /// The kind of outcome; 0: not ended. The other fields are valid once it is set.
     kind: AtomicU8,
     len: AtomicU64,
-    slot: AtomicU32,
+    /// The slot and the kind of the values.
+    slot: AtomicU64,
     cause: OnceLock<Cause>,
 }
 
@@ -44,7 +47,8 @@ impl OutcomeCell {
         let kind = match end {
             Outcome::Done(done) => {
                 self.len.store(done.len, Ordering::Relaxed);
-                self.slot.store(done.slot, Ordering::Relaxed);
+                let slot = u64::from(done.slot) << 32 | u64::from(done.kind.bits());
+                self.slot.store(slot, Ordering::Relaxed);
                 if done.was_kept { DONE_KEPT } else { DONE }
             }
             Outcome::Withdrawn => WITHDRAWN,
@@ -67,7 +71,8 @@ impl OutcomeCell {
             0 => None,
             kind @ (DONE | DONE_KEPT) => {
                 let (len, slot) = (self.len.load(Ordering::Relaxed), self.slot.load(Ordering::Relaxed));
-                Some(Outcome::Done(Done { len, slot, was_kept: kind == DONE_KEPT }))
+                let (of, was_kept) = (ValueKind::from_bits(slot as u32), kind == DONE_KEPT);
+                Some(Outcome::Done(Done { len, slot: (slot >> 32) as u32, kind: of, was_kept }))
             }
             WITHDRAWN => Some(Outcome::Withdrawn),
             _ => self.cause.get().cloned().map(Outcome::Failed),

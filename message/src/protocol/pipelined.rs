@@ -5,7 +5,7 @@ use crate::protocol::ring_span::RingSpan;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding;
 use std::sync::Arc;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
@@ -23,22 +23,24 @@ pub(crate) struct PipelinedSend {
     operation: Option<u64>,
 }
 
-/// The slot where a message meets its receive, the message's number there, and the number of the slot it was sent on.
+/// The slot where a message meets its receive, the message's number there, the number of the slot it was sent on, and the
+/// type of its values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchedSlot<'a> {
     pub(crate) bank: &'a Arc<SlotBank>,
     pub(crate) index: SlotIndex,
     pub(crate) number: u32,
     pub(crate) slot: u32,
+    pub(crate) kind: ValueKind,
 }
 
 impl MatchedSlot<'_> {
     /// Announces to the receiver how many chunks of the message are in the ring.
     #[inline]
     pub(crate) fn announce(self, span: RingSpan, chunks: u32) -> Result<(), Refused> {
-        let MatchedSlot { bank, index, number, slot } = self;
+        let MatchedSlot { bank, index, number, slot, kind } = self;
         let [ring, len, place] = span.words();
-        let payload = [ring, len, u64::from(slot), place];
+        let payload = [ring, len, u64::from(slot), place, u64::from(kind.bits())];
         bank.write_data(index, encoding::staged_data(number, chunks), &payload)
     }
 }

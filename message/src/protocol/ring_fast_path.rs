@@ -4,6 +4,7 @@
 //! continue, the slow path continues from the state that was reached.
 
 use crate::context::{Context, Received};
+use crate::protocol::fit::misfit;
 use crate::protocol::pipelined::MatchedSlot;
 use crate::protocol::ring::FAST_PATH_MAX;
 use crate::protocol::ring_consumer::RingConsumer;
@@ -13,6 +14,7 @@ use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use tasuki_core::base::ValueKind;
 use tasuki_core::engine::{BufferView, CachePolicy, Started};
 use tasuki_core::segment::GlobalAddress;
 
@@ -27,16 +29,22 @@ pub(crate) enum FastPath {
 impl Context {
     /// Sends a message on an occupied slot, if a staged receive is posted for it and a ring is free. Returns false if
     /// nothing was done.
-    pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, index: SlotIndex) -> bool {
+    pub(crate) fn send_by_ring(
+        &self,
+        bytes: BufferView<'_>,
+        kind: ValueKind,
+        bank: &Arc<SlotBank>,
+        index: SlotIndex,
+    ) -> bool {
         let (len, state) = (bytes.len() as u64, bank.state(index));
         let may = (SHORT_MAX as u64 + 1..=FAST_PATH_MAX).contains(&len)
             && bank.is_mapped()
             && state.buffered.load(Acquire) == 0; // SYNC unbuffered
-        if !may || !matches!(sender::find(bank, index, len), Found::Staged) {
+        if !may || !matches!(sender::find(bank, index, (kind, len)), Found::Staged) {
             return false;
         }
         let number = bank.next_number(index);
-        let at = MatchedSlot { bank, index, number, slot: bank.slot(index) };
+        let at = MatchedSlot { bank, index, number, slot: bank.slot(index), kind };
         let sent = self.progress.rings.fill(at, len, |span| self.copy_into_ring(bytes, at, span));
         if sent {
             state.sent.store(number, Relaxed);
@@ -66,6 +74,7 @@ impl Context {
     pub(crate) fn receive_by_ring(
         &self,
         into: BufferView<'_>,
+        kind: ValueKind,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
     ) -> Option<FastPath> {
@@ -76,14 +85,14 @@ impl Context {
         }
         let mut consumer = RingConsumer::next(bank, index);
         let RingConsumer { number, version, .. } = consumer;
-        bank.describe(index, (number, version), (GlobalAddress::NULL, room)).ok()?;
-        bank.write_posting(index, encoding::staged_posting(number, version, room)).ok()?;
+        bank.describe(index, (number, version), (GlobalAddress::NULL, room, kind)).ok()?;
+        bank.write_posting(index, encoding::staged_posting(number, version, room, kind)).ok()?;
         let attempts = self.worker.spins(Some(bank.peer));
         let mut left = attempts;
         loop {
             match encoding::read_data(bank.data(index), number) {
                 Data::None => {}
-                Data::Staged { chunks } if bank.data_word(index, 1) <= room => {
+                Data::Staged { chunks } if misfit(RingSpan::message(bank, index), (kind, room)).is_none() => {
                     let (span, before) = (RingSpan::at(bank, index), consumer.taken);
                     let taken = consumer.take((bank, index), span, chunks, |place, (at, len), caching| {
                         let is_copied = self.worker.copy_in(place, into, at, len, caching);

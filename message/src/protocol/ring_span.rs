@@ -2,6 +2,7 @@
 //! and three words.
 
 use crate::slot::bank::{SlotBank, SlotIndex};
+use tasuki_core::base::ValueKind;
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a chunk, for messages of at most twice this length.
@@ -94,6 +95,12 @@ impl RingSpan {
     pub(crate) fn at(bank: &SlotBank, index: SlotIndex) -> RingSpan {
         let word = |word| bank.data_word(index, word);
         RingSpan::of([word(0), word(1), word(3)])
+    }
+
+    /// Returns the kind and the bytes of the message that a peer has staged for a slot.
+    #[inline]
+    pub(crate) fn message(bank: &SlotBank, index: SlotIndex) -> (ValueKind, u64) {
+        (ValueKind::from_bits(bank.data_word(index, 4) as u32), bank.data_word(index, 1))
     }
 
     /// Returns true if `taken` chunks should be acknowledged now, given how many were acknowledged before. True at the

@@ -1,7 +1,7 @@
 //! The sender's side of a message that did not complete at once.
 //!
 //! ```text
-//! Looking --a short message, or one too long for a short receive--------> Notifying --> ended
+//! Looking --a short message, or one that does not fit-------------------> Notifying --> ended
 //!  |   ^  \--a staged receive, which is usual-------> PipelinedSend, chunk by chunk --> ended
 //!  v   | the receiver was quicker and has withdrawn it
 //! Claiming --> Claimed --the posting has an address--> Putting -----------> Notifying
@@ -16,6 +16,7 @@
 //! messages may compete for it.
 
 use crate::buffer::MessageBuffer;
+use crate::protocol::fit::misfit;
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
 use crate::protocol::ring::Rings;
@@ -25,7 +26,7 @@ use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
 use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{CachePolicy, Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};
 use tasuki_core::segment::GlobalAddress;
@@ -34,6 +35,8 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub(crate) struct SendProtocol {
     from: MessageBuffer,
+    /// The type of its values.
+    kind: ValueKind,
     /// True if the message meets a receive of any slot, at the pair's index for such receives.
     any: bool,
     /// True if the receive is posted, but no ring was free.
@@ -68,6 +71,7 @@ struct Receive {
     version: u32,
     to: GlobalAddress,
     room: u64,
+    kind: ValueKind,
 }
 
 impl Receive {
@@ -104,8 +108,8 @@ impl From<Cause> for SendNext {
 }
 
 impl SendProtocol {
-    pub(crate) fn new(from: MessageBuffer) -> SendProtocol {
-        SendProtocol { from, any: false, lacks_ring: false, state: SendState::Looking, end: None }
+    pub(crate) fn new(from: MessageBuffer, kind: ValueKind) -> SendProtocol {
+        SendProtocol { from, kind, any: false, lacks_ring: false, state: SendState::Looking, end: None }
     }
 
     /// Returns the outcome of the message, if it has ended.
@@ -145,7 +149,7 @@ impl SendProtocol {
     /// Returns true if a step would make progress.
     pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         match &self.state {
-            SendState::Looking => match find(bank, index, self.from.len()) {
+            SendState::Looking => match find(bank, index, (self.kind, self.from.len())) {
                 Found::Staged => rings.have_room(self.from.len()),
                 Found::Nothing => any_posted(bank).is_some(),
                 _ => true,
@@ -189,7 +193,7 @@ impl SendProtocol {
         loop {
             let (matched_bank, matched_index) = self.matched_slot(bank, index);
             let number = matched_bank.next_number(matched_index);
-            let at = MatchedSlot { bank: matched_bank, index: matched_index, number, slot };
+            let at = MatchedSlot { bank: matched_bank, index: matched_index, number, slot, kind: self.kind };
             let next = match &self.state {
                 SendState::Looking => self.find_receive(worker, bank, index, rings),
                 SendState::Claiming { receive, operation } => {
@@ -197,9 +201,7 @@ impl SendProtocol {
                     when_finished(worker, operation, |found| after_claim(number, receive, found))
                 }
                 SendState::Claimed { receive } => self.start_transfer(worker, at, rings, *receive),
-                SendState::Putting { operation } => {
-                    when_finished(worker, *operation, |_| self.in_place(number, slot))
-                }
+                SendState::Putting { operation } => when_finished(worker, *operation, |_| self.in_place(at)),
                 SendState::PipelinedSend(_) => self.fill(worker, at),
                 SendState::SplitCopy(_) => self.copy_parts(worker, at),
                 SendState::Notifying(notice) => write_notice(matched_bank, matched_index, notice),
@@ -219,7 +221,7 @@ impl SendProtocol {
                 SendNext::Failed(cause) => return self.end_with(Outcome::Failed(cause)),
                 SendNext::Ended(failed) => {
                     matched_bank.state(matched_index).sent.store(number, Relaxed);
-                    let done = Done { len: self.from.len(), slot, was_kept: false };
+                    let done = Done { len: self.from.len(), slot, kind: self.kind, was_kept: false };
                     return self.end_with(failed.map_or(Outcome::Done(done), Outcome::Failed));
                 }
             }
@@ -247,9 +249,9 @@ impl SendProtocol {
     ) -> SendNext {
         let number = bank.next_number(index);
         self.lacks_ring = false;
-        match find(bank, index, self.from.len()) {
-            Found::Short => return self.short(number, bank.slot(index)),
-            Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
+        match find(bank, index, (self.kind, self.from.len())) {
+            Found::Short => return self.short(number, self.kind.bits()),
+            Found::Unfit { version, cause } => return self.unfit(number, version, cause),
             Found::Staged => {
                 let next = self.begin_pipelined_send(worker, rings);
                 self.lacks_ring = matches!(next, SendNext::Waits);
@@ -267,14 +269,14 @@ impl SendProtocol {
         next
     }
 
-    /// Prepares a short message for the receiver's line.
-    fn short(&self, number: u32, slot: u32) -> SendNext {
+    /// Prepares a short message for the receiver's line. `tag`: [`encoding::Data::Short`].
+    fn short(&self, number: u32, tag: u32) -> SendNext {
         let mut bytes = [0; SHORT_MAX];
         let bytes = &mut bytes[..self.from.len() as usize];
         if let Err(cause) = self.from.enter().and_then(|from| from.read(bytes)) {
             return cause.into();
         }
-        let word = encoding::short_data(number, slot, bytes.len());
+        let word = encoding::short_data(number, tag, bytes.len());
         let used = bytes.len().div_ceil(8);
         SendNext::State(SendState::Notifying(SendNotice { word, payload: pack(bytes), used, failed: None }))
     }
@@ -288,13 +290,13 @@ impl SendProtocol {
         receive: Receive,
     ) -> SendNext {
         let MatchedSlot { bank, number, slot, .. } = at;
-        let Receive { version, to, room } = receive;
+        let Receive { version, to, room, kind } = receive;
         let len = self.from.len();
-        if len > room {
-            return too_long(number, version, len, room);
+        if let Some(cause) = misfit((self.kind, len), (kind, room)) {
+            return self.unfit(number, version, cause);
         }
         if len <= SHORT_MAX as u64 {
-            return self.short(number, slot);
+            return self.short(number, if self.any { slot } else { self.kind.bits() });
         }
         if to.is_null() {
             return self.begin_pipelined_send(worker, rings);
@@ -307,7 +309,7 @@ impl SendProtocol {
             .enter()
             .and_then(|from| from.start_copy_out(worker, (0, len), to, CachePolicy::Cached))
         {
-            Ok(Started::Done(_)) => self.in_place(number, slot),
+            Ok(Started::Done(_)) => self.in_place(at),
             Ok(Started::InFlight(operation)) => SendNext::State(SendState::Putting { operation }),
             Ok(Started::Later) => SendNext::Waits,
             Err(cause) => cause.into(),
@@ -323,17 +325,25 @@ impl SendProtocol {
         }
     }
 
-    fn in_place(&self, number: u32, slot: u32) -> SendNext {
-        let payload = padded([self.from.len(), u64::from(slot), 0]);
-        let word = encoding::in_place_data(number);
-        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 2, failed: None }))
+    fn in_place(&self, at: MatchedSlot<'_>) -> SendNext {
+        let payload = padded([self.from.len(), u64::from(at.slot), u64::from(self.kind.bits())]);
+        let word = encoding::in_place_data(at.number);
+        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 3, failed: None }))
+    }
+
+    /// Reports to the receiver that the message does not fit in its receive.
+    #[cold]
+    fn unfit(&self, number: u32, version: u32, cause: Cause) -> SendNext {
+        let payload = padded([self.from.len(), u64::from(self.kind.bits()), 0]);
+        let word = encoding::unfit_data(number, version);
+        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 2, failed: Some(cause) }))
     }
 
     /// Copies this rank's parts of a split copy.
     fn copy_parts(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
         let SendState::SplitCopy(split) = &mut self.state else { return SendNext::Waits };
         let copied = split.run(worker, at);
-        next(copied, || self.in_place(at.number, at.slot))
+        next(copied, || self.in_place(at))
     }
 
     /// Fills the ring.
@@ -365,33 +375,40 @@ pub(crate) enum Found {
     Nothing,
     /// The message goes into the line of the receive.
     Short,
-    /// The message does not fit.
-    TooShort { version: u32, room: u64 },
+    /// The message does not fit, by its length or its type.
+    Unfit { version: u32, cause: Cause },
     /// The message goes through a ring.
     Staged,
     /// The receive must be claimed before its address and size are valid.
     Long { version: u32 },
 }
 
-/// Checks what the next message on a slot, of `len` bytes, meets.
+/// Checks what the next message on a slot, of values of that type and so many bytes, meets.
 #[inline]
-pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
+pub(crate) fn find(bank: &SlotBank, index: SlotIndex, (kind, len): (ValueKind, u64)) -> Found {
     let (word, number) = (bank.posting(index), bank.next_number(index));
+    let truncated = |room| Cause::Truncated { len, room };
     match encoding::read_posting(word, number) {
-        Posting::Short { room } if len > room as u64 => {
-            Found::TooShort { version: encoding::posting_version(word), room: room as u64 }
+        Posting::Short { class, .. } | Posting::Staged { class, .. } | Posting::Long { class, .. }
+            if !kind.class().may_match(class) =>
+        {
+            let cause = Cause::TypeMismatch { sent: kind.class(), wanted: class };
+            Found::Unfit { version: encoding::posting_version(word), cause }
+        }
+        Posting::Short { room, .. } if len > room as u64 => {
+            Found::Unfit { version: encoding::posting_version(word), cause: truncated(room as u64) }
         }
         Posting::Short { .. } => Found::Short,
         Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => Found::Short,
         Posting::Staged { least, .. } if len <= least => Found::Staged,
         Posting::Staged { version, .. } if posted(bank, index, number, version) => {
             match bank.recv_size(index, version) {
-                Some(room) if len > room => Found::TooShort { version, room },
+                Some(room) if len > room => Found::Unfit { version, cause: truncated(room) },
                 Some(_) => Found::Staged,
                 None => Found::Nothing, // withdrawn since
             }
         }
-        Posting::Long { version } => {
+        Posting::Long { version, .. } => {
             bank.prefetch_claim(index);
             if posted(bank, index, number, version) { Found::Long { version } } else { Found::Nothing }
         }
@@ -403,7 +420,7 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
 fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
     let (first_bank, number) = (bank.first_bank(), bank.first_bank().next_number(ANY));
     match encoding::read_posting(first_bank.posting(ANY), number) {
-        Posting::Long { version } if posted(first_bank, ANY, number, version) => Some(version),
+        Posting::Long { version, .. } if posted(first_bank, ANY, number, version) => Some(version),
         _ => None,
     }
 }
@@ -424,7 +441,7 @@ fn claim(
     // If the claim succeeds, the description read here belongs to the posting, because a later posting has another
     // version.
     let Some(room) = bank.recv_size(index, version) else { return SendNext::Waits };
-    let receive = Receive { version, to: bank.recv_address(index), room };
+    let receive = Receive { version, to: bank.recv_address(index), room, kind: bank.recv_kind(index) };
     let expected = encoding::claim(number, version, Claim::Posted);
     let operand = encoding::claimed(number, slot);
     let kind = AtomicKind::Cas { expected };
@@ -457,11 +474,6 @@ fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> Send
         Some(Err(cause)) => cause.into(),
         Some(Ok(value)) => then(value),
     }
-}
-
-fn too_long(number: u32, version: u32, len: u64, room: u64) -> SendNext {
-    let (word, failed) = (encoding::too_long_data(number, version), Some(Cause::Truncated { len, room }));
-    SendNext::State(SendState::Notifying(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
 }
 
 /// Returns true if the receiver learns of the error without this sender.

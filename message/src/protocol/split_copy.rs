@@ -105,7 +105,7 @@ impl SplitCopy {
 
     /// Copies parts until none is left. The message is over when the receiver has finished its parts, too.
     pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
-        let MatchedSlot { bank, index, number, slot } = at;
+        let MatchedSlot { bank, index, number, slot, .. } = at;
         if !self.announced {
             bank.begin_split_copy(index);
             // The payload holds length and slot where the payload of a message in place holds them.

@@ -8,6 +8,7 @@ use crate::protocol::sender::SendProtocol;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use tasuki_core::base::ValueKind;
 use tasuki_core::engine::Worker;
 
 /// The result of a step.
@@ -161,5 +162,5 @@ impl ProtocolState {
 
 /// The outcome of watching for a short message: its receive can take it.
 fn watched(bank: &SlotBank, index: SlotIndex) -> Outcome {
-    Outcome::Done(Done { len: 0, slot: bank.slot(index), was_kept: false })
+    Outcome::Done(Done { len: 0, slot: bank.slot(index), kind: ValueKind::BYTES, was_kept: false })
 }

@@ -12,7 +12,7 @@ use crate::slot::encoding::{self, Posting, SHORT_MAX};
 use crate::slot::state::SlotState;
 use std::sync::{Arc, Weak};
 use tasuki_core::base::sync::{AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
-use tasuki_core::base::{Cause, Numbered, Rank, Result};
+use tasuki_core::base::{Cause, Numbered, Rank, Result, ValueKind};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
 use tasuki_core::segment::GlobalAddress;
@@ -326,6 +326,11 @@ impl SlotBank {
         encoding::read_size(self.ours.payload(2 * index + 1, 1), version)
     }
 
+    /// Returns the type in the peer's present description of its receive.
+    pub(crate) fn recv_kind(&self, index: SlotIndex) -> ValueKind {
+        ValueKind::from_bits(self.ours.payload(2 * index + 1, 2) as u32)
+    }
+
     /// Returns the address of the claim word of the peer's posting, at this rank.
     pub(crate) fn claim_at(&self, me: Rank, index: SlotIndex) -> GlobalAddress {
         arena::unit_at(me, self.bank_state.units().0).add((2 * index as u64 + 1) * SLOT_LINE)
@@ -359,33 +364,33 @@ impl SlotBank {
         self.theirs.write(2 * index, SlotWrite { word: SlotWord::Side, value, payload: &[] })
     }
 
-    /// Describes a receive that is not short: its number and version, its address and size.
+    /// Describes a receive that is not short: its number and version, its address, size and type.
     pub(crate) fn describe(
         &self,
         index: SlotIndex,
         (number, version): (u32, u32),
-        (to, bytes): (GlobalAddress, u64),
+        (to, bytes, of): (GlobalAddress, u64, ValueKind),
     ) -> Result<(), Refused> {
         let posted = encoding::claim(number, version, encoding::Claim::Posted);
-        self.write_claim(index, posted, &[to.bits(), encoding::size(version, bytes)])
+        self.write_claim(index, posted, &[to.bits(), encoding::size(version, bytes), u64::from(of.bits())])
     }
 
     fn write_claim(&self, index: SlotIndex, value: u64, payload: &[u64]) -> Result<(), Refused> {
         self.theirs.write(2 * index + 1, SlotWrite { word: SlotWord::Main, value, payload })
     }
 
-    /// Sends a short message with one cache line, if its receive is already posted. If it returns false, the caller
-    /// must take the slow path.
+    /// Sends a short message with one cache line, if a receive of the same type is already posted. If it returns false,
+    /// the caller must take the slow path.
     #[inline(always)]
-    pub(crate) fn send_short(&self, index: SlotIndex, bytes: &[u8]) -> bool {
+    pub(crate) fn send_short(&self, index: SlotIndex, bytes: &[u8], of: ValueKind) -> bool {
         let state = self.state(index);
         // SYNC unbuffered: `sent` includes all messages that have left the send buffer.
         let may = bytes.len() <= SHORT_MAX && state.sending.is_idle() && state.buffered.load(Acquire) == 0;
         let number = self.next_number(index);
-        if !may || !encoding::accepts_short(self.posting(index), number, bytes.len()) {
+        if !may || !encoding::accepts_short(self.posting(index), number, bytes.len(), of) {
             return false;
         }
-        let value = encoding::short_data(number, self.slot(index), bytes.len());
+        let value = encoding::short_data(number, of.bits(), bytes.len());
         let written = match <[u8; 8]>::try_from(bytes) {
             Ok(word) => self.write_data(index, value, &[u64::from_le_bytes(word)]),
             Err(_) if bytes.is_empty() => self.write_data(index, value, &[]),
@@ -406,21 +411,27 @@ impl SlotBank {
         self.write_data(index, value, &pack(bytes)[..bytes.len().div_ceil(8)])
     }
 
-    /// Posts a receive of at most [`SHORT_MAX`] bytes. Returns its number.
+    /// Posts a receive of at most [`SHORT_MAX`] bytes, of that type. Returns its number.
     #[inline(always)]
-    pub(crate) fn post_short(&self, index: SlotIndex, room: usize) -> Result<u32, Refused> {
+    pub(crate) fn post_short(&self, index: SlotIndex, room: usize, of: ValueKind) -> Result<u32, Refused> {
         let state = self.state(index);
         let number = self.next_received(index);
         let version = state.version.load(Relaxed).wrapping_add(1);
         state.version.store(version, Relaxed);
-        self.write_posting(index, encoding::short_posting(number, version, room))?;
+        self.write_posting(index, encoding::short_posting(number, version, room, of))?;
         Ok(number)
     }
 
-    /// Takes the short message of that number, if it has arrived and fits. Returns its length.
+    /// Takes the short message of that number, if it has arrived, fits, and has values of that type. Returns its length.
     #[inline(always)]
-    pub(crate) fn take_short(&self, index: SlotIndex, number: u32, into: &mut [u8]) -> Option<usize> {
-        let len = encoding::short_len(self.data(index), number)?;
+    pub(crate) fn take_short(
+        &self,
+        index: SlotIndex,
+        number: u32,
+        into: &mut [u8],
+        of: ValueKind,
+    ) -> Option<usize> {
+        let len = encoding::short_len(self.data(index), number, of)?;
         let place = into.get_mut(..len)?;
         if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *place) {
             *word = self.data_word(index, 0).to_le_bytes();

@@ -15,17 +15,21 @@
 //! word about an earlier message means nothing. While the number stays, the lower half only grows.
 //!
 //! ```text
-//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. size: the bytes of a short one; log2 of the
-//!                                                           bytes of a staged one, rounded down. Or a withdrawal
+//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. kind: short, staged or long, and the class of its
+//!                                                           type. size: the bytes of a short one; log2 of the bytes
+//!                                                           of a staged one, rounded down. Or a withdrawal
 //! claim     number:32 | 0:2 version:24        | state:6     who has a receive that is not short, or
 //!           number:32 | 0:1 1:1 slot:24       | state:6     the slot of the message that has it, or
 //!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
 //! size      version:19 | bytes:45                          of that receive, in the claim's payload
-//! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot is for receives of any slot), or
+//! data      number:32 | tag:20 length:6       | kind:6      a short message (tag: the kind of its values; to a receive
+//!                                                           of any slot: its slot), or
 //!           number:32 | chunks:26             | kind:6      a long one, staged, split, or in place, or
-//!           number:32 | version:26            | kind:6      a message that did not fit, or
+//!           number:32 | version:26            | kind:6      a message that did not fit in the receive, or
 //!           number:32 | all ones              | kind:6      one that failed after its receive was claimed
 //! ```
+
+use tasuki_core::base::{KindClass, ValueKind};
 
 /// Most bytes of a short message, which travels in the slot's line.
 pub const SHORT_MAX: usize = 48;
@@ -56,22 +60,24 @@ pub(crate) enum Posting {
     /// There is no receive for this message.
     None,
     /// A receive of at most 48 bytes. The message goes into the receiver's line.
-    Short { room: usize },
+    Short { room: usize, class: KindClass },
     /// A receive of at least `least` bytes, which the receiver copies out of the sender's ring. The exact size is in
     /// the slot's second line, under this version. No other rank accesses the receiver's memory, so the sender need
     /// not claim it.
-    Staged { least: u64, version: u32 },
+    Staged { least: u64, version: u32, class: KindClass },
     /// A receive of more than 48 bytes, which the sender must claim. Its address and size are in the slot's second
     /// line, under this version.
-    Long { version: u32 },
+    Long { version: u32, class: KindClass },
     /// A short or staged receive that was withdrawn.
     Withdrawn,
 }
 
+// A posting's kind is one of the first three, plus the class of its type.
 const SHORT: u64 = 1;
-const LONG: u64 = 2;
-const POSTING_STAGED: u64 = 3;
-const WITHDRAWN: u64 = 4;
+const POSTING_STAGED: u64 = SHORT + KindClass::COUNT;
+const LONG: u64 = POSTING_STAGED + KindClass::COUNT;
+const WITHDRAWN: u64 = LONG + KindClass::COUNT;
+const _: () = assert!(WITHDRAWN <= KIND);
 const KIND: u64 = 63;
 const VERSION_MASK: u32 = (1 << 19) - 1;
 
@@ -95,21 +101,22 @@ pub(crate) fn is_later(word: u64, number: u32) -> bool {
     self::number(word).wrapping_sub(number) as i32 > 0
 }
 
-/// Encodes the posting of a receive of at most 48 bytes.
+/// Encodes the posting of a receive of at most 48 bytes, of that type.
 #[inline(always)]
-pub(crate) fn short_posting(number: u32, version: u32, room: usize) -> u64 {
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | SHORT)
+pub(crate) fn short_posting(number: u32, version: u32, room: usize, of: ValueKind) -> u64 {
+    let kind = SHORT + of.class().bits();
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | kind)
 }
 
 /// Encodes the posting of a longer receive, of `room` bytes, whose message is to be staged.
-pub(crate) fn staged_posting(number: u32, version: u32, room: u64) -> u64 {
-    let power = u64::from(room.max(1).ilog2());
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | POSTING_STAGED)
+pub(crate) fn staged_posting(number: u32, version: u32, room: u64, of: ValueKind) -> u64 {
+    let (power, kind) = (u64::from(room.max(1).ilog2()), POSTING_STAGED + of.class().bits());
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | kind)
 }
 
 /// Encodes the posting of a longer receive that must be claimed.
-pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
+pub(crate) fn long_posting(number: u32, version: u32, of: ValueKind) -> u64 {
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | (LONG + of.class().bits()))
 }
 
 /// Encodes the withdrawal of the last posted receive, which was short or staged. A withdrawal has a version of its own,
@@ -118,10 +125,11 @@ pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
 }
 
-/// Returns true if a posting is a short receive for the message of that number with room for `len` bytes.
+/// Returns true if a posting is a short receive for the message of that number with room for `len` bytes, of a type of
+/// the same class. Bytes take the slow path unless both sides have bytes.
 #[inline(always)]
-pub(crate) fn accepts_short(posting: u64, number: u32, len: usize) -> bool {
-    let wanted = numbered(number, SHORT);
+pub(crate) fn accepts_short(posting: u64, number: u32, len: usize, of: ValueKind) -> bool {
+    let wanted = numbered(number, SHORT + of.class().bits());
     posting & (u64::from(u32::MAX) << 32 | KIND) == wanted && len as u64 <= posting >> 6 & KIND
 }
 
@@ -131,10 +139,14 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
         return Posting::None;
     }
     let version = (word >> 12) as u32 & VERSION_MASK;
-    match word & KIND {
-        SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
-        LONG => Posting::Long { version },
-        POSTING_STAGED => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
+    let kind = word & KIND;
+    let class = |first| KindClass::from_bits(kind - first);
+    match kind {
+        SHORT..POSTING_STAGED => Posting::Short { room: (word >> 6 & KIND) as usize, class: class(SHORT) },
+        POSTING_STAGED..LONG => {
+            Posting::Staged { least: 1 << (word >> 6 & KIND), version, class: class(POSTING_STAGED) }
+        }
+        LONG..WITHDRAWN => Posting::Long { version, class: class(LONG) },
         WITHDRAWN => Posting::Withdrawn,
         _ => Posting::None,
     }
@@ -216,16 +228,16 @@ pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
 pub(crate) enum Data {
     /// The word says nothing about this message.
     None,
-    /// The message is in the payload. `slot`: where it was sent, for receives of any slot.
-    Short { slot: u32, len: usize },
+    /// The message is in the payload. `tag`: the kind of its values; in the line of receives of any slot, its slot.
+    Short { tag: u32, len: usize },
     /// The sender has copied that many chunks into its ring.
     Staged { chunks: u32 },
     /// The message is a split copy: the payload has the source's address, and the receiver may copy parts.
     SplitCopy,
     /// The message is at the address in the posting.
     InPlace,
-    /// The message did not fit in the receive posted under that version.
-    TooLong { version: u32 },
+    /// The message did not fit in the receive posted under that version: it was too long, or had values of another type.
+    Unfit { version: u32 },
     /// The sender had claimed the receive and then failed.
     Failed,
 }
@@ -233,14 +245,14 @@ pub(crate) enum Data {
 const DATA_SHORT: u64 = 1;
 const DATA_STAGED: u64 = 2;
 const IN_PLACE: u64 = 3;
-const TOO_LONG: u64 = 4;
+const UNFIT: u64 = 4;
 const SPLIT_COPY: u64 = 5;
 const FAILED: u64 = 6;
 
-/// Encodes the data word of a short message.
+/// Encodes the data word of a short message. `tag`: the kind of its values, or its slot ([`Data::Short`]).
 #[inline(always)]
-pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
-    numbered(number, u64::from(slot) << 12 | (len as u64) << 6 | DATA_SHORT)
+pub(crate) fn short_data(number: u32, tag: u32, len: usize) -> u64 {
+    numbered(number, u64::from(tag) << 12 | (len as u64) << 6 | DATA_SHORT)
 }
 
 /// Encodes the data word of a long message, `chunks` chunks of which are staged.
@@ -259,8 +271,8 @@ pub(crate) fn in_place_data(number: u32) -> u64 {
 }
 
 /// Encodes the data word of a message that did not fit.
-pub(crate) fn too_long_data(number: u32, version: u32) -> u64 {
-    numbered(number, u64::from(version) << 6 | TOO_LONG)
+pub(crate) fn unfit_data(number: u32, version: u32) -> u64 {
+    numbered(number, u64::from(version) << 6 | UNFIT)
 }
 
 /// Encodes the data word of a message that failed after its receive was claimed.
@@ -268,10 +280,13 @@ pub(crate) fn failed_data(number: u32) -> u64 {
     numbered(number, u64::from(u32::MAX >> 6) << 6 | FAILED)
 }
 
-/// Returns the length of a short message, if the data word is for the message of that number.
+/// Returns the length of a short message, if the data word is for the message of that number and its values are of the
+/// same type. Bytes take the slow path unless both sides have bytes.
 #[inline(always)]
-pub(crate) fn short_len(data: u64, number: u32) -> Option<usize> {
-    let is_it = data & (u64::from(u32::MAX) << 32 | KIND) == numbered(number, DATA_SHORT);
+pub(crate) fn short_len(data: u64, number: u32, of: ValueKind) -> Option<usize> {
+    const TAG: u64 = ((1 << ValueKind::BITS) - 1) << 12;
+    let wanted = numbered(number, u64::from(of.bits()) << 12 | DATA_SHORT);
+    let is_it = data & (u64::from(u32::MAX) << 32 | TAG | KIND) == wanted;
     is_it.then_some((data >> 6 & KIND) as usize)
 }
 
@@ -282,11 +297,11 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
     }
     let upper = (word >> 6) as u32 & ((1 << 26) - 1);
     match word & KIND {
-        DATA_SHORT => Data::Short { slot: upper >> 6, len: (upper & 63) as usize },
+        DATA_SHORT => Data::Short { tag: upper >> 6, len: (upper & 63) as usize },
         DATA_STAGED => Data::Staged { chunks: upper },
         SPLIT_COPY => Data::SplitCopy,
         IN_PLACE => Data::InPlace,
-        TOO_LONG => Data::TooLong { version: upper },
+        UNFIT => Data::Unfit { version: upper },
         FAILED => Data::Failed,
         _ => Data::None,
     }
@@ -296,14 +311,22 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
 mod tests {
     use super::*;
 
+    const BYTES: ValueKind = ValueKind::BYTES;
+
     #[test]
     fn words_round_trip() {
-        assert_eq!(read_posting(short_posting(7, 3, 48), 7), Posting::Short { room: 48 });
-        assert_eq!(read_posting(short_posting(7, 3, 48), 6), Posting::None);
-        assert_eq!(read_posting(long_posting(u32::MAX, 9), u32::MAX), Posting::Long { version: 9 });
+        assert_eq!(
+            read_posting(short_posting(7, 3, 48, BYTES), 7),
+            Posting::Short { room: 48, class: BYTES.class() }
+        );
+        assert_eq!(read_posting(short_posting(7, 3, 48, BYTES), 6), Posting::None);
+        assert_eq!(
+            read_posting(long_posting(u32::MAX, 9, BYTES), u32::MAX),
+            Posting::Long { version: 9, class: BYTES.class() }
+        );
         for (room, least) in [(0, 1), (4095, 2048), (4096, 4096), (4097, 4096), (u64::MAX, 1 << 63)] {
-            let posting = staged_posting(7, 3, room);
-            assert_eq!(read_posting(posting, 7), Posting::Staged { least, version: 3 });
+            let posting = staged_posting(7, 3, room, BYTES);
+            assert_eq!(read_posting(posting, 7), Posting::Staged { least, version: 3, class: BYTES.class() });
             assert_eq!(posting_version(posting), 3);
         }
         assert_eq!(read_taken(taken(7, 1 << 20), 7, 1 << 21), 1 << 20);
@@ -316,12 +339,12 @@ mod tests {
         assert_eq!(read_posting(0, 0), Posting::None);
         assert_eq!(
             read_data(short_data(1, (1 << 20) - 1, 48), 1),
-            Data::Short { slot: (1 << 20) - 1, len: 48 }
+            Data::Short { tag: (1 << 20) - 1, len: 48 }
         );
         assert_eq!(read_data(staged_data(1, 77), 1), Data::Staged { chunks: 77 });
         assert_eq!(read_data(in_place_data(1), 1), Data::InPlace);
         assert_eq!(read_data(split_copy_data(1), 1), Data::SplitCopy);
-        assert_eq!(read_data(too_long_data(1, 5), 1), Data::TooLong { version: 5 });
+        assert_eq!(read_data(unfit_data(1, 5), 1), Data::Unfit { version: 5 });
         assert_eq!(read_data(failed_data(1), 1), Data::Failed);
         assert_eq!(read_posting(withdrawn_posting(7, 4), 7), Posting::Withdrawn);
         assert_eq!(read_data(short_data(1, 0, 0), 2), Data::None);
@@ -336,22 +359,26 @@ mod tests {
 
     #[test]
     fn short_words_match_number_and_kind() {
-        let posted = short_posting(9, 2, 8);
-        assert!(accepts_short(posted, 9, 8) && accepts_short(posted, 9, 0));
-        assert!(!accepts_short(posted, 9, 9) && !accepts_short(posted, 10, 8));
-        assert!(!accepts_short(long_posting(9, 2), 9, 8));
-        assert!(!accepts_short(staged_posting(9, 2, 1 << 20), 9, 8));
-        assert_eq!(short_len(short_data(9, 5, 8), 9), Some(8));
-        assert_eq!(short_len(short_data(9, 5, 8), 8), None);
-        assert_eq!(short_len(staged_data(9, 5), 9), None);
+        let posted = short_posting(9, 2, 8, BYTES);
+        assert!(accepts_short(posted, 9, 8, BYTES) && accepts_short(posted, 9, 0, BYTES));
+        assert!(!accepts_short(posted, 9, 9, BYTES) && !accepts_short(posted, 10, 8, BYTES));
+        assert!(!accepts_short(long_posting(9, 2, BYTES), 9, 8, BYTES));
+        assert!(!accepts_short(staged_posting(9, 2, 1 << 20, BYTES), 9, 8, BYTES));
+        assert_eq!(short_len(short_data(9, 0, 8), 9, BYTES), Some(8));
+        assert_eq!(short_len(short_data(9, 5, 8), 8, BYTES), None);
+        assert_eq!(short_len(staged_data(9, 5), 9, BYTES), None);
     }
 
     #[test]
     fn words_with_one_number_only_grow() {
         let grows = |words: &[u64]| words.is_sorted();
-        let second =
-            [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), staged_posting(4, 4, 99)];
-        assert!(grows(&second) && second[3] < short_posting(5, 0, 0));
+        let second = [
+            short_posting(4, 1, 48, BYTES),
+            short_posting(4, 2, 0, BYTES),
+            long_posting(4, 3, BYTES),
+            staged_posting(4, 4, 99, BYTES),
+        ];
+        assert!(grows(&second) && second[3] < short_posting(5, 0, 0, BYTES));
         let state = |version, state| claim(4, version, state);
         assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Withdrawn)]));
         assert!(state(VERSION_MASK, Claim::Withdrawn) < claimed(4, 0) && claimed(4, 1 << 20) < taken(4, 1));
@@ -360,6 +387,30 @@ mod tests {
         assert!(grows(&taken) && taken[2] < claim(5, 0, Claim::Posted));
         assert!(grows(&[staged_data(4, 1), staged_data(4, 2), in_place_data(4), short_data(5, 0, 0)]));
         assert!(grows(&[split_copy_data(4), in_place_data(4), failed_data(4), short_data(5, 0, 0)]));
-        assert!(grows(&[staged_posting(4, 4, 99), withdrawn_posting(4, 5), staged_posting(4, 6, 49)]));
+        assert!(grows(&[
+            staged_posting(4, 4, 99, BYTES),
+            withdrawn_posting(4, 5),
+            staged_posting(4, 6, 49, BYTES)
+        ]));
+    }
+
+    #[test]
+    fn words_tell_types_apart() {
+        struct Point;
+        let kinds = [BYTES, ValueKind::of::<f64>(), ValueKind::of::<u64>(), ValueKind::of::<Point>()];
+        for one in kinds {
+            let class = one.class();
+            assert_eq!(read_posting(short_posting(7, 3, 8, one), 7), Posting::Short { room: 8, class });
+            assert_eq!(read_posting(long_posting(7, 3, one), 7), Posting::Long { version: 3, class });
+            let staged = read_posting(staged_posting(7, 3, 64, one), 7);
+            assert_eq!(staged, Posting::Staged { least: 64, version: 3, class });
+            for other in kinds {
+                assert_eq!(accepts_short(short_posting(7, 3, 8, one), 7, 8, other), one == other);
+                let len = short_len(short_data(7, one.bits(), 8), 7, other);
+                assert_eq!(len, (one == other).then_some(8));
+            }
+            assert!(!accepts_short(staged_posting(7, 3, 64, one), 7, 8, one));
+            assert!(!accepts_short(long_posting(7, 3, one), 7, 8, one));
+        }
     }
 }

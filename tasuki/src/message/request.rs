@@ -161,13 +161,13 @@ impl<T: Pod> SendRequest<T> {
     ) -> Result<SendRequest<T>> {
         let request = |stage, values| SendRequest { stage, values, outcome: None };
         let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
-        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.word())?;
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.of::<T>())?;
         if let Some(sent) = sent {
             return Ok(request(Stage::UnderWay(sent), Values::Own(values)));
         }
         let values = SharedValues::new(values);
         let buffer = MessageBuffer::Unregistered(values.lend(false));
-        let sent = context.begin_send(buffer, to, slot.word())?;
+        let sent = context.begin_send(buffer, to, slot.of::<T>())?;
         Ok(request(Stage::UnderWay(sent), Values::Shared(values)))
     }
 
@@ -235,7 +235,7 @@ impl<T: Pod> RecvRequest<T> {
             values = Values::Shared(shared);
             buffer
         };
-        let request = context.begin_recv(room, lend, from, slot.word())?;
+        let request = context.begin_recv(room, lend, from, slot.of::<T>())?;
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot })
     }
 

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tasuki_core::engine::{Local, RevocableBuffer, in_one_call};
-use tasuki_message::{Context, MessageBuffer, SHORT_MAX};
+use tasuki_message::{Context, MessageBuffer, SHORT_MAX, TypedSlot};
 
 /// Begins messages and starts plans on values that are borrowed for `'env`. Made by
 /// [`Communicator::scope`](crate::Communicator::scope). Only the thread that made it can use it.
@@ -108,7 +108,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<ScopeRequest<'scope, ()>> {
         let Some(to) = place_of(self.context, to, "send")? else { return Ok(self.nobody(slot)) };
         let bytes: &[u8] = bytemuck::cast_slice(values.values());
-        match self.context.try_send_short(bytes, to, slot.word()) {
+        match self.context.try_send_short(bytes, to, slot.of::<V::Value>()) {
             Some(sent) => self.list.sent(sent),
             None => self.begin_send(values, to, slot)?,
         }
@@ -129,7 +129,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[inline(never)]
     fn begin_send<V: ScopeValues<'env>>(&self, values: V, to: Rank, slot: Slot) -> Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(values.values());
-        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.word())? {
+        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.of::<V::Value>())? {
             self.list.request(ScopeMessage::Send(sent, None));
             return Ok(());
         }
@@ -143,7 +143,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
         };
         let guard = revoke_on_drop(self.context, Some(buffer.clone()));
-        let request = self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.word())?;
+        let request =
+            self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.of::<V::Value>())?;
         self.list.request(ScopeMessage::Send(request, guard.keep()));
         Ok(())
     }
@@ -158,7 +159,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, ()>> {
         let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.word())?;
+        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.of::<T>())?;
         self.list.request(ScopeMessage::Send(request, None));
         Ok(self.request::<T, ()>(to, slot))
     }
@@ -174,21 +175,21 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let Some(from) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
         let is_short = bytes.len() <= SHORT_MAX && slot != Slot::ANY;
-        let posted = || self.context.post_unless_kept(bytes.len(), from, slot.word());
+        let posted = || self.context.post_unless_kept(bytes.len(), from, slot.of::<D::Value>());
         match if is_short { posted()? } else { None } {
             Some(posted) => self.list.posted(posted, Local(bytes.as_mut_ptr())),
-            None => self.begin_recv(bytes, from, slot)?,
+            None => self.begin_recv(bytes, from, slot.of::<D::Value>())?,
         }
         Ok(self.request::<D::Value, Received>(from, slot))
     }
 
     /// Begins a receive that is not short, or for which a kept message may wait.
     #[inline(never)]
-    fn begin_recv(&self, bytes: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
+    fn begin_recv(&self, bytes: &mut [u8], from: Rank, slot: TypedSlot) -> Result<()> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let guard = revoke_on_drop(self.context, Some(buffer.clone()));
-        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot.word())?;
+        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot)?;
         self.list.request(ScopeMessage::Receive(request, guard.keep()));
         Ok(())
     }
@@ -203,7 +204,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
         let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.word())?;
+        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.of::<T>())?;
         self.list.request(ScopeMessage::Receive(request, None));
         Ok(self.request::<T, Received>(from, slot))
     }

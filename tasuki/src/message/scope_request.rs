@@ -121,7 +121,7 @@ impl<'scope> ScopeRequest<'scope, Received> {
     /// The short receive, posted again if necessary, and its place in the list.
     fn posted(&self, peer: Rank) -> Option<(usize, PostedRecv<'scope>)> {
         let (place, posted) = self.list.find_posted(peer, self.slot.word())?;
-        let again = self.context.repost_if_too_long(&posted).ok()?;
+        let again = self.context.repost_if_unfit(&posted).ok()?;
         again.into_iter().for_each(|again| self.list.replace_posted(place, again));
         Some((place, again.unwrap_or(posted)))
     }

@@ -1,7 +1,7 @@
 //! The slots of messages, and what a receive returns about its message.
 
 use crate::{Member, Result};
-use tasuki_message::Context;
+use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
 /// communicator with this index.
@@ -22,6 +22,12 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn word(self) -> u32 {
         if self.0 < Context::NO_SLOT as usize { self.0 as u32 } else { self.word_beyond() }
+    }
+
+    /// Returns this slot for values of that type.
+    #[inline(always)]
+    pub(crate) fn of<T: 'static>(self) -> TypedSlot {
+        TypedSlot::of::<T>(self.word())
     }
 
     #[cold]

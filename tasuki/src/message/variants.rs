@@ -17,7 +17,7 @@ impl Communicator {
     ) -> Result<()> {
         let Some(to) = place_of(self.messages(), to, "send_from")? else { return Ok(()) };
         let _limit = self.limited();
-        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.word())
+        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.of::<T>())
     }
 
     /// Receives up to `count` values into this rank's own job memory. The sender writes them there, so that this rank
@@ -35,7 +35,7 @@ impl Communicator {
         let _limit = self.limited();
         received::<T>(
             self.messages(),
-            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.word())?,
+            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.of::<T>())?,
         )
     }
 

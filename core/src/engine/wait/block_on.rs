@@ -203,7 +203,9 @@ impl Timer {
             _ => self.deadline.unwrap_or(Deadline::NEVER).limit(),
         };
         let call = || describe_awaited(Vec::new());
-        self.timeout.filter(Error::is_timeout).unwrap_or_else(|| Error::new(Cause::TimedOut { after }).in_call(call))
+        self.timeout
+            .filter(Error::is_timeout)
+            .unwrap_or_else(|| Error::new(Cause::TimedOut { after }).in_call(call))
     }
 
     /// Parks the thread, which waits for nothing that belongs to a worker; or the job is over.

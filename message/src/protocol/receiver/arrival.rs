@@ -1,13 +1,14 @@
 //! What a posted receive does with the data that arrive in its slot, until its message is complete.
 
 use super::{RecvNext, RecvProtocol, RecvState};
+use crate::protocol::fit::{misfit, reported_misfit, stays};
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::ring_span::RingSpan;
 use crate::protocol::split_copy;
-use crate::slot::bank::{SlotBank, SlotIndex};
+use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::Refused;
 
@@ -36,6 +37,7 @@ impl RecvProtocol {
                 return self.fail(cause);
             }
         };
+        self.failed = Some(cause.clone()); // if the fabric has no room, this is done again
         match bank.write_taken(index, self.consumer.number, chunks) {
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
             Ok(()) if chunks == CHUNKS_MAX => {
@@ -51,7 +53,7 @@ impl RecvProtocol {
 
     /// Acts on the data that have arrived.
     pub(super) fn check_data(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
-        let room = self.into.len();
+        let receive = (self.kind, self.into.len());
         if let Some(cause) = self.failed.clone() {
             return self.give_up(bank, index, cause);
         }
@@ -64,11 +66,14 @@ impl RecvProtocol {
                 self.withdraw_claim(worker, bank, index, posted)
             }
             Data::None => self.look_for_late_match(worker, bank, index),
-            // The message was sent to a withdrawn receive, and stays for a receive that is large enough.
-            Data::Staged { .. } if bank.data_word(index, 1) > room => {
-                self.fail(Cause::Truncated { len: bank.data_word(index, 1), room })
+            Data::Staged { chunks } => {
+                let (kind, len) = RingSpan::message(bank, index);
+                match misfit((kind, len), receive) {
+                    None => self.fetch(worker, bank, index, chunks),
+                    Some(cause) if stays(kind, self.kind) => self.fail(cause),
+                    Some(cause) => self.give_up(bank, index, cause),
+                }
             }
-            Data::Staged { chunks } => self.fetch(worker, bank, index, chunks),
             Data::SplitCopy if self.all_parts_taken => RecvNext::Waits,
             Data::SplitCopy => {
                 self.all_parts_taken = true;
@@ -86,12 +91,24 @@ impl RecvProtocol {
             }
             Data::InPlace => {
                 let (len, slot) = (bank.data_word(index, 0), bank.data_word(index, 1) as u32);
-                self.done(bank, index, Done { len, slot, was_kept: false })
+                let kind = ValueKind::from_bits(bank.data_word(index, 2) as u32);
+                self.done(bank, index, Done { len, slot, kind, was_kept: false })
             }
-            Data::Short { slot, len } if len as u64 <= room => {
+            Data::Short { tag, len } => {
+                // The sender of a message to a receive of any slot has compared the types.
+                let (slot, kind) = match index {
+                    ANY => (tag, self.kind),
+                    _ => (bank.slot(index), ValueKind::from_bits(tag)),
+                };
+                if let Some(cause) = misfit((kind, len as u64), receive) {
+                    if !stays(kind, self.kind) {
+                        bank.state(index).received.store(self.consumer.number, Relaxed);
+                    }
+                    return self.fail(cause);
+                }
                 let mut bytes = [0; SHORT_MAX];
                 bank.unpack(index, &mut bytes[..len]);
-                let done = Done { len: len as u64, slot, was_kept: false };
+                let done = Done { len: len as u64, slot, kind, was_kept: false };
                 match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
                     Ok(Started::Done(_)) => self.done(bank, index, done),
                     Ok(Started::InFlight(operation)) => self.go_to(RecvState::Storing { operation, done }),
@@ -103,14 +120,13 @@ impl RecvProtocol {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.fail(Cause::NotSent { peer: bank.peer })
             }
-            Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
-            Data::TooLong { version } if version == self.consumer.version => {
+            Data::Unfit { version } if version == self.consumer.version => {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
-                self.fail(Cause::Truncated { len: bank.data_word(index, 0), room })
+                self.fail(reported_misfit(bank, index, receive))
             }
             // The message did not fit in a receive that was withdrawn since, and its sender has got an error. This
             // receive is for the next message.
-            Data::TooLong { .. } => {
+            Data::Unfit { .. } => {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.consumer.number = self.consumer.number.wrapping_add(1);
                 self.consumer.version = bank.next_version(index);
@@ -130,8 +146,9 @@ impl RecvProtocol {
                     RecvNext::Continue
                 }
                 Ok(()) => {
-                    let (len, slot) = (bank.data_word(index, 1), bank.data_word(index, 2) as u32);
-                    self.done(bank, index, Done { len, slot, was_kept: false })
+                    let ((kind, len), slot) =
+                        (RingSpan::message(bank, index), bank.data_word(index, 2) as u32);
+                    self.done(bank, index, Done { len, slot, kind, was_kept: false })
                 }
                 Err(_) => self.written_then(written, RecvState::Posted),
             };

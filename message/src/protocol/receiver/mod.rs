@@ -30,7 +30,7 @@ use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Data};
 use std::sync::Arc;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{Registration, RevocableBuffer, Worker};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
@@ -39,6 +39,8 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub(crate) struct RecvProtocol {
     into: MessageBuffer,
+    /// The type of its values.
+    kind: ValueKind,
     /// Where the sender writes the message; null: the sender stages it in a ring.
     to: GlobalAddress,
     /// True if the sender must claim the receive.
@@ -105,7 +107,7 @@ impl RecvProtocol {
     /// Makes the next receive on a slot. `to` is the address to which the sender can write; null if the sender cannot
     /// write to the buffer. `late_matches` belong to the context.
     pub(crate) fn new(
-        into: MessageBuffer,
+        (into, kind): (MessageBuffer, ValueKind),
         to: GlobalAddress,
         registered: Option<Registration>,
         bank: &SlotBank,
@@ -119,14 +121,15 @@ impl RecvProtocol {
         let searches = slot.is_none_or(|slot| late_matches.kept.holds(bank.member, slot));
         let search = searches.then(|| Box::new(LateMatchSearch::new(late_matches, slot)));
         let state = if searches { RecvState::Searching } else { RecvState::Describing };
-        let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
+        let posted = RecvProtocol::posted(into, kind, RingConsumer::next(bank, index));
         RecvProtocol { to, needs_claim, search, registered, state, ..posted }
     }
 
     /// Makes a receive that was already posted for a staged message, and that has taken some of its chunks.
-    pub(crate) fn posted(into: MessageBuffer, consumer: RingConsumer) -> RecvProtocol {
+    pub(crate) fn posted(into: MessageBuffer, kind: ValueKind, consumer: RingConsumer) -> RecvProtocol {
         RecvProtocol {
             into,
+            kind,
             to: GlobalAddress::NULL,
             needs_claim: false,
             search: None,
@@ -157,10 +160,10 @@ impl RecvProtocol {
         match (index, self.state) {
             (ANY, RecvState::Searching | RecvState::Describing | RecvState::Posting) => None,
             (ANY, _) => match encoding::read_data(bank.data(index), self.consumer.number) {
-                Data::Short { slot, .. } => Some(slot),
+                Data::Short { tag, .. } => Some(tag),
                 Data::Staged { .. } => Some(bank.data_word(index, 2) as u32),
                 Data::SplitCopy | Data::InPlace => Some(bank.data_word(index, 1) as u32),
-                Data::None | Data::TooLong { .. } | Data::Failed => self.claimed_slot,
+                Data::None | Data::Unfit { .. } | Data::Failed => self.claimed_slot,
             },
             _ => Some(bank.slot(index)),
         }
@@ -252,7 +255,7 @@ impl RecvProtocol {
                 Data::SplitCopy => {
                     !self.all_parts_taken || self.failed.is_some() && self.consumer.acknowledged != CHUNKS_MAX
                 }
-                Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
+                Data::Short { .. } | Data::InPlace | Data::Unfit { .. } | Data::Failed => true,
             },
             // The fabric reports the end of their operations.
             RecvState::Withdrawing { .. }
@@ -335,15 +338,16 @@ impl RecvProtocol {
     }
 
     fn describe(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
-        let written =
-            bank.describe(index, (self.consumer.number, self.consumer.version), (self.to, self.into.len()));
+        let RingConsumer { number, version, .. } = self.consumer;
+        let written = bank.describe(index, (number, version), (self.to, self.into.len(), self.kind));
         self.written_then(written, RecvState::Posting)
     }
 
     fn post(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+        let RingConsumer { number, version, .. } = self.consumer;
         let word = match self.needs_claim {
-            true => encoding::long_posting(self.consumer.number, self.consumer.version),
-            false => encoding::staged_posting(self.consumer.number, self.consumer.version, self.into.len()),
+            true => encoding::long_posting(number, version, self.kind),
+            false => encoding::staged_posting(number, version, self.into.len(), self.kind),
         };
         let written = bank.write_posting(index, word);
         self.written_then(written, RecvState::Posted)

@@ -9,7 +9,7 @@ use crate::protocol::ring_consumer::RingConsumer;
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Claim};
 use std::sync::Arc;
-use tasuki_core::base::{Cause, Rank};
+use tasuki_core::base::Rank;
 use tasuki_core::engine::{Started, Worker};
 
 impl RecvProtocol {
@@ -88,10 +88,10 @@ impl RecvProtocol {
     /// Takes a kept message, if there is one for this receive, which is not posted.
     #[cold]
     pub(super) fn take_kept(&mut self, worker: &Worker, member: Rank) -> Option<RecvNext> {
-        let room = self.into.len();
-        let (message, done) = match self.search.as_ref()?.take_kept(member, room) {
+        let receive = (self.kind, self.into.len());
+        let (message, done) = match self.search.as_ref()?.take_kept(member, receive) {
             KeptSearch::Nothing => return None,
-            KeptSearch::TooLong(len) => return Some(self.fail(Cause::Truncated { len, room })),
+            KeptSearch::Unfit(cause) => return Some(self.fail(cause)),
             KeptSearch::Found(message, done) => (message, Done { was_kept: true, ..done }),
         };
         let bytes = message.bytes.clone();

@@ -6,3 +6,4 @@ pub mod message_requests;
 pub mod messages;
 pub mod peers;
 pub mod slot_bank_reuse;
+pub mod typed_messages;

@@ -1,0 +1,184 @@
+//! The type of the values that a message or a collective call moves, as a number that ranks compare.
+
+use std::any::TypeId;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// A type of values: the number types are told apart exactly, and all others by a hash of 20 bits.
+///
+/// All ranks run one program, in which a type has one `TypeId`. `isize` and `usize` are the same as `i64` and `u64`. `u8`
+/// stands for bytes, which match values of any type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ValueKind(u32);
+
+/// The number of types that are told apart exactly.
+const NUMBERS: u32 = 12;
+const NAMES: [&str; NUMBERS as usize] =
+    ["u8", "i8", "i16", "i32", "i64", "i128", "u16", "u32", "u64", "u128", "f32", "f64"];
+
+/// The class of a type, for words that have no room for its kind: one class for each number type, and eight for all other
+/// types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KindClass(u8);
+
+impl ValueKind {
+    /// Bytes, which match values of any type.
+    pub const BYTES: ValueKind = ValueKind(0);
+
+    /// Bits of [`ValueKind::bits`].
+    pub const BITS: u32 = 20;
+
+    /// Returns the kind of a type. The compiler makes it a constant.
+    #[inline(always)]
+    pub fn of<T: 'static>() -> ValueKind {
+        let of = TypeId::of::<T>();
+        let numbers = [
+            TypeId::of::<u8>(),
+            TypeId::of::<i8>(),
+            TypeId::of::<i16>(),
+            TypeId::of::<i32>(),
+            TypeId::of::<i64>(),
+            TypeId::of::<i128>(),
+            TypeId::of::<u16>(),
+            TypeId::of::<u32>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<u128>(),
+            TypeId::of::<f32>(),
+            TypeId::of::<f64>(),
+            TypeId::of::<isize>(),
+            TypeId::of::<usize>(),
+        ];
+        match numbers.iter().position(|&number| number == of) {
+            Some(12) => ValueKind(4),
+            Some(13) => ValueKind(8),
+            Some(number) => ValueKind(number as u32),
+            None => ValueKind::hashed(of, size_of::<T>()),
+        }
+    }
+
+    #[inline(always)]
+    fn hashed(of: TypeId, size: usize) -> ValueKind {
+        let mut hash = TypeHash(0);
+        of.hash(&mut hash);
+        let mixed = (hash.0 ^ size as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hashes = (1 << ValueKind::BITS) - NUMBERS;
+        ValueKind(NUMBERS + ((mixed >> 32) as u32) % hashes)
+    }
+
+    /// Returns the kind as a number of [`ValueKind::BITS`] bits.
+    #[inline(always)]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the kind with that number.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> ValueKind {
+        ValueKind(bits & ((1 << ValueKind::BITS) - 1))
+    }
+
+    /// Returns true if values of one kind may be taken as values of the other.
+    #[inline]
+    pub fn matches(self, other: ValueKind) -> bool {
+        self == other || self == ValueKind::BYTES || other == ValueKind::BYTES
+    }
+
+    /// Returns the class of the type.
+    #[inline(always)]
+    pub const fn class(self) -> KindClass {
+        KindClass(if self.0 < NUMBERS { self.0 } else { NUMBERS + self.0 % 8 } as u8)
+    }
+}
+
+impl KindClass {
+    /// The number of classes.
+    pub const COUNT: u64 = NUMBERS as u64 + 8;
+
+    /// Returns the class as a number below [`KindClass::COUNT`].
+    #[inline(always)]
+    pub const fn bits(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Returns the class with that number.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> KindClass {
+        KindClass(bits as u8)
+    }
+
+    /// Returns true if values of a type of one class may be values of a type of the other.
+    #[inline]
+    pub fn may_match(self, other: KindClass) -> bool {
+        let bytes = ValueKind::BYTES.class();
+        self == other || self == bytes || other == bytes
+    }
+}
+
+impl fmt::Display for KindClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAMES.get(usize::from(self.0)).copied().unwrap_or("a type of the program"))
+    }
+}
+
+/// Keeps what a `TypeId` passes to a hasher, which the compiler folds to a constant.
+struct TypeHash(u64);
+
+impl Hasher for TypeHash {
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Point;
+
+    #[test]
+    fn number_types_differ_and_bytes_match_all() {
+        let numbers = [
+            ValueKind::of::<i8>(),
+            ValueKind::of::<i16>(),
+            ValueKind::of::<u16>(),
+            ValueKind::of::<i32>(),
+            ValueKind::of::<u32>(),
+            ValueKind::of::<f32>(),
+            ValueKind::of::<i64>(),
+            ValueKind::of::<u64>(),
+            ValueKind::of::<f64>(),
+            ValueKind::of::<i128>(),
+            ValueKind::of::<u128>(),
+            ValueKind::of::<Point>(),
+            ValueKind::of::<[f64; 3]>(),
+        ];
+        for (at, one) in numbers.iter().enumerate() {
+            assert!(one.matches(ValueKind::BYTES) && ValueKind::of::<u8>().matches(*one));
+            assert!(one.class().may_match(ValueKind::BYTES.class()));
+            assert_eq!(ValueKind::from_bits(one.bits()), *one);
+            assert_eq!(KindClass::from_bits(one.class().bits()), one.class());
+            assert!(one.class().bits() < KindClass::COUNT);
+            for (other_at, other) in numbers.iter().enumerate() {
+                assert_eq!(one.matches(*other), at == other_at);
+            }
+        }
+        assert_eq!(ValueKind::of::<usize>(), ValueKind::of::<u64>());
+        assert_eq!(ValueKind::of::<isize>(), ValueKind::of::<i64>());
+        assert_eq!(ValueKind::of::<f64>().class().to_string(), "f64");
+        assert_eq!(ValueKind::of::<Point>().class().to_string(), "a type of the program");
+        assert!(!ValueKind::of::<f64>().class().may_match(ValueKind::of::<u64>().class()));
+    }
+}

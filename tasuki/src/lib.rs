@@ -59,7 +59,7 @@
 //! | do that with numbers, arrays or vectors, in place, or with blocks of different lengths | [`Data`](collective::Data), [`ReduceBuffers`](collective::ReduceBuffers), [`GatherBuffers`](collective::GatherBuffers), [`Blocks`], [`Uneven`] |
 //! | do that while I compute | [`Communicator::iallreduce`] and the other calls with `i`, [`Communicator::fuzzy_barrier`] |
 //! | make the same collective call many times | [`Plan`], made by [`Communicator::allreduce_init`] and the other calls with `_init` |
-//! | exchange values with neighbours on a grid or graph | [`Cartesian`], [`Neighbourhood`](collective::Neighbourhood) |
+//! | exchange values with neighbours on a grid or graph | [`Cartesian`], [`collective::Neighbourhood`] |
 //! | make collective calls with a part of the ranks, or apart from the program | [`Communicator::split`], [`Communicator::dup`] |
 //! | allocate memory that other ranks can access | [`Job::alloc`], or [`Job::register`] for a vector of the program |
 //! | read or write the memory of another rank | [`Job::put`], [`Job::get`], [`Job::copy`] |

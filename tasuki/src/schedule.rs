@@ -16,17 +16,33 @@
 //! assert!(schedule.simulate(&network)?.time.as_seconds() < 1e-5);
 //! # Ok::<(), SimulationError>(())
 //! ```
+//!
+//! Two features of this crate add to the module: `pictures` draws schedules (`picture`, `View`), and `files` reads and
+//! writes them as JSON and as GOAL text (`json`, `goal`).
 
-pub use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+// Writing a schedule.
+pub use tasuki_schedule::{
+    AddedStep, BYTES_MAX, Builder, CollectiveKind, Counts, NamedBuffer, Region, Schedule, Shape, StepId,
+};
+// Writing the part of one rank.
+pub use tasuki_schedule::{
+    BufferId, BufferSpan, Contract, DATA, Location, Origin, RESULT, RankPart, START, SignalId, StepEffect,
+    StepTrigger, started,
+};
+// Proving.
+pub use tasuki_schedule::{CheckReport, Fault, FaultSite};
+// Simulating.
 pub use tasuki_schedule::network::{
     Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
 };
-pub use tasuki_schedule::{
-    AddedStep, BYTES_MAX, BlockedStep, BufferDecl, BufferId, BufferKind, BufferSpan, Builder, COUNT_MAX,
-    CheckReport, CollectiveKind, Contract, CostParameters, Counts, DATA, Dependency, EFFECTS_MAX, Edge,
-    Event, EventNode, ExplicitPart, ExplicitStep, Fault, FaultSite, Forced, Graph, HostModel,
-    InvalidSchedule, LAG_MAX, Location, Measurement, Name, NamedBuffer, NeighbourGraph, Origin, Placement,
-    QueueId, RESULT, RankPart, ReceivedBlock, Region, START, Schedule, Selection, Shape, SignalDecl,
-    SignalId, Simulation, SimulationError, SimulationProgress, SimulationReport, Step, StepEffect, StepId,
-    StepKind, StepTrigger, started,
-};
+pub use tasuki_schedule::{HostModel, Simulation, SimulationError, SimulationReport};
+// Algorithms.
+pub use tasuki_schedule::NeighbourGraph;
+pub use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+// Drawing, and files.
+#[cfg(any(feature = "files", feature = "pictures"))]
+pub use tasuki_schedule::ScheduleError;
+#[cfg(feature = "pictures")]
+pub use tasuki_schedule::{View, picture};
+#[cfg(feature = "files")]
+pub use tasuki_schedule::{goal, json};

@@ -20,7 +20,7 @@ use super::current_call::{CallWord, described, size};
 use crate::failure::monitor::FailureMonitor;
 use crate::message_algorithms::run_now;
 use crate::plan::registry::Plans;
-use program_data::{Copies, DataSpans, InputKept};
+use program_data::{DataSpans, InputKept, ProgramData};
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallState, InCallsState, StartData};
 pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
@@ -54,8 +54,8 @@ pub struct Plan {
     name: String,
     communicator: Arc<str>,
     rooms: Box<[BufferDecl]>,
-    spans: DataSpans,
-    copies: Copies,
+    /// In a box, so that programs can keep plans in enums and lists of small values.
+    program_data: Box<ProgramData>,
     /// Bytes of its largest buffer.
     largest: u64,
     ended: u64,
@@ -163,8 +163,7 @@ impl Communicator {
         spans: DataSpans,
     ) -> Plan {
         Plan {
-            copies: Copies::new(spans.kept, prepared.plan_state.counted.clone()),
-            spans,
+            program_data: Box::new(ProgramData::new(spans, prepared.plan_state.counted.clone())),
             plan_state: prepared.plan_state,
             call_state: prepared.call_state,
             number: prepared.number,
@@ -208,7 +207,7 @@ impl Plan {
         }
         let check = worker.check().and_then(|()| self.monitor.check());
         check.map_err(|cause| worker.fault(cause, || self.call("start")))?;
-        if self.copies.is_to_write {
+        if self.program_data.copies.is_to_write {
             self.write_copies()?;
         }
         let worker = &self.plan_state.worker;
@@ -314,35 +313,37 @@ impl Plan {
     #[inline]
     pub fn input(&mut self) -> Result<&mut [u8]> {
         self.check_at_rest("input")?;
-        let Some(span) = self.spans.input else { return Err(self.in_several_places("input")) };
-        if let (InputKept::InPlace, Some(call_state)) = (self.spans.kept, &mut self.call_state) {
+        let Some(span) = self.program_data.spans.input else { return Err(self.in_several_places("input")) };
+        if let (InputKept::InPlace, Some(call_state)) = (self.program_data.spans.kept, &mut self.call_state) {
             let slice = |state| &mut CallState::buffer_mut(state, span.buffer)[range_of(span)];
             return Ok(call_state.owned_mut().map(slice).unwrap_or_default());
         }
-        let Plan { copies, plan_state, name, communicator, .. } = self;
-        copies.input(span, &|cause| plan_state.worker.fault(cause, || call("input", name, communicator)))
+        let Plan { program_data, plan_state, name, communicator, .. } = self;
+        program_data
+            .copies
+            .input(span, &|cause| plan_state.worker.fault(cause, || call("input", name, communicator)))
     }
 
     /// Returns this member's result. Errors: those of [`Plan::input`].
     #[inline]
     pub fn result(&mut self) -> Result<&[u8]> {
         self.check_at_rest("result")?;
-        let Some(span) = self.spans.result else { return Err(self.in_several_places("result")) };
+        let Some(span) = self.program_data.spans.result else { return Err(self.in_several_places("result")) };
         if let Some(call_state) = &self.call_state {
             let slice = |state| &CallState::buffer(state, span.buffer)[range_of(span)];
             return Ok(call_state.owned().map(slice).unwrap_or_default());
         }
-        let Plan { copies, plan_state, name, communicator, ended, .. } = self;
+        let Plan { program_data, plan_state, name, communicator, ended, .. } = self;
         let read = |buffer, at, into: &mut [u8]| read_from(plan_state, &None, (buffer, at), into);
         let fault = |cause| plan_state.worker.fault(cause, || call("result", name, communicator));
-        copies.result(span, *ended, &read, &fault)
+        program_data.copies.result(span, *ended, &read, &fault)
     }
 
     /// Returns a buffer of a schedule of the program. If `is_changed`, the next start writes what the program changes in
     /// it. Errors: a start is under way; the program does not use this buffer; there is no memory for a copy.
     pub fn buffer(&mut self, buffer: BufferId, is_changed: bool) -> Result<&mut [u8]> {
         self.check_at_rest("buffer")?;
-        let is_of_program = self.spans.kept == InputKept::OnceUsed;
+        let is_of_program = self.program_data.spans.kept == InputKept::OnceUsed;
         let room =
             self.rooms.get(buffer.index()).filter(|room| is_of_program && room.kind == BufferKind::User);
         let Some(&BufferDecl { bytes, .. }) = room else {
@@ -352,16 +353,17 @@ impl Plan {
             );
             return Err(self.refused("buffer", &text));
         };
-        let Plan { copies, plan_state, name, communicator, ended, .. } = self;
+        let Plan { program_data, plan_state, name, communicator, ended, .. } = self;
         let read = |buffer, at, into: &mut [u8]| read_from(plan_state, &None, (buffer, at), into);
         let fault = |cause| plan_state.worker.fault(cause, || call("buffer", name, communicator));
-        copies.buffer((buffer, bytes), (*ended, is_changed), &read, &fault)
+        program_data.copies.buffer((buffer, bytes), (*ended, is_changed), &read, &fault)
     }
 
     /// Writes the copies that a start needs.
     #[inline]
     fn write_copies(&mut self) -> Result<()> {
-        let Plan { copies, spans, plan_state, call_state, name, communicator, .. } = self;
+        let Plan { program_data, plan_state, call_state, name, communicator, .. } = self;
+        let ProgramData { spans, copies } = &mut **program_data;
         let mut write = |buffer, at, bytes: &[u8]| write_to(plan_state, call_state, (buffer, at), bytes);
         let fault = |cause| plan_state.worker.fault(cause, || call("start", name, communicator));
         copies.write(spans, &mut write, &fault)
@@ -369,8 +371,8 @@ impl Plan {
 
     /// Gives up the copies: from now on the steps combine what [`Plan::write`] writes.
     fn drop_copies(&mut self) {
-        self.spans.kept = InputKept::InPlace;
-        self.copies = Copies::new(self.spans.kept, self.plan_state.counted.clone());
+        let spans = DataSpans { kept: InputKept::InPlace, ..self.program_data.spans };
+        *self.program_data = ProgramData::new(spans, self.plan_state.counted.clone());
     }
 
     /// Writes into a buffer, before a start of a plan without copies. Error: a start is under way; the bytes do not fit.

@@ -79,6 +79,18 @@ fn joined(spans: impl Iterator<Item = BufferSpan>) -> Option<BufferSpan> {
     Some(all)
 }
 
+/// What the program reads and writes of a plan.
+pub(crate) struct ProgramData {
+    pub(crate) spans: DataSpans,
+    pub(crate) copies: Copies,
+}
+
+impl ProgramData {
+    pub(crate) fn new(spans: DataSpans, counted: Arc<AtomicU64>) -> ProgramData {
+        ProgramData { spans, copies: Copies::new(spans.kept, counted) }
+    }
+}
+
 /// Private copies of what the program reads and writes of a plan. They are allocated when they are first needed.
 pub(crate) struct Copies {
     input: Option<AlignedBuffer>,

@@ -7,8 +7,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
-use tasuki::schedule::{BYTES_MAX, Builder, CollectiveKind, Network, Shape, Topology};
-use tasuki_schedule::{View, picture};
+use tasuki::schedule::{BYTES_MAX, Builder, CollectiveKind, Network, Shape, Topology, View, picture};
 
 /// Prove, draw, simulate and run a broadcast that is written in twelve lines.
 #[derive(Parser)]

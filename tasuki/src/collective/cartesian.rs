@@ -115,7 +115,7 @@ impl<const N: usize> Cartesian<N> {
     /// tasuki::local(3, |job| {
     ///     let world = job.world();
     ///     let (before, after) = Cartesian::new(world, [3], [false])?.shift(0, 1);
-    ///     let mut halo = 77;
+    ///     let mut halo = 77_usize;
     ///     world.sendrecv(&job.rank().0, after, &mut halo, before, Slot(0))?;
     ///     assert_eq!(halo, [77, 0, 1][job.rank().0]);                   // nobody is before rank 0
     ///     Ok(())

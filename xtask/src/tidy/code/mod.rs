@@ -2,6 +2,7 @@
 
 pub(crate) mod lints;
 pub(crate) mod root_types;
+pub(crate) mod schedule_names;
 pub(crate) mod silenced;
 pub(crate) mod sync_pairs;
 pub(crate) mod sync_table;

@@ -44,7 +44,8 @@ fn shown(rust: &Rust) -> Vec<(usize, String)> {
     found
 }
 
-fn imported(tree: &UseTree) -> Vec<String> {
+/// The names that a `use` brings into its module; `*` for a glob import.
+pub(super) fn imported(tree: &UseTree) -> Vec<String> {
     match tree {
         UseTree::Path(path) => imported(&path.tree),
         UseTree::Name(name) => vec![name.ident.to_string()],

@@ -380,12 +380,7 @@ impl Context {
     /// Waits for the message of a short receive that was posted.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait_short(
-        &self,
-        mut number: u32,
-        into: &mut [u8],
-        call: CallInfo,
-    ) -> Result<Received> {
+    pub(crate) fn wait_short(&self, mut number: u32, into: &mut [u8], call: CallInfo) -> Result<Received> {
         let _call = in_one_call();
         let (bank, index) = self.bank(call)?;
         let (slot, state, room) = (call.slot, bank.state(index), into.len() as u64);

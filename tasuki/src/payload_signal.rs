@@ -147,9 +147,8 @@ impl<T: Pod> Request for PayloadReader<'_, T> {
     fn wait(&mut self) -> Result<T> {
         let (next, cell) = (self.read.wrapping_add(1), self.cell); // both stay in registers after the wait
         let worker = &self.job.worker;
-        worker.wait_signal(cell, next, self.from, &|| {
-            format!("payload signal {}: value {next}", self.index)
-        })?;
+        worker
+            .wait_signal(cell, next, self.from, &|| format!("payload signal {}: value {next}", self.index))?;
         match cell.read_payload(worker.fabric(), next) {
             Some(value) => {
                 self.read = next;

@@ -360,7 +360,8 @@ impl FailureMonitor {
             Some(format!("{} has reached its time limit on rank {}", call.name(), self.members[member].rank))
         };
         let first = (0..self.members.len()).find_map(given_up);
-        let first = first.unwrap_or_else(|| "a barrier or an allocation of the job has reached its time limit".into());
+        let first = first
+            .unwrap_or_else(|| "a barrier or an allocation of the job has reached its time limit".into());
         Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed })
     }
 

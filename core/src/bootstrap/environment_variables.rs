@@ -102,7 +102,12 @@ pub const VARIABLES: &[Variable] = &[
         "algorithms that plans use where they fit",
     ),
     user(ABORT_ON_FAILURE, "off", "off, on", "on: a collective call that fails ends the job"),
-    user(CALL_TIMEOUT, "", "a time: 30s, 1.5m, 500ms", "calls that wait longer fail; without it no call has a limit"),
+    user(
+        CALL_TIMEOUT,
+        "",
+        "a time: 30s, 1.5m, 500ms",
+        "calls that wait longer fail; without it no call has a limit",
+    ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(
         TRACE_EVENTS,

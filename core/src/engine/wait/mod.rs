@@ -66,12 +66,7 @@ impl Worker {
     /// publishes the wait on the node state. Errors: the deadline is reached, a rank has died, or
     /// the condition can no longer be met.
     #[cold]
-    pub fn wait(
-        &self,
-        condition: &Condition,
-        deadline: Deadline,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
+    pub fn wait(&self, condition: &Condition, deadline: Deadline, call: &dyn Fn() -> String) -> Result<()> {
         if !self.fork_guard().is_alive() {
             return Err(self.fault(self.fork_guard().why_not(), call));
         }

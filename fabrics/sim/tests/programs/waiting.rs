@@ -130,7 +130,9 @@ fn a_wait_for_a_stage_ends_when_all_ranks_have_reached_it() {
         let report = simulate(&Sim::seed(seed).ranks(5), |member| {
             tasuki_core::engine::Platform::compute(&*member.platform, member.rank.0 as u64 * 5_000);
             let worker = member.join(Log::new("test", Level::Warn)).unwrap();
-            worker.wait(&Condition::AllReached(RankStage::Joined), Deadline::NEVER, &|| "meet".into()).unwrap();
+            worker
+                .wait(&Condition::AllReached(RankStage::Joined), Deadline::NEVER, &|| "meet".into())
+                .unwrap();
             let now = worker.platform().now_ns();
             worker.leave().unwrap();
             now

@@ -15,7 +15,10 @@ const LONG: Duration = Duration::from_secs(3600);
 fn late<T>(job: &Job, outcome: Result<T>, call: &str) {
     let error = outcome.err().unwrap_or_else(|| panic!("{call}: no other rank has come"));
     assert_eq!((error.kind(), error.rank()), (ErrorKind::TimedOut, Some(job.rank())), "{call}: {error}");
-    assert!(error.to_string().contains(call) && error.to_string().contains("timed out after"), "{call}: {error}");
+    assert!(
+        error.to_string().contains(call) && error.to_string().contains("timed out after"),
+        "{call}: {error}"
+    );
 }
 
 /// Tells all ranks that this one has reached a point, and waits for a number of them, without any collective call.
@@ -37,7 +40,9 @@ impl Points<'_> {
 pub fn limits_of_messages(job: &Job) -> Result<()> {
     let (points, peer) = (Points(job, job.signal()?), Rank(job.size() - 1));
     let mut met = 0;
-    for (len, by_default) in [8, 48, 49, 5000, 200_000].into_iter().flat_map(|len| [(len, false), (len, true)]) {
+    for (len, by_default) in
+        [8, 48, 49, 5000, 200_000].into_iter().flat_map(|len| [(len, false), (len, true)])
+    {
         let limited = if by_default { job.clone() } else { job.within(SHORT) };
         let (world, mut into) = (limited.world(), vec![0_u8; len]);
         if job.rank() == 0 {

@@ -34,11 +34,11 @@ impl Rank {
     }
 
     /// A task begins to wait.
-    fn wait(self: &Arc<Self>) -> Option<thread::JoinHandle<()>> {
-        *self.waiting.lock().expect("no panic") += 1;
-        self.state.note_change();
-        self.state.must_start().then(|| {
-            let rank = self.clone();
+    fn wait(rank: &Arc<Rank>) -> Option<thread::JoinHandle<()>> {
+        *rank.waiting.lock().expect("no panic") += 1;
+        rank.state.note_change();
+        rank.state.must_start().then(|| {
+            let rank = rank.clone();
             thread::spawn(move || rank.watch())
         })
     }
@@ -50,8 +50,8 @@ fn loom_each_task_is_served() {
     model.preemption_bound = Some(3);
     model.check(|| {
         let rank = Arc::new(Rank::default());
-        let first = rank.wait();
-        let second = rank.wait();
+        let first = Rank::wait(&rank);
+        let second = Rank::wait(&rank);
         first.into_iter().chain(second).for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(rank.served.load(Ordering::Relaxed), 2, "a task waits, and no thread runs");
     });

@@ -40,7 +40,8 @@ impl WatchState {
     /// Returns true if the thread ends. `has_no_task` looks whether no task waits; if one does, this thread goes on, or
     /// another one that the task has started serves it.
     pub(crate) fn end(&self, has_no_task: impl Fn() -> bool) -> bool {
-        self.is_running.store(false, Ordering::SeqCst); // SYNC watch-end
+        // An exchange, so that it has a place among the exchanges of tasks.
+        self.is_running.swap(false, Ordering::SeqCst); // SYNC watch-end
         planted("watch_end_without_look") || has_no_task() || self.is_running.swap(true, Ordering::SeqCst)
     }
 }

@@ -9,7 +9,7 @@ use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
 use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
-use crate::failure::job_call::JobCall;
+use crate::failure::job_call_kind::JobCall;
 use crate::failure::member::{MonitoredMember, SIGNALS};
 use crate::failure::monitor::{FailureMonitor, RankMonitors};
 use crate::failure::signature::CallSignature;

@@ -4,7 +4,7 @@
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::call_kind::CallKind;
-use crate::failure::job_call::JobCall;
+use crate::failure::job_call_kind::JobCall;
 use crate::one_call::OneCall;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;

@@ -5,6 +5,7 @@ use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
 use crate::progress::operation::MessageOp;
+use crate::progress::poll_spin::pause_in_spin;
 use crate::protocol::kept::{KeptMessage, KeptSearch};
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
@@ -272,8 +273,13 @@ impl Context {
             self.progress.ensure_progress(&self.worker, waker);
             return false;
         }
-        if take_spin(waker, &self.worker) {
-            self.progress.run(&self.worker, operation);
+        if take_spin(waker, &self.worker) && self.progress.poll_spin.is_likely() {
+            // As often as a blocking call: on its fast path, before it enters the message, and before it waits.
+            let is_over = (0..3).any(|_| self.progress.run(&self.worker, operation));
+            self.progress.poll_spin.note(is_over);
+            if is_over {
+                return true;
+            }
         }
         if self.test(operation) {
             return true;
@@ -589,12 +595,13 @@ impl PendingRecv {
 
     fn poll_short_in_call(&self, number: &AtomicU32, room: usize, waker: &Waker) -> Poll<()> {
         let worker = &self.context.worker;
-        if take_spin(waker, worker) {
-            for _ in 0..worker.spins(Some(self.bank.peer)) {
-                if self.bank.has_data(self.index, number.load(Relaxed)) {
-                    return Poll::Ready(());
-                }
-                std::hint::spin_loop();
+        let poll_spin = &self.context.progress.poll_spin;
+        if take_spin(waker, worker) && poll_spin.is_likely() {
+            let has_come = || self.bank.has_data(self.index, number.load(Relaxed));
+            let found = (0..worker.spins(Some(self.bank.peer))).any(|_| has_come() || pause_in_spin());
+            poll_spin.note(found);
+            if found {
+                return Poll::Ready(());
             }
         }
         worker.progress_briefly();

@@ -153,6 +153,7 @@ macro_rules! each_case {
             Everywhere "D19" 1..=4 long_calls::d19_long_rings_do_not_lock_up;
             Everywhere "D19" 1..=4 long_calls::d19_long_arguments_are_forwarded;
             Real "D19" 2..=4 handlers::d19_calls_end_by_limits;
+            Real "D19" 2..=4 handlers::d19_idle_ranks_serve_in_background;
             Everywhere "D19" 2..=4 long_calls::d19_long_values_of_ranks_that_leave;
             Everywhere "D20" 4..=4 sleeping_ranks::d20_random_sleeps_and_wakes;
             Everywhere "D20" 2..=8 sleeping_ranks::d20_all_are_woken_at_once;

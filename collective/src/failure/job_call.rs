@@ -12,6 +12,7 @@
 //! Each word is written by its member and read by others at any time. It orders no other memory accesses.
 
 use crate::failure::call_log::CallLog;
+use crate::failure::job_call_kind::JobCall;
 use crate::failure::member::JOB;
 use crate::failure::monitor::FailureMonitor;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,15 +20,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, SignalCell};
-
-/// A collective call of the job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JobCall {
-    /// A barrier.
-    Barrier,
-    /// An allocation, which consists of several such calls.
-    Alloc,
-}
 
 /// The calls of the job that a member makes.
 #[derive(Debug)]
@@ -103,15 +95,6 @@ impl JobWord {
         self.call.is_some()
             && is_ahead(self.begun, other.begun, 32 - (CALL_AT - BEGUN_AT))
             && is_ahead(theirs, self.world_calls, 0)
-    }
-}
-
-impl JobCall {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            JobCall::Barrier => "job.barrier()",
-            JobCall::Alloc => "job.alloc()",
-        }
     }
 }
 

@@ -28,6 +28,7 @@
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
 pub(crate) mod job_call;
+pub(crate) mod job_call_kind;
 pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod notice_line;

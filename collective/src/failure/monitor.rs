@@ -3,7 +3,8 @@
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::job_call::{JobCall, JobCalls};
+use crate::failure::job_call::JobCalls;
+use crate::failure::job_call_kind::JobCall;
 use crate::failure::member::{CALLS, JOB, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};

@@ -4,10 +4,14 @@
 //!
 //! Conditions are looked at without the lock, because that may call the fabric.
 
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::engine::{Awaited, Condition, Worker};
+
+/// A list that is on the stack if it is short: most ranks await few conditions at a time.
+type Few<T> = SmallVec<[T; 8]>;
 
 /// The awaited conditions of a rank.
 #[derive(Debug, Default)]
@@ -66,11 +70,11 @@ impl AwaitedConditions {
     }
 
     /// Looks at the next conditions in turn, at most `looks`. Removes those that are decided, and returns their wakers.
-    pub(crate) fn take_decided(&self, worker: &Worker, looks: usize) -> Vec<Waker> {
+    pub(crate) fn take_decided(&self, worker: &Worker, looks: usize) -> Few<Waker> {
         let looked_at = self.change(|list| {
             let first = list.entries.partition_point(|entry| entry.number < list.next);
             let rest = list.entries[first..].iter().chain(&list.entries[..first]);
-            let looked_at: Vec<_> = rest.take(looks).map(Entry::condition).collect();
+            let looked_at: Few<_> = rest.take(looks).map(Entry::condition).collect();
             list.next = looked_at.last().map_or(0, |(number, _)| number + 1);
             looked_at
         });
@@ -83,7 +87,7 @@ impl AwaitedConditions {
         if !self.is_any() {
             return false;
         }
-        let all: Vec<_> = self.lock().entries.iter().map(Entry::condition).collect();
+        let all: Few<_> = self.lock().entries.iter().map(Entry::condition).collect();
         all.iter().any(|(_, condition)| worker.is_decided(condition))
     }
 

@@ -10,12 +10,13 @@ use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
 use crate::progress::poll_spin::PollSpin;
 use crate::progress::waker_thread;
+use crate::progress::watch_state::WatchState;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
 use crate::slot::retired::RetiredEntries;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
@@ -69,13 +70,10 @@ pub struct ProgressEngine {
     to_wake: Mutex<Vec<Waker>>,
     pub(crate) rings: Arc<Rings>,
     pub(crate) buffered: BufferedSends,
-    /// True while the waker thread runs.
-    pub(crate) has_waker_thread: AtomicBool,
+    pub(crate) watch_state: WatchState,
     finalize_hooks: FinalizeHooks,
     pub(crate) continuations: Continuations,
     pub(crate) awaited: AwaitedConditions,
-    /// How often a task has begun to wait for something, or has stopped. It tells the waker thread to look again.
-    changes: AtomicU64,
     /// True if the waker thread stays although no task waits.
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
@@ -119,16 +117,11 @@ impl ProgressEngine {
 
     /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.
     pub(crate) fn ensure_progress(self: &Arc<Self>, worker: &Arc<Worker>, waker: &Waker) {
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.watch_state.note_change();
         if !worker.platform().lets_threads_sleep() || waker_thread::start(worker, self).is_err() {
             worker.pause();
             waker.wake_by_ref(); // the task has to poll again and again
         }
-    }
-
-    /// Returns a number that changes when a task begins to wait for something.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::SeqCst)
     }
 
     /// Returns true if the waker thread stays although no task waits: it serves the rank's handlers and queues.
@@ -141,7 +134,7 @@ impl ProgressEngine {
     pub fn serve_in_background(self: &Arc<Self>, worker: &Arc<Worker>) -> Result<()> {
         worker.check().map_err(|cause| worker.fault(cause, || "serve_in_background()".into()))?;
         self.serves.store(true, Ordering::Relaxed);
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.watch_state.note_change();
         if worker.platform().lets_threads_sleep() { waker_thread::start(worker, self) } else { Ok(()) }
     }
 
@@ -333,7 +326,7 @@ impl Agent for ProgressEngine {
 
     fn forget_awaited(&self, number: u64) {
         drop(self.awaited.remove(number));
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.watch_state.note_change();
     }
 
     fn is_busy(&self) -> bool {

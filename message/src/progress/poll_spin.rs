@@ -12,6 +12,13 @@ const TRIED_EVERY: u32 = 16;
 /// How often to look before the clock is read, which takes as long as a few looks.
 const LOOKS: u32 = 20;
 
+/// Pauses between two looks of a spin. Returns false, as a look does that has found nothing.
+#[inline(always)]
+pub(crate) fn pause_in_spin() -> bool {
+    std::hint::spin_loop();
+    false
+}
+
 /// The spins of all polls of a rank. One poll at a time spins, so hundreds of tasks do not wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct PollSpin {
@@ -24,30 +31,35 @@ pub(crate) struct PollSpin {
 impl PollSpin {
     /// Looks again and again, for a short time, if it is likely to help. Returns true once `look` has.
     pub(crate) fn run(&self, worker: &Worker, look: impl Fn() -> bool) -> bool {
-        let is_tried = || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIED_EVERY);
         if !worker.has_processor()
             || !worker.platform().lets_threads_sleep()
-            || self.was_in_vain.load(Ordering::Relaxed) && !is_tried()
+            || !self.is_likely()
             || self.is_spinning.swap(true, Ordering::Relaxed)
         {
             return false;
         }
         let until_ns = worker.now_ns() + SPIN_NS;
         let found = loop {
-            if (0..LOOKS).any(|_| {
-                look() || {
-                    std::hint::spin_loop();
-                    false
-                }
-            }) {
+            if (0..LOOKS).any(|_| look() || pause_in_spin()) {
                 break true;
             }
             if worker.now_ns() >= until_ns {
                 break false;
             }
         };
-        self.was_in_vain.store(!found, Ordering::Relaxed);
+        self.note(found);
         self.is_spinning.store(false, Ordering::Relaxed);
         found
+    }
+
+    /// Returns true if a spin is likely to help: the last one has, or it is time to try again.
+    pub(crate) fn is_likely(&self) -> bool {
+        let is_tried = || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIED_EVERY);
+        !self.was_in_vain.load(Ordering::Relaxed) || is_tried()
+    }
+
+    /// Notes whether a spin has helped.
+    pub(crate) fn note(&self, has_helped: bool) {
+        self.was_in_vain.store(!has_helped, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker, describe_await
 
 /// Starts the thread; if it runs already, has it look at what it waits for again.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
-    if progress.has_waker_thread.swap(true, Ordering::SeqCst) {
+    if !progress.watch_state.must_start() {
         worker.wake_own_threads(); // it may sleep, and has to look at one more message or condition
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
             Ok(())
         }
         Err(error) => {
-            progress.has_waker_thread.store(false, Ordering::SeqCst);
+            progress.watch_state.not_started();
             Err(tasuki_core::base::Error::from_io("thread", &error))
         }
     }
@@ -50,7 +50,7 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let Some(progress) = progress.upgrade() else { return };
     let (mut look_after, mut idle_since) = (LOOK_AFTER_NS, None);
     loop {
-        let changes = progress.changes(); // before the look at what tasks wait for
+        let changes = progress.watch_state.changes(); // before the look at what tasks wait for
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
         let call = || awaited(&watched, &progress);
         let now_ns = worker.platform().now_ns();
@@ -58,10 +58,7 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let idle_until = if is_idle { Some(*idle_since.get_or_insert(now_ns) + STAY_NS) } else { None };
         let stays = || worker.check().is_ok() && (progress.serves(worker) || idle_until > Some(now_ns));
         if is_idle && !stays() {
-            progress.has_waker_thread.store(false, Ordering::SeqCst);
-            // A task that came in between has found the flag set. This thread serves it, or the one that next sets the
-            // flag.
-            if progress.has_no_task() || progress.has_waker_thread.swap(true, Ordering::SeqCst) {
+            if progress.watch_state.end(|| progress.has_no_task()) {
                 return;
             }
             continue;
@@ -125,7 +122,7 @@ impl WaitEvent for WatchedOps {
     fn happened(&self) -> bool {
         let concerns =
             |operation: &Arc<MessageOp>| operation.happened() || operation.cannot_finish(&self.worker);
-        self.progress.changes() != self.changes
+        self.progress.watch_state.changes() != self.changes
             || self.watched.iter().any(concerns)
             || self.progress.awaited.any_decided(&self.worker)
     }

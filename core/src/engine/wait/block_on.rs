@@ -100,7 +100,7 @@ pub fn waits_in_call(waker: &Waker, worker: &Arc<Worker>) -> bool {
     with_call(waker, worker, |_| ()).is_some()
 }
 
-/// Returns true, once in a call of [`block_on`], if this thread polls with its own waker. The request then looks for
+/// Returns true, once in each poll of [`block_on`]'s future, if this thread polls with its own waker. The request then looks for
 /// its end as long as a blocking call does before its first pause.
 #[inline]
 pub fn take_spin(waker: &Waker, worker: &Arc<Worker>) -> bool {
@@ -129,10 +129,18 @@ impl CallGuard {
             (thread.clone(), Waker::from(thread))
         });
         let (awaited, worker) = (Vec::new(), None);
+        let may_spin = false; // a poll allows it
         let call =
-            BlockOnCall { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin: true };
+            BlockOnCall { thread: thread.clone(), waker_data: waker.data(), worker, awaited, may_spin };
         CALLS.with_borrow_mut(|calls| calls.push(call));
         CallGuard { thread, waker }
+    }
+
+    /// Allows one request of the next poll to spin.
+    fn begin_poll(&self) {
+        CALLS.with_borrow_mut(|calls| {
+            calls.iter_mut().next_back().into_iter().for_each(|call| call.may_spin = true)
+        });
     }
 
     /// Takes the conditions that the last poll has named.
@@ -240,6 +248,7 @@ pub fn block_until<T>(limit: Limit, mut poll: impl FnMut(&mut Context<'_>) -> Po
     let mut timer = Timer { limit, begin, deadline: None, is_over: false, timeout: None };
     let mut has_failed = false;
     loop {
+        call.begin_poll();
         if let Poll::Ready(value) = poll(&mut context) {
             return Ok(value);
         }

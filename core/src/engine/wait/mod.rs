@@ -3,6 +3,7 @@
 pub(super) mod alarm;
 pub(super) mod awaited;
 pub(super) mod block_on;
+mod call_limit;
 pub(super) mod condition;
 pub(super) mod deadline;
 pub(super) mod helper_control;

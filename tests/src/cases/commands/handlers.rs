@@ -543,3 +543,23 @@ pub fn d19_calls_end_by_limits(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// A rank that makes no call of the library runs handlers if it serves in the background. It is shown to fail without
+/// that where no helper runs, as with as many ranks as processors.
+pub fn d19_idle_ranks_serve_in_background(job: &Job) -> Result<()> {
+    let (done, last) = (job.signal()?, Rank(job.size() - 1));
+    if job.rank() == last {
+        job.serve_in_background()?;
+        while done.value() < last.0 as u64 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    } else {
+        for value in 0..20 {
+            std::thread::sleep(Duration::from_millis(value % 4)); // the thread sleeps after 2 ms
+            let answer = DOUBLE.call(job, last, &value)?.wait_timeout(Duration::from_secs(20))?;
+            assert_eq!(answer, Some(2 * value), "the rank does not serve");
+        }
+        job.raise(done.on(last), 1)?;
+    }
+    job.barrier()
+}

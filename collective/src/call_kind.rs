@@ -1,8 +1,7 @@
 //! The kind of a collective call: what must be equal on all members, and what calls must have in common to use the same
 //! compiled steps.
 
-use std::any::TypeId;
-use tasuki_core::base::Rank;
+use tasuki_core::base::{Rank, ValueKind};
 use tasuki_core::engine::executor::{COMBINED_MAX, PieceLengths};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::Schedule;
@@ -13,6 +12,10 @@ use tasuki_schedule::shape::{CollectiveKind, Shape};
 const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
 // A key has eleven bits for the root.
 const _: () = assert!(MEMBERS_MAX <= 1 << 11);
+
+/// Bits of the bytes of a call of types that are no numbers, and the largest number of bytes.
+const OTHER_BYTES_BITS: u32 = 29;
+const OTHER_BYTES_MAX: usize = (1 << OTHER_BYTES_BITS) - 1;
 
 /// The reduction code of an operation of the program.
 pub(crate) const USER_DEFINED: u8 = 15;
@@ -25,8 +28,9 @@ pub(crate) struct CallKind {
     /// Bytes of a member's values, or of a block.
     pub(crate) bytes: usize,
     pub(crate) value_bytes: usize,
-    /// The codes of the element type and the reduction, as in the [signature](crate::failure::signature).
-    pub(crate) element: u8,
+    /// The type of the values.
+    pub(crate) of: ValueKind,
+    /// The code of the reduction, as in the [signature](crate::failure::signature).
     pub(crate) reduction: u8,
 }
 
@@ -34,9 +38,9 @@ impl CallKind {
     /// The kind of a call with `values` values on each member, or in a block.
     #[inline]
     pub(crate) fn of<T: 'static>(collective: CollectiveKind, root: Rank, values: usize) -> CallKind {
-        let (value_bytes, element) = (size_of::<T>(), element_code::<T>());
+        let (value_bytes, of) = (size_of::<T>(), ValueKind::of::<T>());
         let bytes = values * value_bytes;
-        CallKind { collective, root: root.index(), bytes, value_bytes, element, reduction: 0 }
+        CallKind { collective, root: root.index(), bytes, value_bytes, of, reduction: 0 }
     }
 
     /// Returns the kind of a call that combines values by that reduction, or by an operation of the program.
@@ -45,16 +49,19 @@ impl CallKind {
         CallKind { reduction: reduction_code(known), ..self }
     }
 
-    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
-    /// element types or reductions have separate entries, even if their steps are equal. So members that disagree about
-    /// these wait for each other, and a wait finds the mismatch.
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with types of
+    /// different classes, or different reductions, have separate entries, even if their steps are equal. So members that
+    /// disagree about these wait for each other, and a wait finds the mismatch.
     pub(crate) fn word(&self) -> Option<u64> {
-        let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
-        // The element type determines the bytes of a value, if the type has a code.
-        let value =
-            if self.element == 0 { self.value_bytes } else { COMBINED_MAX + usize::from(self.element) };
-        let how = (self.collective as u64) << 60 | (value as u64) << 47 | u64::from(self.reduction) << 43;
-        fits.then_some(how | self.bytes as u64)
+        // A number type determines the bytes of a value. The classes of other types share the word with the bytes.
+        let class = self.of.class();
+        let (value, other, bytes_max) = match class.of_numbers() {
+            Some(number) => (COMBINED_MAX as u64 + 1 + number, 0, u32::MAX as usize),
+            None => (self.value_bytes as u64, class.bits() % 8, OTHER_BYTES_MAX),
+        };
+        let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes <= bytes_max;
+        let how = (self.collective as u64) << 60 | value << 47 | u64::from(self.reduction) << 43;
+        fits.then_some(how | other << OTHER_BYTES_BITS | self.bytes as u64)
     }
 
     /// Returns the word, with the root unless the execution has a variant for each root.
@@ -128,33 +135,6 @@ fn piece_lengths(pieces: &Pieces) -> PieceLengths {
     let (bytes, value_bytes) = (shape.bytes_of(0) as usize, shape.value_bytes as usize);
     PieceLengths { count: *count as usize, longer: *longer as usize, bytes, value_bytes }
 }
-
-/// Returns a code for a numeric type, and 0 for other types. The compiler makes it a constant.
-#[inline]
-pub(crate) fn element_code<T: 'static>() -> u8 {
-    let of = TypeId::of::<T>();
-    let codes: [TypeId; 14] = [
-        TypeId::of::<i8>(),
-        TypeId::of::<i16>(),
-        TypeId::of::<i32>(),
-        TypeId::of::<i64>(),
-        TypeId::of::<i128>(),
-        TypeId::of::<isize>(),
-        TypeId::of::<u8>(),
-        TypeId::of::<u16>(),
-        TypeId::of::<u32>(),
-        TypeId::of::<u64>(),
-        TypeId::of::<u128>(),
-        TypeId::of::<usize>(),
-        TypeId::of::<f32>(),
-        TypeId::of::<f64>(),
-    ];
-    codes.iter().position(|&code| code == of).map_or(0, |at| at as u8 + 1)
-}
-
-/// The names of the types that have a code, in the order of the codes.
-pub(crate) const ELEMENTS: [&str; 14] =
-    ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64"];
 
 /// Returns a code for a reduction, and 0 for none.
 #[inline]

@@ -31,4 +31,4 @@ pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
 pub use job_barrier::{JobBarrier, MinMax};
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::StartedCollective;
-pub use plan::{ChunkShape, ChunkedRun, Plan};
+pub use plan::{ChunkShape, ChunkedRun, Plan, PlanValues};

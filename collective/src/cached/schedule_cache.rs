@@ -1,6 +1,6 @@
 //! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those.
 //!
-//! Calls of one kind have the same collective, bytes, element type (or bytes of a value, if the type has no code) and
+//! Calls of one kind have the same collective, bytes, class of the type of values and
 //! reduction. The first three calls of a kind use
 //! messages, which find members that disagree. Then the members compile an execution together; if there are more than
 //! two members, one for each root. The order of calls on the communicator, and values that are equal on all members,
@@ -17,7 +17,7 @@ use crate::communicator::Communicator;
 use crate::failure::call_log::CallLog;
 use crate::plan::{PlanKind, PreparedPlan};
 use std::sync::{MutexGuard, PoisonError};
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Result, ValueKind};
 use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::selection::MESSAGE_BYTES_MAX;
 
@@ -155,7 +155,12 @@ impl Communicator {
     ) -> Result<Option<CachedSchedule>> {
         let schedule = schedules.all[0].clone();
         let part = schedule.part(self.rank().index());
-        match self.negotiate(&schedule, &part, PlanKind::Calls(schedules, are_exposed), call)? {
+        match self.negotiate(
+            (&schedule, ValueKind::BYTES),
+            &part,
+            PlanKind::Calls(schedules, are_exposed),
+            call,
+        )? {
             Ok(PreparedPlan { number, execution: Some(execution), .. }) => {
                 Ok(Some(CachedSchedule { number, execution }))
             }

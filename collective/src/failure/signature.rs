@@ -1,14 +1,15 @@
 //! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
-use crate::call_kind::{CallKind, ELEMENTS, USER_DEFINED, element_code};
+use crate::call_kind::{CallKind, USER_DEFINED};
 use crate::current_call::{VECTOR_CALLS, VectorCall};
 use std::fmt;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, KindClass, ValueKind};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// The operation of a call, its root, element type, reduction and bytes, and whether it is nonblocking.
+/// The operation of a call, its root, the type of its values, its reduction and bytes, and whether it is nonblocking. The
+/// root is mixed with a hash of the type, if that is no number type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallSignature(u64);
 
@@ -32,22 +33,23 @@ impl CallSignature {
     pub(crate) const OTHER: CallSignature = CallSignature(NO_OPERATION << OPERATION_AT);
 
     #[inline]
-    fn new(operation: u64, root: usize, element: u8, reduction: u8, bytes: u64) -> CallSignature {
-        let root = (root as u64 ^ root as u64 >> 10) & ROOT_MASK;
+    fn new(operation: u64, root: usize, of: ValueKind, reduction: u8, bytes: u64) -> CallSignature {
+        let hash = if of.class().of_numbers().is_some() { 0 } else { u64::from(of.bits()) / 8 };
+        let root = (root as u64 ^ root as u64 >> 10 ^ hash) & ROOT_MASK;
         let amount = if bytes < MANY_BYTES { bytes } else { hash_of(bytes) | MANY_BYTES };
-        let how = u64::from(element) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
+        let how = (1 + of.class().bits()) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
         CallSignature(operation << OPERATION_AT | root << ROOT_AT | how | amount)
     }
 
     #[inline]
     pub(crate) fn of(kind: &CallKind) -> CallSignature {
-        let CallKind { collective, root, bytes, element, reduction, .. } = *kind;
-        CallSignature::new(collective as u64 + 1, root, element, reduction, bytes as u64)
+        let CallKind { collective, root, bytes, of, reduction, .. } = *kind;
+        CallSignature::new(collective as u64 + 1, root, of, reduction, bytes as u64)
     }
 
     /// A call whose blocks differ in length. The lengths are compared by messages of their own.
     pub(crate) fn of_vector_call<T: 'static>(call: VectorCall, root: usize) -> CallSignature {
-        CallSignature::new(call as u64, root, element_code::<T>(), 0, 0)
+        CallSignature::new(call as u64, root, ValueKind::of::<T>(), 0, 0)
     }
 
     pub(crate) fn nonblocking(self) -> CallSignature {
@@ -81,8 +83,8 @@ impl fmt::Display for CallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operation = self.0 >> OPERATION_AT;
         let i = if self.0 & NONBLOCKING != 0 { "i" } else { "" };
-        let element = (self.0 >> ELEMENT_AT & 31).checked_sub(1).and_then(|at| ELEMENTS.get(at as usize));
-        let of = element.map_or(String::new(), |element| format!(" of {element}"));
+        let class = (self.0 >> ELEMENT_AT & 31).checked_sub(1).map(KindClass::from_bits);
+        let of = class.map_or(String::new(), |class| format!(" of {class}"));
         if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
             return write!(f, "{i}{name}(uneven blocks{of})");
         }
@@ -96,7 +98,8 @@ impl fmt::Display for CallSignature {
         let amount = self.0 & AMOUNT_MASK;
         let bytes =
             if amount & MANY_BYTES != 0 { "4 MiB or more".into() } else { crate::current_call::size(amount) };
-        let root = if collective.is_rooted() {
+        let is_number = class.is_some_and(|class| class.of_numbers().is_some());
+        let root = if collective.is_rooted() && is_number {
             format!(", root {}", self.0 >> ROOT_AT & ROOT_MASK)
         } else {
             String::new()
@@ -121,6 +124,11 @@ pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature
             Some(member),
             format!("{text}: members make the same calls in the same order"),
         );
+    }
+    if theirs.to_string() == ours.to_string() {
+        let text =
+            format!("member {member} is in {theirs} with another root, or with values of another type");
+        return Cause::mismatch(Some(member), format!("{text}: members make the same calls"));
     }
     let text = format!(
         "member {member} is in another call, {theirs}, while this one is in {ours}: members make the same calls in \

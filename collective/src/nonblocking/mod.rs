@@ -196,7 +196,7 @@ impl Communicator {
                 let schedule = schedules.all[0].clone();
                 let part = schedule.part(group.place().index());
                 let plan_kind = PlanKind::NonblockingCalls(schedules);
-                match plans.negotiate(&*peers, &schedule, &part, plan_kind).await? {
+                match plans.negotiate(&*peers, (&schedule, kind.of), &part, plan_kind).await? {
                     // Another member is in another call, so this one cannot compile with it.
                     Err(cause @ Cause::Mismatch { .. }) => {
                         Err(group.worker().fault(cause, || "plan()".into()))

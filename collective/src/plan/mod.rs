@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
-use tasuki_core::base::{Cause, Error, Result};
+use tasuki_core::base::{Cause, Error, Result, ValueKind};
 use tasuki_core::engine::{AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
@@ -68,11 +68,11 @@ impl fmt::Debug for Plan {
 }
 
 impl Communicator {
-    /// Makes a plan or an execution of a schedule, together with all members, within a collective call. The inner
+    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, within a collective call. The inner
     /// error means that no member has it.
     pub(crate) fn negotiate(
         &self,
-        schedule: &Schedule,
+        schedule: (&Schedule, ValueKind),
         part: &RankPart,
         kind: PlanKind,
         call: &dyn Fn() -> String,
@@ -82,15 +82,29 @@ impl Communicator {
     }
 }
 
+/// The values of a plan.
+#[derive(Clone)]
+pub struct PlanValues {
+    /// Their type.
+    pub kind: ValueKind,
+    /// How they are combined.
+    pub operation: SharedOperation,
+}
+
+impl fmt::Debug for PlanValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanValues").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
 impl Communicator {
-    /// Prepares a schedule, together with all members. It combines values by `operation`. `prepare` is called before
-    /// a queue is made.
+    /// Prepares a schedule, together with all members. `prepare` is called before a queue is made.
     ///
-    /// Errors: members came with different schedules; a member has no room for its part; the schedule is for another
+    /// Errors: members came with different schedules, or values of different types; a member has no room for its part; the schedule is for another
     /// number of ranks than there are members. Then no member has the plan.
-    pub fn plan(&self, schedule: &Schedule, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan(&self, schedule: &Schedule, values: PlanValues, prepare: &dyn Fn()) -> Result<Plan> {
         let spans = |member| DataSpans::of_contract(&schedule.contract(member));
-        self.plan_as(schedule.name(), (schedule, &spans), operation, prepare)
+        self.plan_as(schedule.name(), (schedule, &spans), values, prepare)
     }
 
     /// Prepares a schedule under another name. `spans` returns where a member's input and result lie.
@@ -98,7 +112,7 @@ impl Communicator {
         &self,
         name: &str,
         (schedule, spans): (&Schedule, &dyn Fn(usize) -> DataSpans),
-        operation: SharedOperation,
+        values: PlanValues,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("plan({name})"));
@@ -113,7 +127,8 @@ impl Communicator {
             prepare();
             let part = schedule.part(self.rank().index());
             let prepared =
-                self.negotiate(schedule, &part, PlanKind::Queues(operation), &call)?.map_err(fault);
+                self.negotiate((schedule, values.kind), &part, PlanKind::Queues(values.operation), &call)?;
+            let prepared = prepared.map_err(fault);
             Ok(prepared.map(|prepared| {
                 let spans = spans(self.rank().index());
                 self.plan_of(name.into(), prepared, part.buffer_decls().into(), spans)
@@ -123,28 +138,34 @@ impl Communicator {
 
     /// Prepares a collective with the algorithm that the selection chooses. Otherwise like
     /// [`plan`](Communicator::plan).
-    pub fn plan_for(&self, shape: &Shape, operation: SharedOperation, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan_for(&self, shape: &Shape, values: PlanValues, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.calling_thread_pieces(shape, matches!(operation, ReduceOperation::UserDefined(_))) {
-            Some(pieces) => self.plan_in_calls(shape, &pieces, operation),
+        match selection
+            .calling_thread_pieces(shape, matches!(values.operation, ReduceOperation::UserDefined(_)))
+        {
+            Some(pieces) => self.plan_in_calls(shape, &pieces, values),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
                 let spans = |member| DataSpans::of_shape(shape, member);
-                self.plan_as(&name_of(shape, self.name()), (&schedule, &spans), operation, prepare)
+                self.plan_as(&name_of(shape, self.name()), (&schedule, &spans), values, prepare)
             }
         }
     }
 
-    fn plan_in_calls(&self, shape: &Shape, pieces: &Pieces, operation: SharedOperation) -> Result<Plan> {
+    fn plan_in_calls(&self, shape: &Shape, pieces: &Pieces, values: PlanValues) -> Result<Plan> {
         let (schedules, name) = (CallSchedules::of_plan(pieces), name_of(shape, self.name()));
         let schedule = schedules.all[0].clone();
         let call = || self.call_on(&format!("plan({name})"));
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
-        let start_data = StartData::new(bytes, operation);
+        let start_data = StartData::new(bytes, values.operation);
         let prepared = self.begin(None, &call)?.run_agreed(|| {
-            let prepared =
-                self.negotiate(&schedule, &part, PlanKind::Execution(schedules, start_data), &call)?;
+            let prepared = self.negotiate(
+                (&schedule, values.kind),
+                &part,
+                PlanKind::Execution(schedules, start_data),
+                &call,
+            )?;
             Ok(prepared.map_err(|cause| self.worker().fault(cause, call)))
         })?;
         if let Form::Execution(in_calls) = &prepared.plan_state.form {

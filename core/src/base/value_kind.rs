@@ -106,6 +106,12 @@ impl KindClass {
         KindClass(bits as u8)
     }
 
+    /// Returns the number of a number type; `None` for other types.
+    #[inline(always)]
+    pub const fn of_numbers(self) -> Option<u64> {
+        if (self.0 as u32) < NUMBERS { Some(self.0 as u64) } else { None }
+    }
+
     /// Returns true if values of a type of one class may be values of a type of the other.
     #[inline]
     pub fn may_match(self, other: KindClass) -> bool {

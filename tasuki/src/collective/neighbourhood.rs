@@ -5,6 +5,7 @@ use crate::collective::{BlockCounts, CollectiveRequest, ExchangeBuffers, OwnedBl
 use crate::{Communicator, Member, Plan, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::ChunkShape;
+use tasuki_core::base::ValueKind;
 
 /// The edges of this member in any graph of a communicator's members: the members from which it receives blocks, and
 /// those to which it sends blocks (MPI_Dist_graph_create_adjacent).
@@ -132,6 +133,9 @@ impl Edges {
         let chunk_shape = counts.ok().and_then(|count| ChunkShape::exchanged(count, &self.inner));
         let bytes = counts.map(byte_count::<T>).map_err(byte_counts::<T>);
         let bytes = bytes.as_ref().map(|&bytes| bytes).map_err(Vec::as_slice);
-        Ok(Plan::new(on.plan_neighbor_alltoall(&self.inner, bytes, &prepare)?, chunk_shape))
+        Ok(Plan::new(
+            on.plan_neighbor_alltoall(&self.inner, bytes, ValueKind::of::<T>(), &prepare)?,
+            chunk_shape,
+        ))
     }
 }

@@ -9,7 +9,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{self, Poll};
-use tasuki_collective::ChunkShape;
+use tasuki_collective::{ChunkShape, PlanValues};
+use tasuki_core::base::ValueKind;
 use tasuki_core::engine::AwaitedCondition;
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_core::segment::layout::RANGE_BYTES;
@@ -251,6 +252,11 @@ pub(crate) fn byte_count<T>(count: usize) -> usize {
     count.saturating_mul(size_of::<T>())
 }
 
+/// The values of a plan of type `T`.
+pub(crate) fn plan_values<T: Pod>(operation: SharedOperation) -> PlanValues {
+    PlanValues { kind: ValueKind::of::<T>(), operation }
+}
+
 /// The operation, in the form in which a plan owns it.
 pub(crate) fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation {
     OnBytes::<T, _>::new(operation).owned(|operation| Arc::new(operation) as _)
@@ -427,7 +433,8 @@ impl Communicator {
             }
             Err(counts) => {
                 let counts = byte_counts::<T>(counts);
-                let inner = self.inner().plan_alltoall_v(&counts, &|| self.start_helper())?;
+                let inner =
+                    self.inner().plan_alltoall_v(&counts, ValueKind::of::<T>(), &|| self.start_helper())?;
                 Ok(Plan::new(inner, None))
             }
         }
@@ -482,7 +489,7 @@ impl Communicator {
             let cause = crate::engine::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.messages().worker().fault(cause, call));
         }
-        let inner = self.inner().plan_for(shape, operation, &|| self.start_helper())?;
+        let inner = self.inner().plan_for(shape, plan_values::<T>(operation), &|| self.start_helper())?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
         Ok(Plan::new(inner, chunk_shape))
     }

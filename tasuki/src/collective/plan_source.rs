@@ -1,7 +1,7 @@
 //! The schedules of the program that plans run.
 
 use crate::collective::PlanReduceOp;
-use crate::collective::plan::shared;
+use crate::collective::plan::{plan_values, shared};
 use crate::engine::Cause;
 use crate::schedule::Schedule;
 use crate::{Communicator, Plan, Pod, Result};
@@ -85,7 +85,10 @@ impl Communicator {
         if let Some(text) = value_bytes.and_then(|bytes| partial_values(schedule, bytes)) {
             return Err(refused(text));
         }
-        Ok(Plan::new(self.inner().plan(schedule, operation, &|| self.start_helper())?, None))
+        Ok(Plan::new(
+            self.inner().plan(schedule, plan_values::<T>(operation), &|| self.start_helper())?,
+            None,
+        ))
     }
 }
 

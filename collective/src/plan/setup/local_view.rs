@@ -6,10 +6,10 @@ use crate::communicator::Communicator;
 use crate::message_algorithms::block_exchange::{BlockExchange, ranges};
 use crate::message_algorithms::{Peers, run_now};
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
-use crate::plan::Plan;
 use crate::plan::program_data::DataSpans;
+use crate::plan::{Plan, PlanValues};
 use std::collections::BTreeMap;
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Result, ValueKind};
 use tasuki_core::queue::reduction::ReduceOperation;
 use tasuki_schedule::algorithm::{BlockToSend, put_all, put_blocks};
 use tasuki_schedule::{Contract, RankPart, Schedule};
@@ -130,9 +130,9 @@ fn check_sum(bytes: &[usize]) -> Result<(), Cause> {
 impl Communicator {
     /// Prepares an exchange with all members. `gives` are the bytes of the block for each member. The members learn the
     /// lengths of the blocks that they receive.
-    pub fn plan_alltoall_v(&self, gives: &[usize], prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan_alltoall_v(&self, gives: &[usize], of: ValueKind, prepare: &dyn Fn()) -> Result<Plan> {
         let with = Neighbourhood::everybody(self.rank().index(), self.size());
-        self.plan_local_view("alltoall", (&with, true), (gives, None), prepare)
+        self.plan_local_view("alltoall", (&with, true), (gives, None), of, prepare)
     }
 
     /// Prepares an exchange with neighbours: of blocks of so many bytes each, or of blocks of different lengths, whose
@@ -141,15 +141,16 @@ impl Communicator {
         &self,
         with: &Neighbourhood,
         bytes: Result<usize, &[usize]>,
+        of: ValueKind,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let name = "neighbor_alltoall";
         match bytes {
             Ok(bytes) => {
                 let [gives, gets] = with.blocks().map(|blocks| vec![bytes; blocks]);
-                self.plan_local_view(name, (with, false), (&gives, Some(&gets)), prepare)
+                self.plan_local_view(name, (with, false), (&gives, Some(&gets)), of, prepare)
             }
-            Err(gives) => self.plan_local_view(name, (with, false), (gives, None), prepare),
+            Err(gives) => self.plan_local_view(name, (with, false), (gives, None), of, prepare),
         }
     }
 
@@ -159,6 +160,7 @@ impl Communicator {
         name: &str,
         (with, is_dense): (&Neighbourhood, bool),
         (gives, gets): (&[usize], Option<&[usize]>),
+        kind: ValueKind,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
         let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
@@ -184,7 +186,8 @@ impl Communicator {
         })?;
         let spans = DataSpans::of_two_buffers(view.rooms);
         let schedule = view.schedule(name, self.rank().index(), self.size());
-        self.plan_as(name, (&schedule, &|_| spans), ReduceOperation::Nothing, prepare)
+        let values = PlanValues { kind, operation: ReduceOperation::Nothing };
+        self.plan_as(name, (&schedule, &|_| spans), values, prepare)
     }
 
     /// Returns the bytes of the blocks that the partners have for this member, whose blocks for them have `gives` bytes.

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
 use tasuki_core::queue::reduction::{ReduceOperation, Reduction, SharedOperation};
@@ -72,12 +72,12 @@ pub(crate) struct PreparedPlan {
 }
 
 impl PlanRegistry {
-    /// Makes a plan or an execution of a schedule, together with all members, by messages of a call. The inner error
+    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, by messages of a call. The inner error
     /// means that no member has it.
     pub(crate) async fn negotiate(
         &self,
         peers: &impl Peers,
-        schedule: &Schedule,
+        (schedule, of): (&Schedule, ValueKind),
         part: &RankPart,
         kind: PlanKind,
     ) -> Result<Result<PreparedPlan, Cause>> {
@@ -90,7 +90,7 @@ impl PlanRegistry {
             PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
         };
         let draft = PlanDraft::new(self, part, data);
-        let fingerprint = fingerprint(schedule, &kind);
+        let fingerprint = fingerprint(schedule, of, &kind);
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
         // The list of deferred frees needs the same order on all members.
         let is_in_order = !matches!(kind, PlanKind::NonblockingCalls(_));
@@ -167,8 +167,8 @@ impl PlanRegistry {
     fn agree_on(&self, words: &[MemberSetup], fingerprint: u64) -> Result<(), Cause> {
         if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
             let text = format!(
-                "member {other} came with another schedule, size, root, or way of combining: all members make the \
-                 same plan together"
+                "member {other} came with another schedule, size, root, type of values, or way of combining: all \
+                 members make the same plan together"
             );
             return Err(Cause::mismatch(Some(other), text));
         }
@@ -183,9 +183,9 @@ impl PlanRegistry {
 }
 
 /// Returns a hash of what must be equal on all members.
-fn fingerprint(schedule: &Schedule, kind: &PlanKind) -> u64 {
+fn fingerprint(schedule: &Schedule, of: ValueKind, kind: &PlanKind) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (schedule.name(), schedule.ranks()).hash(&mut hasher);
+    (schedule.name(), schedule.ranks(), of).hash(&mut hasher);
     match kind {
         PlanKind::Execution(schedules, start_data) => {
             (schedules.pieces.count, schedules.pieces.longer, start_data.operation().text_for_comparison())

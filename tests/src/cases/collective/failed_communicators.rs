@@ -6,7 +6,13 @@ use crate::expected_error::refused;
 use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
-use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Pod, Rank, Request, Result, Sum, Zeroable};
+
+/// Types of one size.
+#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[bytemuck(crate = "tasuki::bytemuck")]
+#[repr(transparent)]
+struct Pair<const N: usize>([u64; 2]);
 
 /// A collective call in which one member passes other arguments than the others.
 fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
@@ -23,6 +29,16 @@ fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
         6 if is_odd => part.allgather(&[1_u64]).map(drop),
         6 => part.allreduce(&[1_u64], Sum).map(drop),
         7 if is_odd => part.iallreduce(vec![1_u64], Max)?.wait().map(drop),
+        8 if is_odd => part.bcast(&mut 1.0_f64, Rank(0)),
+        8 => part.bcast(&mut 1_u64, Rank(0)),
+        9 if is_odd => part.gather(&[Pair::<0>([1; 2])], Rank(0)).map(drop),
+        9 => part.gather(&[Pair::<1>([1; 2])], Rank(0)).map(drop),
+        10 if is_odd => part.allreduce(&[Pair::<2>([1; 2])], |a: Pair<2>, _| a).map(drop),
+        10 => part.allreduce(&[Pair::<3>([1; 2])], |a: Pair<3>, _| a).map(drop),
+        11 if is_odd => part.ialltoall(vec![1.0_f32; 8 * part.size()])?.wait().map(drop),
+        11 => part.ialltoall(vec![1_u32; 8 * part.size()])?.wait().map(drop),
+        12 if is_odd => part.bcast(&mut [Pair::<4>([1; 2]); 2000], Rank(0)),
+        12 => part.bcast(&mut [Pair::<5>([1; 2]); 2000], Rank(0)),
         _ => part.iallreduce(vec![1_u64], Sum)?.wait().map(drop),
     }
 }
@@ -31,7 +47,7 @@ fn different(part: &Communicator, which: usize, is_odd: bool) -> Result<()> {
 /// fails on all members with this failure, and none returns a value. A communicator that is created afterwards works.
 pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank(), job.size() as u64);
-    for (which, before) in (0..8).flat_map(|which| [0, 5].map(|before| (which, before))) {
+    for (which, before) in (0..13).flat_map(|which| [0, 5].map(|before| (which, before))) {
         let part = job.world().split(0)?;
         for call in 0..before {
             assert_eq!(part.allreduce(&[call], Sum)?, [call * size]);
@@ -57,6 +73,29 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
             assert_eq!(again.allreduce(&[call], Sum)?, [call * size], "{which}");
         }
         assert!(part.recreate().is_err(), "a communicator is recreated once");
+    }
+    job.barrier()
+}
+
+/// Members that prepare a plan for values of different types all get an error, and none has the plan.
+pub fn j_plans_of_different_types_are_refused(job: &Job) -> Result<()> {
+    let (world, is_odd) = (job.world(), job.rank() == 1);
+    let sum = |is_odd: bool| match is_odd {
+        true => world.allreduce_init::<f64>(4, Sum).map(drop),
+        false => world.allreduce_init::<u64>(4, Sum).map(drop),
+    };
+    let exchange = |is_odd: bool| match is_odd {
+        true => world.alltoall_init::<Pair<0>>(2).map(drop),
+        false => world.alltoall_init::<Pair<1>>(2).map(drop),
+    };
+    let uneven = |is_odd: bool| match is_odd {
+        true => world.alltoall_init::<i64>(&vec![2; job.size()]).map(drop),
+        false => world.alltoall_init::<u64>(&vec![2; job.size()]).map(drop),
+    };
+    let plans: [&dyn Fn(bool) -> Result<()>; 3] = [&sum, &exchange, &uneven];
+    for plan in plans {
+        refused(job, plan(is_odd), ErrorKind::Disagreement, &["type of values"]);
+        plan(false)?;
     }
     job.barrier()
 }

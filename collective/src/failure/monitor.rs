@@ -355,6 +355,7 @@ impl FailureMonitor {
                 return None;
             }
             self.job_calls.give_up();
+            self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
             let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;

@@ -172,15 +172,21 @@ pub fn limits_of_collective_calls(job: &Job) -> Result<()> {
             for _ in 0..if (1..10).contains(&which) { warm } else { 0 } {
                 collective(&part, which, len)?;
             }
+            job.barrier()?; // all have ended the calls before
             let what = format!("call {which} of {len} after {warm}");
             // Members need nothing from later ones in a scan, and everything from the root.
             let absent = if matches!(which, 8 | 9) { 0 } else { last };
             if job.rank() == absent {
                 points.wait(met + last)?; // all others have ended
             }
-            let error = collective(&part.within(SHORT), which, len).expect_err(&what);
-            let (kind, text) = (error.kind(), error.to_string());
-            assert!(matches!(kind, ErrorKind::TimedOut | ErrorKind::PeerFailed), "{what}: {text}");
+            match collective(&part.within(SHORT), which, len) {
+                // What it needs from the others may have come before they have given up; then its result is right.
+                Ok(()) => assert_eq!(job.rank(), absent, "{what}"),
+                Err(error) => {
+                    let is_named = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::PeerFailed);
+                    assert!(is_named, "{what}: {error}");
+                }
+            }
             points.reach()?;
             met += job.size();
             points.wait(met)?;

@@ -20,7 +20,7 @@ use tasuki_message::{Context, TypedSlot};
 /// A message is matched at its sender: the receiver writes into a slot at the sender where the message may go, and
 /// the sender writes the message there. No message is queued and no queue is searched, so outstanding receives cost
 /// nothing. A send returns when its values may be reused, which is after its receive was posted, unless the message
-/// is buffered ([`Job::set_send_buffer`](crate::Job::set_send_buffer)).
+/// is buffered ([`set_send_buffer`](crate::message::set_send_buffer)).
 ///
 /// Two calls that use the same slot in the same direction at the same time are an error, whatever the timing.
 /// Messages of at most 48 bytes are the cheapest.

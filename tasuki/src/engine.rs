@@ -3,7 +3,7 @@
 pub use crate::command::{Combine, Reducible};
 pub use crate::handler::argument::{Argument, Outcome};
 pub use crate::handler::reply::Reply;
-pub use crate::job_info::MemoryUsage;
+pub use crate::job_info::{MemoryUsage, capabilities, fabric};
 pub use crate::queue::{Posted, QueueStats, RemoteQueue};
 pub use crate::request::{AnyRequest, Requests};
 pub use crate::start::{Processes, Simulated};

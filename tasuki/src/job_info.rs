@@ -29,7 +29,7 @@ pub struct MemoryUsage {
     /// Private tables for those banks, and for closed banks of communicators that still exist.
     pub bank_tables: u64,
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
-    /// ([`Communicator::quiesce`](crate::Communicator::quiesce)). The buffers are part of `local`.
+    /// ([`quiesce`](crate::collective::quiesce)). The buffers are part of `local`.
     pub plans: u64,
     /// Memory for long arguments and results of handlers. Part of `local`.
     pub calls: u64,
@@ -67,27 +67,21 @@ impl Job {
     pub fn compute(&self, duration: Duration) {
         self.worker.platform().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
+}
 
-    /// Calls [`Communicator::quiesce`](crate::Communicator::quiesce) of [`Job::world`]: returns
-    /// when the dropped plans and the cached schedules of the world are freed. Collective.
-    pub fn quiesce(&self) -> Result<()> {
-        self.world().quiesce()
-    }
+/// The name of the fabric that carries a job's bytes: `shm` or `sim`.
+pub fn fabric(job: &Job) -> &'static str {
+    job.worker.fabric().name()
+}
 
-    /// The name of the fabric that carries this job's bytes: `shm` or `sim`.
-    pub fn fabric(&self) -> &'static str {
-        self.worker.fabric().name()
-    }
+/// The operations and features that the fabric of a job supports.
+pub fn capabilities(job: &Job) -> Capabilities {
+    job.worker.fabric().capabilities()
+}
 
-    /// The operations and features that the fabric supports.
-    pub fn capabilities(&self) -> Capabilities {
-        self.worker.fabric().capabilities()
-    }
-
-    /// The bootstrap memory of `rank` (ACP: starter memory): 64 KiB, zero at the start, at an address that every rank
-    /// can compute.
-    pub fn bootstrap_memory(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
-        self.check_rank(rank, "bootstrap_memory")?;
-        Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::BOOTSTRAP_MEMORY)))
-    }
+/// The bootstrap memory of `rank` (ACP: starter memory): 64 KiB, zero at the start, at an address that every rank can
+/// compute.
+pub fn bootstrap_memory(job: &Job, rank: Rank) -> Result<GlobalPtr<u8>> {
+    job.check_rank(rank, "bootstrap_memory")?;
+    Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::BOOTSTRAP_MEMORY)))
 }

@@ -5,6 +5,7 @@
 //! memory.
 
 pub use crate::command::Effect;
+pub use crate::job_info::bootstrap_memory;
 pub use crate::memory::accumulate::Accumulable;
 pub use crate::memory::array::{Local, LocalArray, Symmetric};
 pub use crate::memory::atomic_op::AtomicOp;

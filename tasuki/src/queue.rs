@@ -11,7 +11,7 @@ pub use tasuki_core::engine::QueueStats;
 use tasuki_core::engine::{LocalQueue, QueueName, Worker};
 use tasuki_core::queue::encoding::EncodedCommand;
 
-/// A command queue of this rank. Made by [`Job::queue`] or [`Job::session_queue`].
+/// A command queue of this rank. Made by [`Job::queue`] or [`Queue::session`].
 ///
 /// A command runs when its trigger is met. It is run by the rank that raised the signal, by a rank of the node that
 /// waits, or by a rank that posts. While a rank computes, other ranks run its queues, except for commands that only
@@ -42,6 +42,19 @@ pub struct Posted {
 }
 
 impl RemoteQueue {
+    /// Posts a command to a queue of any rank. See [`Queue::post`].
+    pub fn post(self, job: &Job, command: impl Borrow<Command>) -> Result<Posted> {
+        self.post_many(job, std::slice::from_ref(command.borrow()))
+    }
+
+    /// Posts several commands to a queue of any rank. See [`Queue::post_many`].
+    pub fn post_many(self, job: &Job, commands: &[Command]) -> Result<Posted> {
+        match post_all(&job.worker, PostTo::Queue(self.0), commands) {
+            Ok(position) => Ok(Posted { queue: self.0, position }),
+            Err(cause) => Err(refusal(&job.worker, cause, commands, self.rank())),
+        }
+    }
+
     /// The rank that owns the queue.
     pub fn rank(self) -> Rank {
         self.0.address().rank()
@@ -64,38 +77,25 @@ impl Job {
         let own = own.map_err(|cause| self.worker.fault(cause, || format!("queue({capacity})")))?;
         Ok(Queue { worker: self.worker.clone(), own })
     }
+}
 
+impl Queue {
     /// Makes a queue whose commands run in order and by credit: command number n runs when the counter of `credit` on
     /// this rank has reached n. Each raise by n lets n more commands run.
     ///
     /// Source: Tofu2, session mode; `credit` is the scheduling pointer.
-    pub fn session_queue(&self, capacity: usize, credit: &Signal<'_>) -> Result<Queue> {
-        let call = || format!("session_queue({capacity})");
-        if credit.job().worker.serial() != self.worker.serial() {
+    pub fn session(job: &Job, capacity: usize, credit: &Signal<'_>) -> Result<Queue> {
+        let call = || format!("Queue::session({capacity})");
+        if credit.job().worker.serial() != job.worker.serial() {
             let cause = Cause::Argument("the credit is a signal of another job".into());
-            return Err(self.worker.fault(cause, call));
+            return Err(job.worker.fault(cause, call));
         }
-        self.helper.start();
-        let own = self.worker.make_queue(capacity, Some(credit.index()));
-        let own = own.map_err(|cause| self.worker.fault(cause, call))?;
-        Ok(Queue { worker: self.worker.clone(), own })
+        job.helper.start();
+        let own = job.worker.make_queue(capacity, Some(credit.index()));
+        let own = own.map_err(|cause| job.worker.fault(cause, call))?;
+        Ok(Queue { worker: job.worker.clone(), own })
     }
 
-    /// Posts a command to a queue of any rank. See [`Queue::post`].
-    pub fn post(&self, queue: RemoteQueue, command: impl Borrow<Command>) -> Result<Posted> {
-        self.post_many(queue, std::slice::from_ref(command.borrow()))
-    }
-
-    /// Posts several commands to a queue of any rank. See [`Queue::post_many`].
-    pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
-        match post_all(&self.worker, PostTo::Queue(queue.0), commands) {
-            Ok(position) => Ok(Posted { queue: queue.0, position }),
-            Err(cause) => Err(refusal(&self.worker, cause, commands, queue.rank())),
-        }
-    }
-}
-
-impl Queue {
     /// Posts a command. It fires when its trigger is met, immediately if it is met already, and does not delay other
     /// commands.
     ///

@@ -9,6 +9,7 @@ use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::message::set_send_buffer;
 use tasuki::onesided::{After, AtomicOp, Handle, PayloadSignal};
 use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Signal, Slot};
 
@@ -371,7 +372,7 @@ fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
 fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == Rank(0) {
-        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
         for slot in [4, 5, 6] {
             world.send(&[slot as u64; 100], Rank(2), Slot(slot))?;
         }

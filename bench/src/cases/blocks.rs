@@ -9,6 +9,7 @@ use super::block_memory::{Block, BlockMemory, count, read, write};
 use super::messages::{WINDOW, window_slots};
 use super::{Figures, Setup, Stopwatch, expect, figure, wrong};
 use std::rc::Rc;
+use tasuki::message::send_from;
 use tasuki::{Command, Request, Slot};
 
 const SLOT: Slot = Slot(3);
@@ -114,15 +115,15 @@ fn ping_pong_in_job_memory(memory: &BlockMemory<'_>, block: Block) -> tasuki::Re
     let source = memory.job_source.pointer().at(block.first);
     let target = memory.job_target.pointer().at(block.first);
     world.scope(|scope| {
-        let mut receive = scope.recv_into(target, block.words, peer, SLOT)?;
+        let mut receive = scope.recv_into(target.slice(block.words), peer, SLOT)?;
         memory.meet()?;
         let watch = Stopwatch::start();
         if memory.is_lead {
-            world.send_from(source, block.words, peer, SLOT)?;
+            send_from(world, source.slice(block.words), peer, SLOT)?;
         }
         receive.wait()?;
         if !memory.is_lead {
-            world.send_from(source, block.words, peer, SLOT)?;
+            send_from(world, source.slice(block.words), peer, SLOT)?;
         }
         Ok(watch.ns(memory.clock_ns))
     })

@@ -36,11 +36,11 @@ pub(crate) fn post<'j>(s: &Setup<'j>) -> Figures<'j> {
                 let last = Command::nothing().then(done.on(peer).add(1)).then(done.on(me).add(1));
                 let watch = Stopwatch::start();
                 match batch {
-                    1 => batches.iter().try_for_each(|one| job.post(theirs, &one[0]).map(drop))?,
-                    _ => batches.iter().try_for_each(|some| job.post_many(theirs, some).map(drop))?,
+                    1 => batches.iter().try_for_each(|one| theirs.post(job, &one[0]).map(drop))?,
+                    _ => batches.iter().try_for_each(|some| theirs.post_many(job, some).map(drop))?,
                 }
                 let took = watch.ns(0);
-                job.post(theirs, &last).map(|_| took)
+                theirs.post(job, &last).map(|_| took)
             };
         let mut past = 0;
         Ok(figure(variant, move || {
@@ -148,7 +148,7 @@ pub(crate) fn queue_contention<'j>(s: &Setup<'j>) -> Figures<'j> {
     job.barrier()?; // the name's memory goes with its owner's `names`
     let post = move |command: &Command| -> tasuki::Result<()> {
         loop {
-            match job.post(theirs, command) {
+            match theirs.post(job, command) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
                     if never.reaches(1).wait_timeout(SERVE)?.is_some() {
                         return Err(wrong("queue_contention"));

@@ -7,6 +7,7 @@ use crate::result::target::Demand;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tasuki::collective::quiesce;
 use tasuki::message::{RecvRequest, SendRequest};
 use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape};
 use tasuki::{Job, Rank, Request, Slot, Sum};
@@ -252,7 +253,7 @@ pub(crate) fn planning_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::R
     // The first number counts buffers and queues, the second buffers and signals. Their sum counts the memory of plans,
     // and the buffers twice.
     let look = || (job.memory().local, job.memory().plans);
-    job.quiesce()?;
+    quiesce(job.world())?;
     let first = look();
     for plan in PLANS {
         let schedule = schedule(job.size(), plan)?;
@@ -264,7 +265,7 @@ pub(crate) fn planning_ranks(job: &Job, report: &dyn Fn(&str, u64)) -> tasuki::R
         let both = now.0 - before.0 + now.1 - before.1;
         report(plan.0, both - buffers(&schedule.part(job.rank().index())));
         drop(planned);
-        job.quiesce()?;
+        quiesce(job.world())?;
     }
     let left = look();
     report(LEFT, left.0.abs_diff(first.0) + left.1.abs_diff(first.1));

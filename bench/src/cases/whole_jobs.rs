@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use tasuki::onesided::bootstrap_memory;
 use tasuki::{Job, Rank, Request};
 
 /// Makes the repetition with this number.
@@ -27,7 +28,7 @@ pub(crate) fn figures(case: &str, ranks: usize, watched: Duration) -> Vec<(&'sta
 
 /// Each rank adds its number plus one to a word of rank 0; all ranks check the sum and leave.
 pub(crate) fn startup_ranks(job: &Job) -> tasuki::Result<()> {
-    let word = job.bootstrap_memory(Rank(0))?.cast::<u64>();
+    let word = bootstrap_memory(job, Rank(0))?.cast::<u64>();
     job.fetch_add(word, job.rank().0 as u64 + 1)?;
     job.barrier()?;
     let ranks = job.size() as u64;

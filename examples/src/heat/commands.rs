@@ -98,7 +98,7 @@ impl<'job> CommandExchange<'job> {
         let fetched = [job.signal()?, job.signal()?];
         let neighbour = |side: Side, steps| -> tasuki::Result<CommandNeighbour<'job>> {
             let (rank, fetched) = (job.rank_after(steps), fetched[side as usize]);
-            let queue = job.session_queue(BUFFERS, &may_fetch[side as usize])?;
+            let queue = Queue::session(job, BUFFERS, &may_fetch[side as usize])?;
             for iteration in 1..=BUFFERS {
                 let at = |rank, side: Side, of| rows.on(rank).at(side.buffer(of, iteration) * columns);
                 let from = at(rank, side.opposite(), Purpose::Sent);

@@ -5,7 +5,7 @@
 //! collective with the number and type of its values and the operation that combines them. If the ranks can access each
 //! other's memory and are at most 32, later calls of the kind run a schedule that was compiled once: each member copies
 //! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
-//! about 64 MiB for each member and communicator; [`Communicator::quiesce`] frees them.
+//! about 64 MiB for each member and communicator; [`quiesce`](crate::collective::quiesce) frees them.
 
 use crate::collective::{
     Data, EqualBlocks, ExchangeBuffers, FuzzyBarrier, GatherBuffers, ReduceBuffers, ScatterBlocks,
@@ -32,7 +32,7 @@ impl Communicator {
     /// Cost: ceil(log8 P) rounds of up to seven short messages each, or a barrier of the network if the fabric has one.
     /// The costs stated here and below hold for calls by messages: the first three of a kind, and those that cannot run
     /// a schedule. Later calls may run a schedule that was compiled once. These schedules take up to about 64 MiB of
-    /// memory for each member and communicator, until [`Communicator::quiesce`] frees them.
+    /// memory for each member and communicator, until [`quiesce`](crate::collective::quiesce) frees them.
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }

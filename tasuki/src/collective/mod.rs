@@ -42,6 +42,6 @@ pub use gather_buffers::GatherBuffers;
 pub use neighbourhood::Neighbourhood;
 pub use nonblocking::CollectiveRequest;
 pub use owned_buffers::{OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget};
-pub use plan::PlanReduceOp;
+pub use plan::{PlanReduceOp, quiesce};
 pub use plan_source::PlanSource;
 pub use reduce_buffers::ReduceBuffers;

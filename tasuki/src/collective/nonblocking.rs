@@ -146,7 +146,7 @@ impl Communicator {
     /// the network's own barrier and multicast; a few copies of the values on the heap; once about 8 KiB for the slots
     /// of each pair that exchanges messages. Compiled schedules take up to about 64 MiB for each member and
     /// communicator, besides those of blocking calls, for up to 128 kinds of calls; further kinds use messages.
-    /// [`Communicator::quiesce`] frees them.
+    /// [`quiesce`](crate::collective::quiesce) frees them.
     ///
     /// ```
     /// use tasuki::{Request, Sum};

@@ -32,7 +32,7 @@ use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 ///
 /// All members make their plans in the same order. They may start different plans in different orders, and several
 /// plans may be active at the same time. Dropping a plan, also during a start, frees its memory as soon as no member
-/// can access it any more ([`Communicator::quiesce`]).
+/// can access it any more ([`quiesce`](crate::collective::quiesce)).
 ///
 /// ```
 /// use tasuki::{Rank, Request};
@@ -493,18 +493,18 @@ impl Communicator {
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
         Ok(Plan::new(inner, chunk_shape))
     }
+}
 
-    /// Returns when all plans of this communicator that all members have dropped are freed, and also its cached
-    /// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
-    /// communicators that were split from this one and that all their members have dropped.
-    ///
-    /// Collective. It frees the compiled schedules of nonblocking calls, too, if all members have begun the same number
-    /// of these calls and all of them are complete. No other thread may begin one meanwhile.
-    ///
-    /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
-    /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call
-    /// frees the other plans.
-    pub fn quiesce(&self) -> Result<()> {
-        self.inner().quiesce()
-    }
+/// Returns when all plans of a communicator that all members have dropped are freed, and also its cached
+/// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
+/// communicators that were split from it and that all their members have dropped.
+///
+/// Collective. It frees the compiled schedules of nonblocking calls, too, if all members have begun the same number
+/// of these calls and all of them are complete. No other thread may begin one meanwhile.
+///
+/// Error: a plan that all members have dropped was started more often by some members than by others, or a start
+/// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call
+/// frees the other plans.
+pub fn quiesce(communicator: &Communicator) -> Result<()> {
+    communicator.inner().quiesce()
 }

@@ -3,30 +3,28 @@
 use crate::{Job, Result};
 use std::time::Duration;
 
-impl Job {
-    /// Turns buffered sends on or off (FMPL: spool). A send whose receive is not posted within `after` copies its
-    /// message into the send buffer and returns. With `None`, the default, a send waits for its receive.
-    ///
-    /// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the
-    /// buffer when its receive is posted; every waiting call of this rank moves such messages on. A send that finds
-    /// no room is an error and sends nothing. A rank that leaves empties its buffer first; a buffered message that a
-    /// departed peer never received is then an error.
-    ///
-    /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
-    /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means
-    /// `None`.
-    ///
-    /// Errors: the buffer held messages for ranks that have left, which are dropped; a rank died. Cost: a buffered
-    /// message is copied twice, into the buffer and out of it, and each of the two steps searches all buffered
-    /// messages.
-    pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
-        let _limit = self.limited();
-        self.world().messages().set_send_buffer(capacity, after)
-    }
+/// Turns buffered sends on or off (FMPL: spool). A send whose receive is not posted within `after` copies its
+/// message into the send buffer and returns. With `None`, the default, a send waits for its receive.
+///
+/// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the
+/// buffer when its receive is posted; every waiting call of this rank moves such messages on. A send that finds
+/// no room is an error and sends nothing. A rank that leaves empties its buffer first; a buffered message that a
+/// departed peer never received is then an error.
+///
+/// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
+/// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means
+/// `None`.
+///
+/// Errors: the buffer held messages for ranks that have left, which are dropped; a rank died. Cost: a buffered
+/// message is copied twice, into the buffer and out of it, and each of the two steps searches all buffered
+/// messages.
+pub fn set_send_buffer(job: &Job, capacity: u64, after: Option<Duration>) -> Result<()> {
+    let _limit = job.limited();
+    job.world().messages().set_send_buffer(capacity, after)
+}
 
-    /// Sends the buffered messages whose receives are posted now. Returns how many messages were sent and how many
-    /// remain in the buffer.
-    pub fn check_send_buffer(&self) -> Result<(usize, usize)> {
-        self.world().messages().check_send_buffer()
-    }
+/// Sends the buffered messages whose receives are posted now. Returns how many messages were sent and how many
+/// remain in the buffer.
+pub fn check_send_buffer(job: &Job) -> Result<(usize, usize)> {
+    job.world().messages().check_send_buffer()
 }

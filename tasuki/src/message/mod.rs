@@ -1,6 +1,5 @@
-//! Sends and receives that were begun and own their values.
-//!
-//! The calls are methods of [`Communicator`](crate::Communicator) and [`Scope`](crate::Scope).
+//! Requests of sends and receives, and the calls of messages that few programs need. The others are methods of
+//! [`Communicator`](crate::Communicator) and [`Scope`](crate::Scope).
 
 mod buffered_sends;
 pub(crate) mod request;
@@ -12,6 +11,8 @@ pub(crate) mod slot;
 mod variants;
 
 pub use crate::member::Peer;
+pub use buffered_sends::{check_send_buffer, set_send_buffer};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;
+pub use variants::{close, recv_into, send_from, slots};

@@ -13,7 +13,8 @@ use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan
 use crate::message::scope_request::ScopeRequest;
 use crate::message::scope_values::{Kept, ScopeValues};
 use crate::message::slot::{Received, Slot, bytes};
-use crate::{Communicator, GlobalPtr, Pod, Rank, Result};
+use crate::onesided::GlobalSlice;
+use crate::{Communicator, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -149,17 +150,21 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
-    /// Begins a send of `count` values of this rank's own job memory, which are read until the send
-    /// has ended. Otherwise like [`Communicator::send_from`](crate::Communicator::send_from).
+    /// Begins a send of values of this rank's own job memory, which are read until the send has ended. Otherwise like
+    /// [`send_from`](crate::message::send_from).
     pub fn send_from<T: Pod>(
         &'scope self,
-        from: GlobalPtr<T>,
-        count: usize,
+        from: GlobalSlice<T>,
         to: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, ()>> {
         let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.of::<T>())?;
+        let request = self.context.begin_send_job(
+            from.pointer().address(),
+            bytes::<T>(from.len()),
+            to,
+            slot.of::<T>(),
+        )?;
         self.list.request(ScopeMessage::Send(request, None));
         Ok(self.request::<T, ()>(to, slot))
     }
@@ -194,17 +199,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
-    /// Begins a receive of up to `count` values into this rank's own job memory, like
-    /// [`Communicator::recv_into`](crate::Communicator::recv_into).
+    /// Begins a receive into this rank's own job memory, like [`recv_into`](crate::message::recv_into).
     pub fn recv_into<T: Pod>(
         &'scope self,
-        into: GlobalPtr<T>,
-        count: usize,
+        into: GlobalSlice<T>,
         from: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
         let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.of::<T>())?;
+        let request = self.context.begin_recv_job(
+            into.pointer().address(),
+            bytes::<T>(into.len()),
+            from,
+            slot.of::<T>(),
+        )?;
         self.list.request(ScopeMessage::Receive(request, None));
         Ok(self.request::<T, Received>(from, slot))
     }

@@ -18,8 +18,9 @@ impl Transfers<'_> {
     ///
     /// ```
     /// # use tasuki::Rank;
+    /// use tasuki::nicam::{Flags, Transfers};
     /// tasuki::local(3, |job| {
-    ///     let (data, flags, transfers) = (job.alloc::<u32>(8)?, job.flags(1)?, job.transfers()?);
+    ///     let (data, flags, transfers) = (job.alloc::<u32>(8)?, Flags::new(job, 1)?, Transfers::new(job)?);
     ///     if job.rank() == Rank(1) {
     ///         data.fill(9)?;
     ///         let (to, flag) = (|rank| data.on(rank), |rank| flags.at(0).on(rank));

@@ -19,7 +19,7 @@ const KEY: usize = 3;
 /// Bits of a size: the memory of both sides lies in the address range of one rank.
 const SIZE_BITS: u32 = 40;
 
-/// A block of flags on every rank, each 0 at first. Made by [`Job::flags`].
+/// A block of flags on every rank, each 0 at first. Made by [`Flags::new`].
 #[derive(Debug)]
 pub struct Flags<'job> {
     job: &'job Job,
@@ -42,11 +42,11 @@ pub struct RemoteFlag {
     set: RemoteSignal,
 }
 
-impl Job {
+impl<'job> Flags<'job> {
     /// Makes `count` flags on every rank. Collective. Errors and cost: those of [`Job::alloc`] for 32 bytes a flag,
     /// and a signal.
-    pub fn flags(&self, count: usize) -> Result<Flags<'_>> {
-        Ok(Flags { job: self, words: self.alloc(count.saturating_mul(WORDS))?, set: self.signal()? })
+    pub fn new(job: &'job Job, count: usize) -> Result<Flags<'job>> {
+        Ok(Flags { job, words: job.alloc(count.saturating_mul(WORDS))?, set: job.signal()? })
     }
 }
 

@@ -60,7 +60,7 @@ const STEP: u64 = 4;
 /// Places of the queue: a transfer has up to three commands of at most two places each.
 const QUEUE: usize = TICKETS * 6;
 
-/// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several threads at
+/// A rank's transfers with notification. Made by [`Transfers::new`]. Any thread may make any call, several threads at
 /// once.
 ///
 /// No call waits for a transfer, except for the oldest one if [`TICKETS`] are in flight. Memory that a transfer reads
@@ -70,8 +70,9 @@ const QUEUE: usize = TICKETS * 6;
 ///
 /// ```
 /// use tasuki::Request;
+/// use tasuki::nicam::{Flags, Transfers};
 /// tasuki::local(2, |job| {
-///     let (data, flags, transfers) = (job.alloc::<f64>(100)?, job.flags(1)?, job.transfers()?);
+///     let (data, flags, transfers) = (job.alloc::<f64>(100)?, Flags::new(job, 1)?, Transfers::new(job)?);
 ///     let (me, peer) = (job.rank(), job.rank_after(1));
 ///     job.barrier()?;
 ///     let arrived = flags.at(0);
@@ -128,22 +129,22 @@ struct Ticket<'t, 'job> {
     me: Rank,
 }
 
-impl Job {
+impl<'job> Transfers<'job> {
     /// Makes what transfers with notification need on every rank.
     ///
     /// Collective. Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two allocations, of 64 KiB and of 1088
     /// bytes for each rank of the job; a queue of 512 places; up to 194 signals.
-    pub fn transfers(&self) -> Result<Transfers<'_>> {
-        let lane = |_| Lane::new(self);
+    pub fn new(job: &'job Job) -> Result<Transfers<'job>> {
+        let lane = |_| Lane::new(job);
         Ok(Transfers {
-            job: self,
-            queue: self.queue(QUEUE)?,
-            tickets: (0..TICKETS).map(|_| self.signal()).collect::<Result<_>>()?,
+            job,
+            queue: job.queue(QUEUE)?,
+            tickets: (0..TICKETS).map(|_| job.signal()).collect::<Result<_>>()?,
             given: AtomicU64::new(0),
-            lanes: (0..LANES.min(self.size())).map(lane).collect::<Result<_>>()?,
-            counter: Counter::new(self)?,
-            discards: self.alloc(self.size())?,
-            match_lists: MatchLists::new(self)?,
+            lanes: (0..LANES.min(job.size())).map(lane).collect::<Result<_>>()?,
+            counter: Counter::new(job)?,
+            discards: job.alloc(job.size())?,
+            match_lists: MatchLists::new(job)?,
         })
     }
 }

@@ -68,8 +68,9 @@ impl Transfers<'_> {
     ///
     /// ```
     /// # use tasuki::Rank;
+    /// use tasuki::nicam::{Flags, Transfers};
     /// tasuki::local(2, |job| {
-    ///     let (data, flags, transfers) = (job.alloc::<usize>(8)?, job.flags(1)?, job.transfers()?);
+    ///     let (data, flags, transfers) = (job.alloc::<usize>(8)?, Flags::new(job, 1)?, Transfers::new(job)?);
     ///     let (here, flag) = (data.pointer(), flags.at(0).on(job.rank()));
     ///     data.fill(job.rank().0)?;
     ///     if job.rank() == Rank(0) {

@@ -165,7 +165,7 @@ fn with_a_lease_that_is_wanted(job: &Job, trap: &Trap) -> Result<()> {
         }
     }
     while job.rank() == trap.victim {
-        match job.post(names[OWNER.index()], trap.copy(PAGE).then(done.on(Rank(2)).add(1))) {
+        match names[OWNER.index()].post(job, trap.copy(PAGE).then(done.on(Rank(2)).add(1))) {
             Err(error) if !matches!(error.cause(), Cause::Full { .. }) => return Err(error),
             _ => {}
         }
@@ -192,7 +192,7 @@ fn with_a_command_under_way(job: &Job, trap: &Trap) -> Result<()> {
     }
     if job.rank() == trap.victim {
         done.wait_at_least(1)?;
-        job.post(names[OWNER.index()], trap.copy(2 * CHUNK).then(done.on(Rank(2)).add(1)))?;
+        names[OWNER.index()].post(job, trap.copy(2 * CHUNK).then(done.on(Rank(2)).add(1)))?;
         panic!("another rank ran the command");
     }
     done.wait_at_least(1)

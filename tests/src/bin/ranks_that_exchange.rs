@@ -8,6 +8,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+use tasuki::message::{recv_into, send_from};
 use tasuki::{Array, Job, Rank, Request, Result, Slot, Sum};
 use tasuki_tests::watchdog::Watchdog;
 
@@ -85,8 +86,8 @@ impl Ring<'_> {
 
     fn in_job_memory(&self) -> Result<()> {
         let (world, [from, into]) = (self.job.world(), &self.shared);
-        let recv = || world.recv_into(into.pointer(), LONG, self.previous, Slot(2)).map(drop);
-        self.in_turn(|| world.send_from(from.pointer(), LONG, self.next, Slot(2)), recv)
+        let recv = || recv_into(world, into.pointer().slice(LONG), self.previous, Slot(2)).map(drop);
+        self.in_turn(|| send_from(world, from.pointer().slice(LONG), self.next, Slot(2)), recv)
     }
 
     fn in_a_scope(&self) -> Result<()> {

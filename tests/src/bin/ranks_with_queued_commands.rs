@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::engine::RemoteQueue;
-use tasuki::{Command, Handler, Handlers, Job, Rank, Result};
+use tasuki::{Command, Handler, Handlers, Job, Queue, Rank, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             return job.barrier();
         }
         away.wait_at_least(1)?;
-        let (waiting, session) = (job.queue(64)?, job.session_queue(8, &credit)?);
+        let (waiting, session) = (job.queue(64)?, Queue::session(job, 8, &credit)?);
         job.raise(steps.on(Rank(0)), 2)?;
         for threshold in [9, 4, 9] {
             waiting.post(Command::nothing().when(steps.reaches(threshold)).then(done.on(Rank(0)).add(1)))?;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         let put = || Command::put(word.on(Rank(1)), &[5_u64]).by_destination().then(done.on(Rank(0)).add(1));
         waiting.post(put())?;
         (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
-        job.post(names.to_vec()?[1], put())?;
+        names.to_vec()?[1].post(job, put())?;
         (0..3).try_for_each(|_| NOTHING.post_then(job, Rank(1), &(), done.on(Rank(0)).add(1)))?;
         done.wait_at_least(10)?;
         job.barrier()

@@ -1,6 +1,7 @@
 //! How the ranks of a case exchange addresses and other values, and how a case finds its
 //! neighbours.
 
+use tasuki::engine::fabric;
 use tasuki::{GlobalPtr, Job, Pod, Rank, Result};
 
 /// Sends `value` to every rank, and returns the values of all ranks, by rank. Collective.
@@ -37,7 +38,7 @@ pub(crate) fn last(job: &Job) -> Rank {
 /// Returns true if the job is simulated. There a case does less work and does not rely on real
 /// time.
 pub(crate) fn is_simulated(job: &Job) -> bool {
-    job.fabric() == "sim"
+    fabric(job) == "sim"
 }
 
 /// Returns how often a case should do something: `real` times on real processors, `simulated` times

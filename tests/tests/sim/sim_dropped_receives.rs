@@ -38,7 +38,7 @@ fn cancel_scope(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<(
 fn cancel_scope_of_job_memory(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<()> {
     let into = job.alloc_local::<u8>(room)?;
     let cancelled = job.world().scope(|s| -> Result<()> {
-        s.recv_into(into.pointer(), room, Rank(0), slot)?;
+        s.recv_into(into.pointer().slice(room), Rank(0), slot)?;
         job.compute(after);
         Err(Error::argument("cancelled"))
     });

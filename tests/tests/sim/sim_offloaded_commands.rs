@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::message::set_send_buffer;
+use tasuki::onesided::bootstrap_memory;
 use tasuki::{Command, Job, Rank, Result, Sim, Slot};
 use tasuki_tests::watchdog::Watchdog;
 
@@ -105,17 +107,17 @@ fn commands_for_a_rank_that_leaves_are_run_from_here() {
             let (data, me) = (job.alloc::<u8>(64)?, job.rank());
             let (done, failed) = (job.signal()?, job.signal()?);
             let leaver = Rank(2);
-            job.put(job.bootstrap_memory(me)?, &[10 + me.0 as u8; 64])?;
+            job.put(bootstrap_memory(job, me)?, &[10 + me.0 as u8; 64])?;
             job.barrier()?;
             if me == leaver {
-                job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+                set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
                 job.world().send(&[7_u64; 100], Rank(1), Slot(1))?;
                 return Ok(());
             }
             if me == Rank(1) {
                 job.compute(Duration::from_millis(1)); // until it leaves
                 let queue = job.queue(4)?;
-                let source = job.bootstrap_memory(leaver)?;
+                let source = bootstrap_memory(job, leaver)?;
                 for (at, bound) in [false, true].into_iter().enumerate() {
                     let copy = Command::copy(source, data.on(Rank(0)).at(32 * at), 32);
                     let copy = if bound { copy.by_source() } else { copy };

@@ -248,7 +248,7 @@ impl Worker {
         let queue = local.queue();
         let refuse = |text: &str| Err(Cause::Argument(text.into()));
         if queue.credit().is_none() {
-            return refuse("only a session queue can repeat: make it with Job::session_queue");
+            return refuse("only a session queue can repeat: make it with Queue::session");
         }
         let lines = self.reserved_in(local)?;
         if lines == 0 {

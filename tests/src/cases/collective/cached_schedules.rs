@@ -4,7 +4,7 @@
 use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
-use tasuki::collective::{Max, MaxAbs, MinAbs};
+use tasuki::collective::{Max, MaxAbs, MinAbs, quiesce};
 use tasuki::{Blocks, Communicator, ErrorKind, Job, Member, Pod, Rank, Result, Slot, Sum, Uneven};
 
 /// A number of calls of one kind after which the library has begun to use a cached schedule. The first calls use
@@ -185,8 +185,8 @@ pub fn j_cached_schedules_are_evicted_and_freed(job: &Job) -> Result<()> {
             !is_simulated(job) && job.size() > 1 && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none();
         assert_eq!(job.memory().plans > before, cached_executions);
         assert!(job.memory().plans < 130 << 20, "{:?}", job.memory());
-        world.quiesce()?;
-        other.quiesce()?;
+        quiesce(world)?;
+        quiesce(&other)?;
         assert_eq!(job.memory().plans, before, "`quiesce` left bytes of cached schedules");
     }
     Ok(())

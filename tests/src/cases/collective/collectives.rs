@@ -3,6 +3,7 @@
 use crate::exchange::effort;
 use crate::random::Random;
 use tasuki::collective::{And, Bool, Complex, Max, MaxAbs, Min, MinAbs, Or, Split, Xor};
+use tasuki::message::slots;
 use tasuki::{Communicator, Job, Member, Pod, Rank, Request, Result, Slot, Sum};
 
 /// Numbers of values: none, few, more than fit into a line, more than fit into a chunk.
@@ -197,7 +198,7 @@ pub fn g12_values_that_look_like_announcements(job: &Job) -> Result<()> {
 pub fn g13_duplicates_have_messages_of_their_own(job: &Job) -> Result<()> {
     let reversed = job.world().split(Split::colour(0).key(-(job.rank().0 as isize)).slots(5))?;
     let (twin, me) = (reversed.dup()?, reversed.rank());
-    assert_eq!((twin.rank(), twin.size(), twin.slots()), (me, reversed.size(), 5));
+    assert_eq!((twin.rank(), twin.size(), slots(&twin)), (me, reversed.size(), 5));
     let ranks = |of: &Communicator| -> Vec<_> {
         of.members().iter().map(|member| of.members().rank_of(member)).collect()
     };

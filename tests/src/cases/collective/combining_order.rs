@@ -4,7 +4,7 @@
 use crate::exchange::effort;
 use std::fmt::Debug;
 use std::ops::{Add, Mul};
-use tasuki::collective::{Complex, PlanReduceOp, Product};
+use tasuki::collective::{Complex, PlanReduceOp, Product, quiesce};
 use tasuki::{Communicator, Job, Plan, Pod, Rank, Request, Result, Sum};
 
 /// Number of values that are combined from the left.
@@ -175,7 +175,7 @@ pub fn j_calls_keep_the_combining_order(job: &Job) -> Result<()> {
         let world = job.world().split((0, job.rank().0 as isize))?;
         for call in 0..effort(job, CALLS + 2, 5) {
             if call == effort(job, CALLS, 4) {
-                world.quiesce()?;
+                quiesce(&world)?;
             }
             of_every_type!(|reference| calls(&world, count, reference));
         }

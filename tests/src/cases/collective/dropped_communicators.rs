@@ -1,5 +1,7 @@
 //! J: communicators that all members have dropped leave no memory behind.
 
+use tasuki::collective::quiesce;
+use tasuki::engine::fabric;
 use tasuki::{Communicator, Job, Rank, Request, Result, Slot, Sum};
 
 /// Makes calls of every kind on a communicator: first calls and cached ones, nonblocking ones, messages, plans, and
@@ -28,7 +30,7 @@ fn use_all(part: &Communicator, seed: u64) -> Result<()> {
 /// Returns true if the job is simulated. The simulator needs much time for each round, so a case makes fewer rounds
 /// there.
 fn is_simulated(job: &Job) -> bool {
-    job.fabric() == "sim"
+    fabric(job) == "sim"
 }
 
 /// The memory of messages and plans is the same after many communicators that were used and dropped.
@@ -41,7 +43,7 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
         let part = job.world().split(turn)?;
         use_all(&part, turn as u64)?;
     }
-    job.quiesce()?;
+    quiesce(job.world())?;
     let before = used();
     let mut most = before;
     for turn in 0..if is_simulated(job) { 6 } else { 20 } {
@@ -55,7 +57,7 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
     }
     let after = used();
     assert!(after.0 <= most.0 && after.1 <= most.1, "{before:?} {most:?} {after:?}");
-    job.quiesce()?;
+    quiesce(job.world())?;
     assert_eq!(used(), before, "after quiesce");
     job.barrier()
 }
@@ -83,7 +85,7 @@ pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {
         }
     }
     drop(kept);
-    job.quiesce()?;
+    quiesce(job.world())?;
     job.barrier()
 }
 
@@ -101,5 +103,5 @@ pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> 
         let part = rest.split(turn)?;
         assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size()]);
     }
-    rest.quiesce()
+    quiesce(&rest)
 }

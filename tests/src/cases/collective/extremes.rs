@@ -184,7 +184,7 @@ pub fn d_commands_combine_nan_as_calls_do(job: &Job) -> Result<()> {
             results.fill(first)?;
             job.barrier()?;
             let reduce = Command::reduce(parts.on(me), results.on(root), COUNT, combine);
-            job.post(theirs[0], reduce.then(done.on(root).add(1)))?;
+            theirs[0].post(job, reduce.then(done.on(root).add(1)))?;
             rounds += 1;
             let expected = match combine {
                 Combine::Min => job.world().allreduce(&mine, Min)?,

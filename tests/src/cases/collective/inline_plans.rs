@@ -4,6 +4,7 @@ use crate::cases::plans::{sums, values};
 use crate::exchange::effort;
 use crate::expected_error::{misused, refused};
 use crate::wait_until::may_be_helped;
+use tasuki::collective::quiesce;
 use tasuki::{Error, ErrorKind, Job, Rank, Request, Result, Sum};
 
 /// Values that pass in several pieces, the last one shorter, while members wait for other plans.
@@ -131,6 +132,6 @@ fn operation_panics(job: &Job, count: usize) -> Result<()> {
         misused(job, plan.start(), &["has not ended"]);
     }
     drop(plan);
-    refused(job, world.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
+    refused(job, quiesce(&world), ErrorKind::Program, &["quiesce(", "panicked"]);
     job.barrier()
 }

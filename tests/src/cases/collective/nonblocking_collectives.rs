@@ -3,7 +3,7 @@
 use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::refused;
 use std::time::Duration;
-use tasuki::collective::{CollectiveRequest, Max};
+use tasuki::collective::{CollectiveRequest, Max, quiesce};
 use tasuki::engine::Cause;
 use tasuki::{ErrorKind, Job, Rank, Request, Result, Slot, Sum, wait_all};
 
@@ -396,7 +396,7 @@ pub fn j_outstanding_calls_of_many_kinds(job: &Job) -> Result<()> {
             for (mut request, expected) in begun {
                 assert_eq!(request.wait()?, expected, "batch {batch} of round {round}");
             }
-            part.quiesce()?;
+            quiesce(&part)?;
         }
     }
     job.barrier()

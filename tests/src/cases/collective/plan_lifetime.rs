@@ -3,6 +3,7 @@
 use crate::expected_error::refused;
 use crate::wait_until::may_be_helped;
 use std::time::Duration;
+use tasuki::collective::quiesce;
 use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
 use tasuki::{ErrorKind, Job, Rank, Request, Result, Slot, Sum};
 
@@ -70,7 +71,7 @@ pub fn j_waits_fail_when_a_member_leaves_after_other_starts(job: &Job) -> Result
 pub fn j_dropped_chunked_plans_complete_their_starts(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let kept = || (job.memory().local, job.memory().plans);
-    world.quiesce()?;
+    quiesce(world)?;
     let before = kept();
     for tests in 0..5 {
         let mut exchange = world.alltoall_init::<u8>(100)?.chunked()?;
@@ -87,11 +88,11 @@ pub fn j_dropped_chunked_plans_complete_their_starts(job: &Job) -> Result<()> {
         }
         drop(sum);
         if tests % 2 == 0 {
-            world.quiesce()?;
+            quiesce(world)?;
             assert_eq!(kept(), before, "after {tests} tests");
         }
     }
-    world.quiesce()?;
+    quiesce(world)?;
     assert_eq!(kept(), before);
     assert_eq!(world.allreduce(&[1_u64], Sum)?, [ranks as u64]);
     Ok(())
@@ -112,7 +113,7 @@ pub fn j_fuzzy_barriers_ignore_old_values_of_signals(job: &Job) -> Result<()> {
                 plan.wait()?;
             }
         }
-        part.quiesce()?;
+        quiesce(&part)?;
     }
     let all = world.split(0)?;
     all.fuzzy_barrier()?.wait()?; // allocates what fuzzy barriers need, which is collective
@@ -152,7 +153,7 @@ pub fn j_queue_plans_report_a_panicking_operation(job: &Job) -> Result<()> {
             }
         }
         drop(plan);
-        refused(job, part.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
+        refused(job, quiesce(&part), ErrorKind::Program, &["quiesce(", "panicked"]);
         refused(job, part.barrier(), ErrorKind::Program, &["barrier(", "panicked"]);
     }
     world.barrier()
@@ -178,7 +179,7 @@ pub fn j_executions_report_a_panicking_operation(job: &Job) -> Result<()> {
         }
     }
     drop(plan);
-    refused(job, world.quiesce(), ErrorKind::Program, &["quiesce(", "panicked"]);
+    refused(job, quiesce(world), ErrorKind::Program, &["quiesce(", "panicked"]);
     let world = world.recreate()?;
     assert_eq!(world.allreduce(&[1_i64], Sum)?, [ranks]);
     Ok(())

@@ -5,7 +5,7 @@ use crate::expected_error::{disagreed, misused, refused};
 use crate::wait_until::stay_away;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tasuki::collective::Max;
+use tasuki::collective::{Max, quiesce};
 use tasuki::schedule::{
     ALGORITHMS, BufferId, BufferSpan, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape,
 };
@@ -224,8 +224,8 @@ pub fn j3_unequal_numbers_of_starts_are_reported(job: &Job) -> Result<()> {
     let mut late = (me != 0).then_some(late); // rank 0 drops it while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
     let texts = ["quiesce(", "number of starts of a plan", "smallest is 0", "largest 1"];
-    disagreed(job, world.quiesce(), &texts);
-    world.quiesce()?;
+    disagreed(job, quiesce(world), &texts);
+    quiesce(world)?;
     if let Some(late) = &mut late {
         late.start()?;
         late.wait()?;
@@ -237,7 +237,7 @@ pub fn j3_unequal_numbers_of_starts_are_reported(job: &Job) -> Result<()> {
 
 /// The bytes that plans of this communicator use on this rank, after all dropped plans are freed.
 fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
-    group.quiesce()?;
+    quiesce(group)?;
     Ok(job.memory().local)
 }
 

@@ -3,6 +3,7 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{check_error, misused, refused};
+use tasuki::collective::quiesce;
 use tasuki::{Blocks, Communicator, ErrorKind, Job, Plan, Rank, Request, Result, Uneven};
 
 /// Values of 8 bytes that tell their sender, their receiver and their place.
@@ -177,7 +178,7 @@ fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Res
 pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let right: Vec<usize> = (1..=ranks).collect();
-    world.quiesce()?;
+    quiesce(world)?;
     let kept = || (job.memory().local, job.memory().plans);
     let before = kept();
     let misused = |outcome: Result<Plan<u64>>, texts: &[&str]| {

@@ -193,7 +193,7 @@ pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
         let reduce = Command::reduce(parts.on(me), sums.on(root), len, Combine::Sum);
         let reduce = reduce.then(done.on(root).add(1));
         for _ in 0..each {
-            idle.until(|| match job.post(theirs[0], &reduce) {
+            idle.until(|| match theirs[0].post(job, &reduce) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => Ok(false),
                 posted => posted.map(|_| true),
             })?;
@@ -207,7 +207,7 @@ pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
         job.barrier()?;
     }
     let most = job.alloc::<u64>((1 << 17) + 1)?;
-    let too_long = job.post(theirs[0], Command::reduce(most.on(me), most.on(root), most.len(), Combine::Sum));
+    let too_long = theirs[0].post(job, Command::reduce(most.on(me), most.on(root), most.len(), Combine::Sum));
     assert!(too_long.is_err_and(|error| error.to_string().contains("at most 1048576 bytes, not 1048584")));
     job.barrier()?;
     drop(queue);

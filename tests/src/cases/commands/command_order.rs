@@ -6,7 +6,7 @@ use crate::exchange::{effort, last, next};
 use crate::pattern;
 use crate::wait_until::Idle;
 use tasuki::engine::Cause;
-use tasuki::{Command, Job, Rank, Result};
+use tasuki::{Command, Job, Queue, Rank, Result};
 
 /// The length of a copy that takes longer than a rank holds the lease of its queue. In real memory, several ranks share
 /// such a copy.
@@ -98,7 +98,7 @@ pub fn b7_copies_in_a_row(job: &Job) -> Result<()> {
     let (data, place) = (job.alloc::<u8>(len)?, job.alloc::<u8>(len)?);
     let (me, to) = (job.rank(), next(job));
     let credit = job.signal()?;
-    let queue = job.session_queue(many + 1, &credit)?;
+    let queue = Queue::session(job, many + 1, &credit)?;
     for round in 0..effort(job, 20, 2) as u64 {
         let bytes = pattern::bytes(round, len);
         data.write(0, &bytes)?;

@@ -175,7 +175,7 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     assert!(other.cancel(posted)?);
     // The owner of the queue cancels a command that another rank posted.
     let names: Vec<RemoteQueue> = exchange_all(job, other.remote())?;
-    let posted: Vec<Posted> = exchange_all(job, job.post(names[to.index()], unmet())?)?;
+    let posted: Vec<Posted> = exchange_all(job, names[to.index()].post(job, unmet())?)?;
     assert!(other.cancel(posted[previous(job).index()])?);
     job.barrier()
 }
@@ -276,7 +276,7 @@ pub fn d10_two_triggers(job: &Job) -> Result<()> {
 pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
     let (word, credit, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
     let (me, from, idle) = (job.rank(), previous(job), Idle::new(job)?);
-    let queue = job.session_queue(8, &credit)?;
+    let queue = Queue::session(job, 8, &credit)?;
     let add = count(&word, me).then(done.on(me).add(1));
     let mut ran = 0;
     for round in 0..effort(job, 100, 4) as u64 {
@@ -310,7 +310,7 @@ pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
 pub fn d11_sessions_begin_again(job: &Job) -> Result<()> {
     let words = job.alloc::<u64>(3)?;
     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
-    let queue = job.session_queue(8, &credit)?;
+    let queue = Queue::session(job, 8, &credit)?;
     job.raise(credit.on(me), 1)?;
     // A helper may run the queue, and may not have begun.
     let is_run_at_once = !may_be_helped(job);
@@ -325,13 +325,13 @@ pub fn d11_sessions_begin_again(job: &Job) -> Result<()> {
     done.wait_at_least(2)?;
     assert_eq!(words.to_vec()?, [1, 1, 1]);
     let again = job.signal()?;
-    let cycle = job.session_queue(8, &again)?;
+    let cycle = Queue::session(job, 8, &again)?;
     for at in 0..3 {
         let add = Command::atomic(words.on(me).at(at), AtomicOp::Add(1));
         cycle.post(&if at == 2 { add.then(done.on(me).add(1)) } else { add })?;
     }
     cycle.repeat()?;
-    for refused in [cycle.post(Command::nothing()), job.post(cycle.remote(), Command::nothing())] {
+    for refused in [cycle.post(Command::nothing()), cycle.remote().post(job, Command::nothing())] {
         assert!(refused.as_ref().is_err_and(|error| *error.cause() == Cause::QueueRepeats), "{refused:?}");
         misused(job, refused, &["post(", "repeats the commands", "hint: post all commands before"]);
     }
@@ -416,7 +416,7 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
             let owner = Rank(to);
             let add = count(&word, owner).then(done.on(owner).add(1));
             let many = [add.clone(), add];
-            while let Err(error) = job.post_many(queues[to], &many) {
+            while let Err(error) = queues[to].post_many(job, &many) {
                 assert!(matches!(error.cause(), Cause::Full { .. }), "{error}");
                 idles[thread].serve(Duration::from_micros(10))?;
             }

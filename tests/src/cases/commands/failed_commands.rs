@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tasuki::engine::{Cause, Combine, RemoteQueue};
 use tasuki::onesided::{AtomicOp, RemoteSignal};
-use tasuki::{Command, Job, Rank, Request, Result, Signal};
+use tasuki::{Command, Job, Queue, Rank, Request, Result, Signal};
 
 /// D17: a failed command poisons its signal with the cause. Commands that wait for the signal fail
 /// with that cause, on every rank of the chain, and no rank waits for ever.
@@ -60,7 +60,7 @@ pub fn dropped_queues_poison_their_signals(job: &Job) -> Result<()> {
     let failed = poisoned.wait_at_least(1).expect_err("the signal is poisoned");
     assert!(failed.to_string().contains("the queue was dropped before the command had fired"), "{failed}");
     job.barrier()?;
-    let refused = job.post(names[to.index()], Command::nothing()).expect_err("the queue was dropped");
+    let refused = names[to.index()].post(job, Command::nothing()).expect_err("the queue was dropped");
     assert!(matches!(refused.cause(), Cause::Stale { .. } | Cause::QueueDropped), "{refused}");
     job.raise(go.on(me), 1)?;
     job.barrier()?;
@@ -100,7 +100,7 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
 pub fn dropped_queues_poison_their_signals_in_any_case(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     let (credit, step) = (job.signal()?, job.signal()?);
-    let session = job.session_queue(8, &credit)?;
+    let session = Queue::session(job, 8, &credit)?;
     for _ in 0..4 {
         session.post(Command::nothing().then(step.on(me).add(1)))?;
     }
@@ -146,7 +146,7 @@ pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
             drop(queue);
         } else {
             loop {
-                match job.post(names[0], Command::nothing().then(ran.on(Rank(0)).add(1))) {
+                match names[0].post(job, Command::nothing().then(ran.on(Rank(0)).add(1))) {
                     Ok(_) => accepted += 1,
                     Err(error) if matches!(error.cause(), Cause::Full { .. }) => {}
                     Err(error) => {
@@ -171,7 +171,7 @@ pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
 pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let (word, signal, me) = (job.alloc::<u64>(16)?, job.signal()?, job.rank());
     let queue = job.queue(4)?;
-    let session = job.session_queue(4, &signal)?;
+    let session = Queue::session(job, 4, &signal)?;
     let effect = signal.on(me).add(1);
     let nowhere = Rank(job.size());
     let floats = job.alloc::<f64>(1)?;
@@ -208,7 +208,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let many = [Command::nothing(), Command::put(word.pointer(), &[0_u64; 7])];
     misused(job, queue.post_many(&many), &["2 commands, with [1] put(56 bytes to", ", to a queue of rank"]);
     assert!(job.queue(0).is_err() && job.queue((1 << 20) + 1).is_err());
-    misused(job, queue.repeat(), &["repeat", "only a session queue", "Job::session_queue"]);
+    misused(job, queue.repeat(), &["repeat", "only a session queue", "Queue::session"]);
     misused(job, session.repeat(), &["repeat", "no commands"]);
     tasuki::local(1, |other| {
         let foreign = other.signal()?;
@@ -247,7 +247,7 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     let queue = job.queue(8)?;
     for repeats in [false, true] {
         let (credit, ran, poisoned, late) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
-        let session = job.session_queue(8, &credit)?;
+        let session = Queue::session(job, 8, &credit)?;
         session.post(count(&word, me).then(ran.on(me).add(1)))?;
         session.post(count(&word, me).then(poisoned.on(to).add(1)))?;
         if repeats {
@@ -347,12 +347,12 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
     misused(job, queue.post(effect(crooked)), &["no signal lies at"]);
     // Invalid queue names: null, with a rank that does not exist, and at places without a queue.
     let named = bytemuck::cast::<u64, RemoteQueue>;
-    misused(job, job.post(named(0), Command::nothing()), &["post("]);
-    misused(job, job.post(named(u64::MAX), Command::nothing()), &["post(", "no rank"]);
+    misused(job, named(0).post(job, Command::nothing()), &["post("]);
+    misused(job, named(u64::MAX).post(job, Command::nothing()), &["post(", "no rank"]);
     for rank in job.ranks() {
         let text = format!("queue of rank {rank}");
         let at = word.on(rank).address().bits() / 4096 * 4096;
-        misused(job, job.post(named(at), Command::nothing()), &["post(", &text]);
+        misused(job, named(at).post(job, Command::nothing()), &["post(", &text]);
     }
     assert_eq!(queue.stats(), tasuki::engine::QueueStats::default());
     queue.post(count(&word, me).then(signal.on(me).add(1)))?;

@@ -7,6 +7,7 @@ use crate::pattern;
 use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::nicam::{Flags, Transfers};
 use tasuki::{ErrorKind, Job, Rank, Request, Result};
 
 const LEN: usize = 3_000;
@@ -17,7 +18,7 @@ pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
     let lens = [0, 1, 8, 100, LEN, effort(job, 300_000, 10_000)];
     let room = lens[5];
     let (source, target) = (job.alloc::<u8>(room)?, job.alloc::<u8>(room)?);
-    let (flags, transfers) = (job.flags(2)?, job.transfers()?);
+    let (flags, transfers) = (Flags::new(job, 2)?, Transfers::new(job)?);
     let (me, to, from) = (job.rank(), next(job), previous(job));
     let rounds = effort(job, 40, 2) as u64;
     for value in 1..=rounds * lens.len() as u64 {
@@ -39,7 +40,7 @@ pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
 pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
     let all = job.size();
     let (source, target) = (job.alloc::<u64>(1)?, job.alloc::<u64>(all)?);
-    let (flags, transfers) = (job.flags(1)?, job.transfers()?);
+    let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
     let (me, flag) = (job.rank(), flags.at(0));
     misused(job, transfers.set_counter(flag.on(me), 0), &["0 arrivals"]);
     for phase in 1..=effort(job, 200, 5) as u64 {
@@ -77,7 +78,7 @@ pub fn d3_counted_arrivals(job: &Job) -> Result<()> {
 
 /// D3: the flag is not set if one arrival is missing. A surplus arrival counts for the next phase.
 pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
-    let (words, flags, transfers) = (job.alloc::<u64>(2)?, job.flags(1)?, job.transfers()?);
+    let (words, flags, transfers) = (job.alloc::<u64>(2)?, Flags::new(job, 1)?, Transfers::new(job)?);
     let (me, to, flag) = (job.rank(), next(job), flags.at(0));
     let send = || -> Result<()> {
         transfers.copy_countup(words.pointer(), words.on(to).at(1), 1)?;
@@ -105,7 +106,7 @@ pub fn d3_not_before_the_last(job: &Job) -> Result<()> {
 /// copies that this rank has issued have arrived.
 pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(LEN * job.size())?);
-    let (flags, transfers) = (job.flags(1)?, job.transfers()?);
+    let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
     let (me, all) = (job.rank(), job.size());
     for round in 1..=effort(job, 60, 3) as u64 {
         job.put(source.pointer(), &pattern::bytes(round + me.0 as u64, LEN))?;
@@ -134,7 +135,7 @@ pub fn i1_sync_covers_all(job: &Job) -> Result<()> {
 /// I1: a word that is written after copies to one rank becomes visible after them.
 pub fn i1_a_word_follows_copies(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(4 * LEN)?);
-    let (flags, transfers, to) = (job.flags(1)?, job.transfers()?, next(job));
+    let (flags, transfers, to) = (Flags::new(job, 1)?, Transfers::new(job)?, next(job));
     for round in 1..=effort(job, 200, 5) as u64 {
         job.put(source.pointer(), &pattern::bytes(round, LEN))?;
         for part in 0..4 {
@@ -157,7 +158,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
     const OTHER: [u64; 8] = [9, 5, 1, 5, 3, 9, 5, 3];
     let len = 200;
     let (source, target) = (job.alloc::<u8>(8 * len)?, job.alloc::<u8>(8 * len)?);
-    let (flags, transfers) = (job.flags(16)?, job.transfers()?);
+    let (flags, transfers) = (Flags::new(job, 16)?, Transfers::new(job)?);
     let (me, to, from) = (job.rank(), next(job), previous(job));
     for round in 1..=effort(job, 100, 4) as u64 {
         job.put(source.pointer(), &pattern::bytes(round * 10 + me.0 as u64, 8 * len))?;
@@ -198,7 +199,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
 /// I6: if source and destination differ in size, both sides get an error, and nothing is written. A
 /// full list is an error that changes nothing.
 pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
-    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(19)?, job.transfers()?);
+    let (data, flags, transfers) = (job.alloc::<u64>(4)?, Flags::new(job, 19)?, Transfers::new(job)?);
     let (me, peer) = (job.rank(), Rank(1 - job.rank().0.min(1)));
     if me.0 < 2 {
         data.fill(me.0 as u64 + 1)?;
@@ -267,7 +268,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
 /// that discards broadcasts is not changed.
 pub fn i7_broadcasts(job: &Job) -> Result<()> {
     let (source, target) = (job.alloc::<u8>(LEN)?, job.alloc::<u8>(LEN)?);
-    let (flags, transfers) = (job.flags(1)?, job.transfers()?);
+    let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
     let me = job.rank();
     for round in 1..=effort(job, 40, 4) as u64 {
         let root = Rank(round as usize % job.size());
@@ -302,8 +303,8 @@ pub fn i8_threads_transfer(job: &Job) -> Result<()> {
     let (threads, each, len) = (effort(job, 8, 3), effort(job, 200, 4), 64);
     let (source, target) = (job.alloc::<u8>(threads * len)?, job.alloc::<u8>(threads * len)?);
     let (words, counted) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?);
-    let (flags, back) = (job.flags(threads + 1)?, job.flags(threads)?);
-    let (transfers, me, to, from) = (job.transfers()?, job.rank(), next(job), previous(job));
+    let (flags, back) = (Flags::new(job, threads + 1)?, Flags::new(job, threads)?);
+    let (transfers, me, to, from) = (Transfers::new(job)?, job.rank(), next(job), previous(job));
     transfers.set_counter(flags.at(threads).on(me), (threads * each) as u64)?;
     job.barrier()?;
     let bodies = job.threads(threads, |thread| -> Result<()> {
@@ -346,7 +347,7 @@ pub fn d2_flags_count_up(job: &Job) -> Result<()> {
     let (me, to) = (job.rank(), next(job));
     for _ in 0..rounds {
         let (source, target) = (job.alloc::<u8>(threads * lens[2])?, job.alloc::<u8>(threads * lens[2])?);
-        let (flags, transfers) = (job.flags(threads)?, job.transfers()?);
+        let (flags, transfers) = (Flags::new(job, threads)?, Transfers::new(job)?);
         job.barrier()?;
         let bodies = job.threads(threads, |thread| -> Result<()> {
             let (place, flag) = (thread * lens[2], flags.at(thread));
@@ -382,7 +383,7 @@ pub fn d2_flags_count_up(job: &Job) -> Result<()> {
 /// further call of its rank fail.
 pub fn d17_failed_transfers_end_waits_with_an_error(job: &Job) -> Result<()> {
     let (me, to, from) = (job.rank(), next(job), previous(job));
-    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(3)?, job.transfers()?);
+    let (data, flags, transfers) = (job.alloc::<u64>(4)?, Flags::new(job, 3)?, Transfers::new(job)?);
     let gone = job.alloc_local::<u64>(4)?;
     transfers.copy_source(5, to, gone.pointer(), 4, flags.at(0).on(me), 1)?;
     drop(gone);
@@ -406,7 +407,7 @@ pub fn d17_failed_transfers_end_waits_with_an_error(job: &Job) -> Result<()> {
 
 /// Wrong arguments are refused at once, and nothing is changed.
 pub fn wrong_transfers_are_refused(job: &Job) -> Result<()> {
-    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(1)?, job.transfers()?);
+    let (data, flags, transfers) = (job.alloc::<u64>(4)?, Flags::new(job, 1)?, Transfers::new(job)?);
     let (me, to) = (job.rank(), next(job));
     let (here, flag) = (data.pointer(), flags.at(0));
     misused(job, transfers.copy(tasuki::GlobalPtr::NULL, here, 1), &["null"]);

@@ -9,7 +9,8 @@ use crate::random::Random;
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
-use tasuki::onesided::AtomicOp;
+use tasuki::message::set_send_buffer;
+use tasuki::onesided::{AtomicOp, bootstrap_memory};
 use tasuki::{Array, Command, ErrorKind, Job, Rank, Request, Result, Slot};
 
 /// Returns true if other ranks can access this rank's queues.
@@ -52,7 +53,7 @@ pub fn d12_posts_while_a_rank_goes_away(job: &Job) -> Result<()> {
         } else {
             watch(job, &turn, &idle, round)?;
             (0..random.below(300)).for_each(|_| std::hint::spin_loop());
-            job.post(names[0], Command::put(word.on(owner), &[round]))?;
+            names[0].post(job, Command::put(word.on(owner), &[round]))?;
         }
     }
     job.barrier()
@@ -152,7 +153,7 @@ pub fn d13_waits_with_the_most_commands_in_flight(job: &Job) -> Result<()> {
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
     // Bootstrap memory exists as long as the job, also that of a rank that has left.
-    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?);
+    let (from, to) = (bootstrap_memory(job, gone)?, bootstrap_memory(job, me)?);
     job.barrier()?;
     if me == gone {
         return Ok(());
@@ -180,7 +181,7 @@ pub fn d13_what_never_fits(job: &Job) -> Result<()> {
     let names: Vec<RemoteQueue> = exchange_all(job, one.remote())?;
     let two_lines = Command::put(word.on(me), &[1_u64, 2, 3, 4]);
     misused(job, one.post(&two_lines), &["has 1 lines", "takes 2"]);
-    misused(job, job.post(names[next(job).index()], &two_lines), &["has 1 lines", "takes 2"]);
+    misused(job, names[next(job).index()].post(job, &two_lines), &["has 1 lines", "takes 2"]);
     misused(job, eight.post_many(&vec![count(&word, me); 9]), &["has 8 lines", "takes 9"]);
     job.barrier()
 }
@@ -206,13 +207,13 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     if job.rank() == sender {
         // The helper moves to this rank meanwhile.
         (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?;
-        job.set_send_buffer(200_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 200_000, Some(Duration::ZERO))?;
         world.send(&sent, receiver, Slot(1))?; // buffered, because no receive is posted yet
         job.put(flag.on(receiver), &[1_u64])?;
         while flag.get(0)? == 0 {
             stay_away(job);
         }
-        return job.set_send_buffer(0, None);
+        return set_send_buffer(job, 0, None);
     }
     while flag.get(0)? == 0 {
         stay_away(job); // so the sender is the only rank that waits

@@ -2,6 +2,7 @@
 
 use crate::exchange::{exchange_all, next};
 use crate::expected_error::{ended, misused};
+use tasuki::onesided::bootstrap_memory;
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// The size of bootstrap memory, as documented.
@@ -13,7 +14,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     let table = job.alloc::<u32>(3)?;
     let mut all: Vec<GlobalPtr<u8>> = Vec::new();
     for rank in job.ranks() {
-        let own = [job.bootstrap_memory(rank)?, table.on(rank).cast(), table.on(rank).at(2).cast()];
+        let own = [bootstrap_memory(job, rank)?, table.on(rank).cast(), table.on(rank).at(2).cast()];
         for address in own {
             assert!(!address.is_null() && address.rank() == rank, "{address} should be of rank {rank}");
             assert!(!all.contains(&address), "{address} is given twice");
@@ -23,7 +24,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     for others in exchange_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
-    misused(job, job.bootstrap_memory(Rank(job.size())), &[&format!("there is no rank {}: ", job.size())]);
+    misused(job, bootstrap_memory(job, Rank(job.size())), &[&format!("there is no rank {}: ", job.size())]);
     Ok(())
 }
 
@@ -32,7 +33,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
 pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
     let mut found = vec![1_u8; BOOTSTRAP_MEMORY_BYTES];
     for rank in job.ranks() {
-        job.get(job.bootstrap_memory(rank)?, &mut found)?;
+        job.get(bootstrap_memory(job, rank)?, &mut found)?;
         assert!(found.iter().all(|&byte| byte == 0), "bootstrap memory of rank {rank} is not zero");
     }
     job.barrier()?;
@@ -51,11 +52,11 @@ pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
 /// A3: every rank can access bootstrap memory up to its last byte, and no further.
 pub fn a3_bootstrap_memory_ends(job: &Job) -> Result<()> {
     let peer = next(job);
-    let start = job.bootstrap_memory(peer)?;
+    let start = bootstrap_memory(job, peer)?;
     job.put(start.at(BOOTSTRAP_MEMORY_BYTES - 1), &[job.rank().0 as u8 + 1])?;
     job.barrier()?;
     let mut last = [0];
-    job.get(job.bootstrap_memory(job.rank())?.at(BOOTSTRAP_MEMORY_BYTES - 1), &mut last)?;
+    job.get(bootstrap_memory(job, job.rank())?.at(BOOTSTRAP_MEMORY_BYTES - 1), &mut last)?;
     assert_eq!(usize::from(last[0]), (job.rank().0 + job.size() - 1) % job.size() + 1);
     misused(
         job,

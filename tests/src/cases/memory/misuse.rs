@@ -4,7 +4,7 @@
 use crate::cases::kinds_of_memory::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::expected_error::{disagreed, ended, misused, refused};
-use tasuki::onesided::{After, AtomicOp, GlobalAddress, RemoteSignal};
+use tasuki::onesided::{After, AtomicOp, GlobalAddress, RemoteSignal, bootstrap_memory};
 use tasuki::{Array, ErrorKind, GlobalPtr, Job, Pod, Rank, Request, Result};
 
 /// Asserts that all ranks can still communicate after calls were refused.
@@ -63,7 +63,7 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
         ];
         all_calls_refuse(job, good.on(rank), &good, &texts)?;
         misused(job, job.raise(signal.on(rank), 1), &texts);
-        misused(job, job.bootstrap_memory(rank), &texts);
+        misused(job, bootstrap_memory(job, rank), &texts);
     }
     for rank in [1 << 24, (1 << 24) + 1, 1 << 32, (1 << 40) + 1, usize::MAX].map(Rank) {
         misused(job, job.put(good.on(rank), &[1]), &[]);

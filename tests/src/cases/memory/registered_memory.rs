@@ -2,6 +2,7 @@
 
 use crate::exchange::{effort, exchange_all, next, previous};
 use crate::pattern;
+use tasuki::message::send_from;
 use tasuki::onesided::{After, Registered, TransferRequest};
 use tasuki::{GlobalPtr, Job, Rank, Request, Result, Slot};
 
@@ -109,7 +110,7 @@ pub fn messages_between_registered_memory(job: &Job) -> Result<()> {
         job.put(from.pointer(), &pattern::bytes(seed(job.rank()), size))?;
         for slot in [Slot(0), Slot(1)] {
             into_registered(job, &into, size, slot, |to| match slot {
-                Slot(0) => world.send_from(from.pointer(), size, to, slot),
+                Slot(0) => send_from(world, from.pointer().slice(size), to, slot),
                 _ => world.send(&pattern::bytes(seed(job.rank()), size), to, slot),
             })?;
             let found = into.to_vec();
@@ -134,7 +135,7 @@ fn into_registered(
 ) -> Result<()> {
     let world = job.world();
     world.scope(|scope| {
-        let mut receive = scope.recv_into(into.pointer(), size, previous(job), slot)?;
+        let mut receive = scope.recv_into(into.pointer().slice(size), previous(job), slot)?;
         send(next(job))?;
         receive.wait().map(drop)
     })

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::message::close;
 use tasuki::{Error, Job, Rank, Request, Result, Slot};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
@@ -276,7 +277,7 @@ pub fn g17_cancelled_scopes_lose_nothing(job: &Job) -> Result<()> {
                 let cancelled = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|s| -> Result<()> {
                         match turn {
-                            2 => s.recv_into(table.pointer(), len, Rank(0), named)?,
+                            2 => s.recv_into(table.pointer().slice(len), Rank(0), named)?,
                             _ => s.recv(&mut into, Rank(0), named)?,
                         };
                         job.compute(Duration::from_nanos((number * 331 % 9_000) as u64));
@@ -320,7 +321,7 @@ pub fn g17_kept_messages_stay(job: &Job) -> Result<()> {
                 }
             }
             job.barrier()?;
-            world.close(peer)?;
+            close(world, peer)?;
             job.barrier()?;
             if job.rank() == 0 {
                 world.send(&message(part + 8, len), peer, Slot(70))?;

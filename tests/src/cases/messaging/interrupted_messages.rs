@@ -8,6 +8,7 @@ use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
+use tasuki::message::{recv_into, send_from, set_send_buffer};
 use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
@@ -20,17 +21,19 @@ pub fn g15_freed_memory_is_reported_on_both_sides(job: &Job) -> Result<()> {
         let pointer = array.pointer();
         let outcome = world.scope(|s| {
             match (job.rank().0, is_source) {
-                (0, true) => _ = s.send_from(pointer, LEN, Rank(1), Slot(2))?,
-                (1, false) => _ = s.recv_into(pointer, LEN, Rank(0), Slot(2))?,
+                (0, true) => _ = s.send_from(pointer.slice(LEN), Rank(1), Slot(2))?,
+                (1, false) => _ = s.recv_into(pointer.slice(LEN), Rank(0), Slot(2))?,
                 _ => {}
             }
             drop(array);
             job.barrier()?;
             match (job.rank().0, is_source) {
-                (0, false) => world.send_from(job.alloc_local::<u8>(LEN)?.pointer(), LEN, Rank(1), Slot(2)),
+                (0, false) => {
+                    send_from(world, job.alloc_local::<u8>(LEN)?.pointer().slice(LEN), Rank(1), Slot(2))
+                }
                 (1, true) => {
                     let into = job.alloc_local::<u8>(LEN)?;
-                    world.recv_into(into.pointer(), LEN, Rank(0), Slot(2)).map(drop)
+                    recv_into(world, into.pointer().slice(LEN), Rank(0), Slot(2)).map(drop)
                 }
                 _ => s.wait_all(),
             }
@@ -94,9 +97,9 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
         return Ok(());
     }
     let world = job.world();
-    job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+    set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
     let sent = (0..5).try_for_each(|slot| world.send(&[slot as u8; 1000], Rank(1), Slot(slot)));
-    let vain = job.set_send_buffer(0, None);
+    let vain = set_send_buffer(job, 0, None);
     match sent {
         Ok(()) => {
             let error = refused(job, vain, ErrorKind::PeerFailed, &["rank 1", "hint: receive every message"]);
@@ -104,7 +107,7 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
         }
         Err(error) => assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}"),
     }
-    job.set_send_buffer(500, None)
+    set_send_buffer(job, 500, None)
 }
 
 /// G6: messages of a rank that leaves, from its send buffer and from dropped send requests, are
@@ -112,7 +115,7 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
 pub fn g6_messages_of_a_rank_that_left_are_received(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
         [3, 70, 4].into_iter().try_for_each(|slot| world.send(&[slot as u64; 20], Rank(1), Slot(slot)))?;
         drop(world.isend(vec![5_u64; 20], Rank(1), Slot(5))?);
         drop(world.isend(vec![4_u64; 21], Rank(1), Slot(4))?);
@@ -152,7 +155,7 @@ pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()
     let mut into = [0_u64; 3];
     let first = world.recv(&mut into, Rank(0), Slot::ANY)?;
     assert_eq!(into, [first.slot.0 as u64; 3]);
-    let second = world.recv_into(table.pointer(), 3, Rank(0), Slot::ANY)?;
+    let second = recv_into(world, table.pointer().slice(3), Rank(0), Slot::ANY)?;
     assert_eq!(table.to_vec()?, [second.slot.0 as u64; 3]);
     assert_eq!(first.slot.0 + second.slot.0, 73);
     let vain = world.recv(&mut into, Rank(0), Slot::ANY);
@@ -165,7 +168,7 @@ pub fn g6_space_for_buffered_sends_comes_back(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..3_u8 {
         if job.rank() == 0 {
-            job.set_send_buffer(3040, Some(Duration::ZERO))?;
+            set_send_buffer(job, 3040, Some(Duration::ZERO))?;
             (0..3_u8).try_for_each(|at| world.send(&[round * 10 + at; 1000], Rank(1), Slot(1)))?;
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
             refused(job, full, ErrorKind::Full, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
@@ -196,7 +199,7 @@ pub fn g6_a_helper_makes_progress_with_buffered_sends(job: &Job) -> Result<()> {
     let lengths = [8, 40, 100, 5_000, 100_000];
     for round in 1..=effort(job, 20, 2) as u64 {
         if job.rank() == 0 {
-            job.set_send_buffer(200_000, Some(Duration::ZERO))?;
+            set_send_buffer(job, 200_000, Some(Duration::ZERO))?;
             for (slot, len) in (0..).zip(lengths) {
                 world.send(&pattern::bytes(round, len), Rank(1), Slot(slot))?;
             }
@@ -215,13 +218,13 @@ pub fn g6_a_helper_makes_progress_with_buffered_sends(job: &Job) -> Result<()> {
         }
         job.barrier()?;
     }
-    job.set_send_buffer(0, None)
+    set_send_buffer(job, 0, None)
 }
 
 /// G12: collective calls whose partners are late, on a rank that buffers every send at once.
 pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
     let world = job.world();
-    job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
+    set_send_buffer(job, 1 << 20, Some(Duration::ZERO))?;
     for round in 0..effort(job, 20, 4) as u64 {
         job.compute(Duration::from_micros(job.rank().0 as u64 * 2000));
         for value in [1_u64, 2, 3] {
@@ -232,7 +235,7 @@ pub fn g12_collective_calls_with_buffered_sends(job: &Job) -> Result<()> {
         assert_eq!(world.allgather(&[job.rank().0])?.len(), job.size());
         world.barrier()?;
     }
-    job.set_send_buffer(0, None)?;
+    set_send_buffer(job, 0, None)?;
     job.barrier()
 }
 
@@ -260,7 +263,7 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
 /// returned with an error.
 pub fn g5_awaited_sends_are_buffered(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
-    job.set_send_buffer(10_000, Some(Duration::from_millis(2)))?;
+    set_send_buffer(job, 10_000, Some(Duration::from_millis(2)))?;
     for len in [8, 48, 49, 5000] {
         let sent = pollster::block_on(world.isend(pattern::bytes(1, len), peer, Slot(3))?)?;
         assert_eq!(sent.len(), len);

@@ -8,7 +8,7 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
-use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::message::{RecvRequest, SendRequest, recv_into, send_from};
 use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result, Slot};
 
 /// A short message, one too long for a line, one of several chunks, one longer than a ring.
@@ -217,16 +217,16 @@ pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
         if job.rank() == first {
             table.write(0, &pattern::bytes(round as u64, len))?;
             job.barrier()?;
-            world.send_from(table.pointer(), len, second, slot)?;
+            send_from(world, table.pointer().slice(len), second, slot)?;
             table.write(0, &vec![0xff; len])?;
         } else if job.rank() == second {
             table.fill(0)?;
             job.barrier()?;
             let got = match round % 4 {
-                0 | 1 => world.recv_into(table.pointer(), len, first, slot)?,
-                2 => world.recv_into(table.pointer(), MOST, first, Slot::ANY)?,
+                0 | 1 => recv_into(world, table.pointer().slice(len), first, slot)?,
+                2 => recv_into(world, table.pointer().slice(MOST), first, Slot::ANY)?,
                 _ => world.scope(|s| {
-                    let mut receive = s.recv_into(table.pointer(), len, first, slot)?;
+                    let mut receive = s.recv_into(table.pointer().slice(len), first, slot)?;
                     job.compute(Duration::from_micros(300));
                     receive.wait()
                 })?,
@@ -263,10 +263,10 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
                 receives.push(s.recv(own, previous, Slot(round))?);
             }
             for round in count / 2..count {
-                receives.push(s.recv_into(into.at(round * len), len, previous, Slot(round))?);
+                receives.push(s.recv_into(into.at(round * len).slice(len), previous, Slot(round))?);
             }
             for round in 0..count {
-                sends.push(s.send_from(first.at(round * len), len, next, Slot(round))?);
+                sends.push(s.send_from(first.at(round * len).slice(len), next, Slot(round))?);
             }
             for round in (0..count).step_by(3) {
                 sends[round].wait()?;
@@ -283,8 +283,8 @@ pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
             }
             pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
         }
-        let outside =
-            world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)).map(drop));
+        let outside = world
+            .scope(|s| s.recv_into(table.pointer().slice(table.len() + 70_000), previous, Slot(3)).map(drop));
         refused(job, outside, ErrorKind::Misuse, &["irecv(slot 3 from rank"]);
         job.barrier()?;
     }

@@ -7,6 +7,7 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
+use tasuki::message::{check_send_buffer, recv_into, send_from, set_send_buffer, slots};
 use tasuki::{ErrorKind, Job, Member, Rank, Received, Request, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
@@ -111,13 +112,13 @@ pub fn g15_too_large_is_reported_on_both_sides(job: &Job) -> Result<()> {
 pub fn g3_the_send_buffer_holds_unreceived_messages(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_send_buffer(100_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 100_000, Some(Duration::ZERO))?;
         for slot in 0..3 {
             let mut value = vec![slot; 20 + slot * 1000];
             world.send(&value, Rank(1), Slot(slot))?;
             value.fill(99);
         }
-        assert_eq!(job.check_send_buffer()?, (0, 3));
+        assert_eq!(check_send_buffer(job)?, (0, 3));
     }
     job.barrier()?;
     if job.rank() == 1 {
@@ -167,15 +168,15 @@ pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
 pub fn g3_sends_in_time_are_not_buffered(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_send_buffer(1 << 20, Some(Duration::from_secs(3600)))?;
+        set_send_buffer(job, 1 << 20, Some(Duration::from_secs(3600)))?;
         world.send(&[1_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_send_buffer()?, (0, 0));
-        job.set_send_buffer(1 << 20, None)?;
+        assert_eq!(check_send_buffer(job)?, (0, 0));
+        set_send_buffer(job, 1 << 20, None)?;
         world.send(&[2_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_send_buffer()?, (0, 0));
-        job.set_send_buffer(1 << 20, Some(Duration::from_millis(1)))?;
+        assert_eq!(check_send_buffer(job)?, (0, 0));
+        set_send_buffer(job, 1 << 20, Some(Duration::from_millis(1)))?;
         world.send(&[3_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_send_buffer()?, (0, 1));
+        assert_eq!(check_send_buffer(job)?, (0, 1));
     } else if job.rank() == 1 {
         for round in 1..=2 {
             job.compute(Duration::from_millis(3));
@@ -198,7 +199,7 @@ pub fn g3_sends_in_time_are_not_buffered(job: &Job) -> Result<()> {
 pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
     if job.rank() == 0 {
-        job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
+        set_send_buffer(job, 1 << 20, Some(Duration::ZERO))?;
         for slot in 0..3 {
             world.send(&[slot; 100], Rank(1), Slot(slot))?;
         }
@@ -208,10 +209,10 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
         job.raise(ready.on(Rank(1)), 1)?;
         ready.wait_at_least(1)?;
         // A waiting call may have delivered the first message already.
-        while job.check_send_buffer()?.1 > 12 {}
-        assert_eq!(job.check_send_buffer()?, (0, 12));
+        while check_send_buffer(job)?.1 > 12 {}
+        assert_eq!(check_send_buffer(job)?, (0, 12));
         job.raise(ready.on(Rank(1)), 1)?;
-        job.set_send_buffer(0, None)?; // waits until the send buffer is empty
+        set_send_buffer(job, 0, None)?; // waits until the send buffer is empty
     } else if job.rank() == 1 {
         ready.wait_at_least(1)?;
         let mut posted = world.irecv(vec![9_usize; 100], Rank(0), Slot(1))?;
@@ -236,7 +237,7 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
 pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_send_buffer(150, Some(Duration::ZERO))?;
+        set_send_buffer(job, 150, Some(Duration::ZERO))?;
         world.send(&[1_u8; 100], Rank(1), Slot(1))?;
         let full = world.send(&[2_u8; 100], Rank(1), Slot(2));
         let texts = [
@@ -250,7 +251,7 @@ pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     if job.rank() == 0 {
-        job.set_send_buffer(0, None)?;
+        set_send_buffer(job, 0, None)?;
         world.send(&[4_u8; 100], Rank(1), Slot(2))?;
     } else if job.rank() == 1 {
         for (slot, value, len) in [(3, 3, 50), (1, 1, 100), (2, 4, 100)] {
@@ -266,9 +267,9 @@ pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
 pub fn g4_sends_of_job_memory_are_buffered(job: &Job) -> Result<()> {
     let (world, table) = (job.world(), job.alloc::<u64>(1000)?);
     if job.rank() == 0 {
-        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
         table.fill(5)?;
-        world.send_from(table.pointer(), 1000, Rank(1), Slot(0))?;
+        send_from(world, table.pointer().slice(1000), Rank(1), Slot(0))?;
         table.fill(6)?;
     }
     job.barrier()?;
@@ -309,7 +310,7 @@ pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
 /// G8: slots and ranks that do not exist, and two receives of any slot.
 pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size());
-    assert_eq!(world.slots(), 1024);
+    assert_eq!(slots(world), 1024);
     let texts =
         ["there is no slot 1024: the communicator has 1024", "hint: create the communicator with more"];
     misused(job, world.send(&[1_u8], Rank(0), Slot(1024)), &texts);
@@ -374,7 +375,7 @@ pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
 pub fn g14_head_to_head(job: &Job) -> Result<()> {
     let (world, many) = (job.world(), effort(job, 3000, 30) as u64);
     let peer = Rank(1 - job.rank().0);
-    job.set_send_buffer(64 << 20, Some(Duration::ZERO))?;
+    set_send_buffer(job, 64 << 20, Some(Duration::ZERO))?;
     let slot = |number: u64| Slot((number % 16) as usize);
     for number in 0..many {
         world.send(&vec![number; 1 + number as usize % 30], peer, slot(number))?;
@@ -423,7 +424,7 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
                 world.recv(&mut own, previous, Slot(12))?;
                 return Ok(own);
             }
-            let got = world.recv_into(table.pointer().at(len), len, previous, Slot(12))?;
+            let got = recv_into(world, table.pointer().at(len).slice(len), previous, Slot(12))?;
             assert_eq!((got.count, got.source), (len, Member(previous.0)));
             let mut image = vec![0; len];
             table.read(len, &mut image)?;
@@ -436,11 +437,11 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
             sending.wait()?;
             got
         } else if job.rank().0.is_multiple_of(2) {
-            world.send_from(table.pointer(), len, next, Slot(12))?;
+            send_from(world, table.pointer().slice(len), next, Slot(12))?;
             receive(job)?
         } else {
             let got = receive(job)?;
-            world.send_from(table.pointer(), len, next, Slot(12))?;
+            send_from(world, table.pointer().slice(len), next, Slot(12))?;
             got
         };
         pattern::check(&got, seed(previous), &format!("{len} bytes"));

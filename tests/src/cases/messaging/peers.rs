@@ -5,7 +5,7 @@ use crate::expected_error::misused;
 use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
-use tasuki::message::Peer;
+use tasuki::message::{Peer, close, recv_into, send_from};
 use tasuki::{
     Blocks, Communicator, ErrorKind, Job, Member, Rank, Received, Request, Result, Slot, Sum, Uneven,
 };
@@ -123,14 +123,14 @@ pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
         no_member(job, part.within(limit).recv(&mut [1_u8], other, slot), other, "recv");
         no_member(job, part.isend(long.clone(), other, slot), other, "isend");
         no_member(job, part.irecv(long, other, slot), other, "irecv");
-        no_member(job, part.send_from(at, 1, other, slot), other, "send_from");
-        no_member(job, part.recv_into(at, 1, other, slot), other, "recv_into");
+        no_member(job, send_from(&part, at.slice(1), other, slot), other, "send_from");
+        no_member(job, recv_into(&part, at.slice(1), other, slot), other, "recv_into");
         no_member(job, part.scope(|s| s.send([1_u8], other, slot).map(drop)), other, "send");
-        no_member(job, part.scope(|s| s.send_from(at, 1, other, slot).map(drop)), other, "send_from");
-        no_member(job, part.scope(|s| s.recv_into(at, 1, other, slot).map(drop)), other, "recv_into");
+        no_member(job, part.scope(|s| s.send_from(at.slice(1), other, slot).map(drop)), other, "send_from");
+        no_member(job, part.scope(|s| s.recv_into(at.slice(1), other, slot).map(drop)), other, "recv_into");
         let mut into = [0_u8];
         no_member(job, part.scope(|s| s.recv(&mut into, other, slot).map(drop)), other, "recv");
-        no_member(job, part.close(other), other, "close");
+        no_member(job, close(&part, other), other, "close");
         no_member(job, part.bcast(&mut [1_u8], other), other, "bcast");
         no_member(job, part.reduce(&[1_u8], Sum, other), other, "reduce");
         no_member(job, part.gather(&[1_u8], other), other, "gather");
@@ -151,7 +151,7 @@ pub fn g13_who_is_no_member_is_refused(job: &Job) -> Result<()> {
         for error in [
             misused(job, part.send(&[1_u8], Member(beyond), slot), &texts),
             misused(job, part.irecv(vec![1_u8; 100], Some(Member(beyond)), slot), &texts),
-            misused(job, part.close(Member(beyond)), &texts),
+            misused(job, close(&part, Member(beyond)), &texts),
             misused(job, part.bcast(&mut [1_u8], Member(beyond)), &texts),
             misused(job, part.bcast_init::<u8>(1, Member(beyond)), &texts),
         ] {
@@ -183,8 +183,8 @@ pub fn g13_messages_with_nobody_end_at_once(job: &Job) -> Result<()> {
             world.send(&own, nobody, slot)?;
             assert_eq!(world.recv(&mut into, no_rank, slot)?, nothing);
             assert_eq!(world.within(limit).recv(&mut into, nobody, slot)?, nothing);
-            world.send_from(table.pointer(), 2, no_rank, slot)?;
-            assert_eq!(world.recv_into(table.pointer(), 2, nobody, slot)?, nothing);
+            send_from(world, table.pointer().slice(2), no_rank, slot)?;
+            assert_eq!(recv_into(world, table.pointer().slice(2), nobody, slot)?, nothing);
             let (mut send, mut receive) =
                 (world.isend(own.clone(), no_rank, slot)?, world.irecv(vec![9_u64; len], nobody, slot)?);
             assert!(send.test() && receive.test());
@@ -198,12 +198,12 @@ pub fn g13_messages_with_nobody_end_at_once(job: &Job) -> Result<()> {
         world.scope(|s| {
             s.send(&own, nobody, slot)?.wait()?;
             assert_eq!(s.recv(&mut into, no_rank, slot)?.wait()?, nothing);
-            s.send_from(table.pointer(), 2, nobody, slot)?;
-            s.recv_into(table.pointer(), 2, no_rank, slot)?;
+            s.send_from(table.pointer().slice(2), nobody, slot)?;
+            s.recv_into(table.pointer().slice(2), no_rank, slot)?;
             s.wait_all()
         })?;
         assert_eq!(into, vec![9; len]);
-        world.close(nobody)?;
+        close(world, nobody)?;
         around(world, |member| member, slot)?;
     }
     assert_eq!(table.to_vec()?, [7; 2]);

@@ -5,7 +5,8 @@ use crate::expected_error::misused;
 use crate::pattern;
 use std::time::{Duration, Instant};
 use tasuki::collective::Max;
-use tasuki::engine::Cause;
+use tasuki::engine::{Cause, capabilities};
+use tasuki::message::{close, set_send_buffer};
 use tasuki::{Communicator, Job, Rank, Request, Result, Slot};
 
 /// Slots of three banks, including the first and the last slot of a bank.
@@ -53,8 +54,8 @@ pub fn p20_close_in_every_order(job: &Job) -> Result<()> {
             meet(&mut times)?;
         }
         if closes {
-            world.close(peer)?;
-            world.close(peer)?; // closing again has no effect
+            close(world, peer)?;
+            close(world, peer)?; // closing again has no effect
         }
         if order == 1 + peer.0 as u64 {
             meet(&mut times)?;
@@ -70,11 +71,11 @@ pub fn p20_numbers_go_on(job: &Job) -> Result<()> {
     for round in 0..rounds {
         if job.rank() == 0 {
             if round % 3 != 0 {
-                world.close(Rank(1))?;
+                close(world, Rank(1))?;
             }
             world.send(&[round], Rank(1), Slot(3))?;
             if round % 3 == 1 {
-                world.close(Rank(1))?;
+                close(world, Rank(1))?;
             }
             let mut got = [0];
             world.recv(&mut got, Rank(1), Slot(3))?;
@@ -109,7 +110,7 @@ pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
             }
         }
         if job.rank() == other {
-            world.close(poster)?;
+            close(world, poster)?;
         }
         job.barrier()?;
         if job.rank() == poster {
@@ -117,7 +118,7 @@ pub fn p20_nothing_comes_late(job: &Job) -> Result<()> {
                 let early = world.within(Duration::ZERO).recv(&mut got, other, slot);
                 assert!(early.expect_err("nothing was sent").is_timeout());
             }
-            world.close(other)?;
+            close(world, other)?;
         }
         job.barrier()?;
     }
@@ -147,7 +148,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
         let open = job.memory();
         assert_eq!(open.slot_banks - before.slot_banks, 3 * 8320 * job.size() as u64);
         for rank in job.ranks() {
-            world.close(rank)?;
+            close(world, rank)?;
         }
         let closed = job.memory();
         assert_eq!(closed.slot_banks, before.slot_banks);
@@ -164,14 +165,14 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
 /// A bank cannot be closed while the program has not waited for a message that it has begun. The message is not lost.
 pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     let (world, mut got, pause) = (job.world(), [0_u8; 100], job.signal()?);
-    misused(job, world.close(Rank(99)), &["there is no rank 99"]);
+    misused(job, close(world, Rank(99)), &["there is no rank 99"]);
     let Some(peer) = partner(job) else { return job.barrier() };
-    world.close(peer)?; // has no effect if nothing was open
+    close(world, peer)?; // has no effect if nothing was open
     exchange(world, peer, 0, &SLOTS)?;
     let refused = |what: &'static str, slot: Option<usize>| {
         let place = slot.map_or("slots are in use".to_string(), |slot| format!("slot {slot} is in use"));
         let call = format!("close(rank {peer})");
-        let error = misused(job, world.close(peer), &[&place, what, &call, "hint: wait for it"]);
+        let error = misused(job, close(world, peer), &[&place, what, &call, "hint: wait for it"]);
         assert_eq!(*error.cause(), Cause::InUse { what, slot });
     };
     let (send, receive) = ("a send has not been waited for", "a receive has not been waited for");
@@ -197,7 +198,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
         })?;
         drop(world.irecv(vec![0_u8; len], peer, Slot(66))?);
         // Refused only until it is known that no message has met the dropped receive.
-        while let Err(error) = world.close(peer) {
+        while let Err(error) = close(world, peer) {
             assert!(matches!(error.cause(), Cause::InUse { slot: Some(66), .. }), "{error}");
             assert!(pause.reaches(1).wait_timeout(Duration::from_micros(10))?.is_none());
         }
@@ -211,10 +212,10 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
 pub fn p20_close_before_buffered_sends_end_is_refused(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_send_buffer(100_000, Some(Duration::ZERO))?;
+        set_send_buffer(job, 100_000, Some(Duration::ZERO))?;
         world.send(&pattern::bytes(1, 2000), Rank(1), Slot(70))?;
         let what = "a message of it is in the send buffer";
-        let error = misused(job, world.close(Rank(1)), &["slot 70 is in use", what]);
+        let error = misused(job, close(world, Rank(1)), &["slot 70 is in use", what]);
         assert_eq!(*error.cause(), Cause::InUse { what, slot: Some(70) });
     }
     job.barrier()?;
@@ -222,10 +223,10 @@ pub fn p20_close_before_buffered_sends_end_is_refused(job: &Job) -> Result<()> {
         let mut got = vec![0; 2000];
         world.recv(&mut got, Rank(0), Slot(70))?;
         pattern::check(&got, 1, "a buffered message");
-        world.close(Rank(0))?;
+        close(world, Rank(0))?;
     } else {
-        job.set_send_buffer(0, None)?; // waits until the send buffer is empty
-        world.close(Rank(1))?;
+        set_send_buffer(job, 0, None)?; // waits until the send buffer is empty
+        close(world, Rank(1))?;
     }
     job.barrier()
 }
@@ -239,10 +240,10 @@ pub fn p20_close_with_itself(job: &Job) -> Result<()> {
             let mut got = [0; 9];
             world.recv(&mut got, me, slot)?;
             assert_eq!(got, [round; 9]);
-            misused(job, world.close(me), &["a send has not been waited for"]);
+            misused(job, close(world, me), &["a send has not been waited for"]);
             sending.wait()?;
         }
-        world.close(me)?;
+        close(world, me)?;
         assert_eq!(job.memory().slot_banks, before);
     }
     job.barrier()
@@ -257,13 +258,14 @@ pub fn p20_threads_close(job: &Job) -> Result<()> {
                 exchange(world, Rank(1), round, &SLOTS[1..3])?;
                 let threads = job.threads(3, |thread| match thread {
                     2 => exchange(world, Rank(2), round, &SLOTS[1..3]),
-                    _ => world.close(Rank(1)),
+                    _ => close(world, Rank(1)),
                 });
                 threads?.into_iter().collect::<Result<()>>()?;
             }
             1 => {
                 exchange(world, Rank(0), round, &SLOTS[1..3])?;
-                let threads = job.threads(2, |_| if round % 2 == 0 { world.close(Rank(0)) } else { Ok(()) });
+                let threads =
+                    job.threads(2, |_| if round % 2 == 0 { close(world, Rank(0)) } else { Ok(()) });
                 threads?.into_iter().collect::<Result<()>>()?;
             }
             _ => exchange(world, Rank(0), round, &SLOTS[1..3])?,
@@ -276,7 +278,7 @@ pub fn p20_threads_close(job: &Job) -> Result<()> {
 /// again, until a message has been sent although the receive was withdrawn. If the sender sees the
 /// withdrawal, it waits for the next receive. Returns false if no message was sent that way.
 fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Result<bool> {
-    if job.capabilities().direct_from <= len as u64 {
+    if capabilities(job).direct_from <= len as u64 {
         return Ok(false);
     }
     for attempt in 0..effort(job, 600, 60) as u64 {
@@ -317,7 +319,7 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
             break;
         }
         if job.rank() == 0 {
-            world.close(Rank(1))?;
+            close(world, Rank(1))?;
             // This send opens the bank again.
             let next = (round % 2 == 1).then(|| world.isend(vec![round], Rank(1), Slot(1))).transpose()?;
             job.barrier()?;
@@ -332,7 +334,7 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
                 assert_eq!(word, [round]);
             }
             if round % 3 != 0 {
-                world.close(Rank(0))?;
+                close(world, Rank(0))?;
             }
         }
     }
@@ -349,7 +351,7 @@ pub fn p20_any_finds_messages_in_a_closed_bank(job: &Job) -> Result<()> {
             job.barrier()?;
             job.barrier()?;
             drop(dropped);
-            world.close(Rank(0))?;
+            close(world, Rank(0))?;
             let mut got = [0_usize; 2];
             assert_eq!(world.recv(&mut got, Rank(0), Slot::ANY)?.slot, Slot(slot));
             assert_eq!(got, [slot; 2]);
@@ -374,12 +376,12 @@ pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
         if !send_untaken(job, &world, 20_000, round)? {
             break;
         }
-        world.close(peer)?;
+        close(&world, peer)?;
         job.barrier()?;
     }
     exchange(world, peer, 7, &SLOTS)?;
     if send_untaken(job, world, 20_000, 8)? {
-        world.close(peer)?; // the ranks leave the job with the banks closed
+        close(world, peer)?; // the ranks leave the job with the banks closed
     }
     job.barrier()
 }

@@ -78,13 +78,16 @@ fn exchange<S: Pod + Send + Sync, R: Pod + Send + Sync>(
             own.write(0, values)?;
             let (mut sent, mut received) = (Ok(()), Ok(0));
             world.scope(|s| {
-                let mut receive =
-                    if send_first { None } else { Some(s.recv_into(into.pointer(), room, from, named)?) };
+                let mut receive = if send_first {
+                    None
+                } else {
+                    Some(s.recv_into(into.pointer().slice(room), from, named)?)
+                };
                 job.barrier()?;
-                let mut send = s.send_from(own.pointer(), values.len(), to, slot)?;
+                let mut send = s.send_from(own.pointer().slice(values.len()), to, slot)?;
                 if receive.is_none() {
                     job.compute(Duration::from_micros(20));
-                    receive = Some(s.recv_into(into.pointer(), room, from, named)?);
+                    receive = Some(s.recv_into(into.pointer().slice(room), from, named)?);
                 }
                 sent = send.wait();
                 received = receive.expect("it was begun").wait().map(|received| received.count);
@@ -157,7 +160,7 @@ struct Point<const N: usize>([u32; 2]);
 /// gets one if it can tell the types apart. The slot goes on.
 pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
     fn differ<const S: usize, const R: usize>(job: &Job) -> Result<bool> {
-        let mut all_told = true;
+        let mut all_errors = true;
         for len in [1, 5, 7, 600, 90_000] {
             for form in FORMS {
                 let values = vec![Point::<S>([1, len as u32]); len];
@@ -165,7 +168,7 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
                     exchange::<Point<S>, Point<R>>(job, form, &values, Slot(7), false)?;
                 disagreed(job, received, &["of the program"]);
                 assert!(got.iter().all(|&point| point == Point([0, 0])), "nothing is written");
-                all_told &= sent.is_err();
+                all_errors &= sent.is_err();
                 if sent.is_err() {
                     disagreed(job, sent, &["of the program"]);
                 }
@@ -177,10 +180,10 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
                 job.barrier()?;
             }
         }
-        Ok(all_told)
+        Ok(all_errors)
     }
     // Two of nine types are in the same class.
-    let told = [
+    let both = [
         differ::<0, 1>(job)?,
         differ::<0, 2>(job)?,
         differ::<0, 3>(job)?,
@@ -192,7 +195,7 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
         differ::<6, 7>(job)?,
         differ::<7, 8>(job)?,
     ];
-    assert!(told.iter().any(|&told| told), "most types are told apart by both");
+    assert!(both.iter().any(|&both| both), "most types are told apart by both");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exchange::is_simulated;
 use std::time::Duration;
-use tasuki::collective::Product;
+use tasuki::collective::{Product, quiesce};
 use tasuki::onesided::PayloadSignal;
 use tasuki::{
     Blocks, Communicator, ErrorKind, Job, Member, Rank, Request, Result, Signal, Slot, Sum, Uneven, wait_all,
@@ -154,7 +154,7 @@ fn collective(part: &Communicator, which: usize, len: usize) -> Result<()> {
         12 => part.dup().map(drop),
         13 => part.split(0).map(drop),
         14 => part.allreduce_init::<u64>(len, Sum).map(drop),
-        _ => part.quiesce(),
+        _ => quiesce(part),
     }
 }
 

@@ -6,13 +6,14 @@
 
 use crate::exchange::{effort, exchange_all};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use tasuki::engine::capabilities;
 use tasuki::{GlobalPtr, Job, Rank, Result};
 
 /// C8: the owner adds to its words with processor atomics while all others add through the fabric.
 /// No addition is lost, in words of eight bytes and of four, in job memory and in registered
 /// memory.
 pub fn c8_owner_and_remote_atomics_agree(job: &Job) -> Result<()> {
-    if !job.capabilities().cpu_atomics {
+    if !capabilities(job).cpu_atomics {
         return Ok(()); // then the owner, too, must use the fabric's atomics
     }
     let shared = job.alloc::<u64>(2)?;

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 use tasuki::engine::{AnyRequest, Cause};
 use tasuki::message::RecvRequest;
+use tasuki::nicam::Transfers;
 use tasuki::onesided::{After, AtomicOp, PayloadSignal, PayloadWriter, TransferRequest};
 use tasuki::{
     ErrorKind, GlobalPtr, Job, Plan, Rank, Request, Result, Slot, Sum, block_on, wait_all, wait_any,
@@ -315,7 +316,7 @@ pub fn transfers_end_in_each_way(job: &Job) -> Result<()> {
 
 /// `nicam::Sync`, and the replies of handlers.
 pub fn syncs_end_in_each_way(job: &Job) -> Result<()> {
-    let (data, transfers) = (job.alloc::<u64>(2000)?, job.transfers()?);
+    let (data, transfers) = (job.alloc::<u64>(2000)?, Transfers::new(job)?);
     for way in WAYS {
         data.fill(0)?;
         job.barrier()?;

@@ -51,7 +51,10 @@ impl<'c> PostedRecv<'c> {
         room: usize,
         kind: ValueKind,
     ) -> PostedRecv<'c> {
-        // A slot that is named has an index below 64.
+        debug_assert!(
+            index < SLOTS as usize && room <= SHORT_MAX,
+            "a slot that is named, and a short receive"
+        );
         let low = kind.bits() << 12 | (index as u32) << 6 | room as u32;
         PostedRecv { bank, word: u64::from(number) << 32 | u64::from(low) }
     }

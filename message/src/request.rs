@@ -35,6 +35,8 @@ pub struct PendingSend {
     /// `None` if the send completed at once.
     operation: Option<Arc<MessageOp>>,
     start_ns: u64,
+    /// What became of a message that a poll has buffered, or for which it found no room. The next wait returns it.
+    buffered: Option<Result<()>>,
     waited: bool,
 }
 
@@ -107,7 +109,16 @@ impl Context {
         operation: Option<Arc<MessageOp>>,
     ) -> PendingSend {
         let start_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
-        PendingSend { context: self.clone(), call, bank, index, operation, start_ns, waited: false }
+        PendingSend {
+            context: self.clone(),
+            call,
+            bank,
+            index,
+            operation,
+            start_ns,
+            buffered: None,
+            waited: false,
+        }
     }
 
     /// Sends as much as possible at once. Returns the operation that waiting calls continue; `None` if the send has
@@ -364,22 +375,30 @@ impl PendingSend {
     /// Makes progress. Returns true if the send has ended or can no longer complete.
     pub fn test(&self) -> bool {
         match &self.operation {
-            Some(operation) => self.context.test(operation),
-            None => {
+            Some(operation) if self.buffered.is_none() => self.context.test(operation),
+            _ => {
                 self.context.worker.progress_briefly();
                 true
             }
         }
     }
 
-    /// Returns `Ready` when the bytes may be reused; otherwise `waker` is woken when they may.
+    /// Returns `Ready` with the result of the wait when the bytes may be reused; otherwise `waker` is woken when they may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
-        let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
+        self.poll_end(waker).map(|()| self.finish())
+    }
+
+    /// Returns `Ready` if a wait would not wait; otherwise `waker` is woken then. The slot stays busy until the wait.
+    pub fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
+        let Some(operation) = self.operation.clone().filter(|_| self.buffered.is_none()) else {
+            return Poll::Ready(());
+        };
         match self.context.buffer_when_late(&operation, self.start_ns, self.call) {
-            Ok(false) => {}
-            buffered => return Poll::Ready(self.finished(buffered.map(drop))),
+            Ok(false) if self.context.poll(&operation, waker) => {}
+            Ok(false) => return Poll::Pending,
+            buffered => self.buffered = Some(buffered.map(drop)),
         }
-        if self.context.poll(&operation, waker) { Poll::Ready(self.finish()) } else { Poll::Pending }
+        Poll::Ready(())
     }
 
     /// Like [`PendingSend::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the
@@ -416,9 +435,10 @@ impl PendingSend {
     /// Like [`PendingSend::wait`], but keeps the request. May be called once, or again after it found the send buffer
     /// full.
     pub fn finish(&mut self) -> Result<()> {
-        let sent = match &self.operation {
-            None => Ok(()),
-            Some(operation) => {
+        let sent = match (&self.operation, self.buffered.take()) {
+            (_, Some(buffered)) => buffered,
+            (None, None) => Ok(()),
+            (Some(operation), None) => {
                 let platform = self.context.worker.platform();
                 let waited = std::time::Duration::from_nanos(platform.now_ns().saturating_sub(self.start_ns));
                 let after = self.context.buffers_after().map(|after| after.saturating_sub(waited));
@@ -449,11 +469,11 @@ impl Drop for PendingSend {
             return;
         }
         match &self.operation {
-            Some(operation) => {
+            Some(operation) if !matches!(self.buffered, Some(Ok(()))) => {
                 operation.set_waker(None);
                 operation.detach();
             }
-            None => self.bank.state(self.index).sending.set_idle(),
+            _ => self.bank.state(self.index).sending.set_idle(),
         }
     }
 }

@@ -197,6 +197,8 @@ macro_rules! each_case {
             Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;
             Everywhere "types" 1..=3 typed_messages::types_of_the_program_differ;
             Everywhere "types" 1..=3 typed_messages::waiting_messages_keep_their_type;
+            Everywhere "types" 1..=3 typed_messages::withdrawn_receives_compare_no_types;
+            Everywhere "types" 1..=3 typed_messages::messages_kept_by_other_types_keep_their_own;
             Everywhere "G17" 2..=2 dropped_receives::g17_kept_messages_stay;
             Everywhere "G17" 2..=2 dropped_receives::g17_a_rank_leaves_during_a_transfer;
             Real "G17" 2..=2 dropped_receives::g17_receives_under_tokio_timeouts;
@@ -381,6 +383,7 @@ macro_rules! each_case {
             Everywhere "requests" 2..=4 request_kinds::all_are_waited_for_though_some_fail;
             Everywhere "requests" 1..=4 request_kinds::scopes_have_requests_and_keep_temporaries;
             Everywhere "requests" 1..=4 request_kinds::scopes_report_sends_that_were_only_tested;
+            Everywhere "requests" 1..=4 request_kinds::finished_sends_of_scopes_hold_their_slot;
             Real "requests" 1..=2 request_kinds::block_on_is_woken_by_other_threads;
             Everywhere "bad input" 1..=8 misuse::no_such_rank;
             Everywhere "bad input" 1..=8 misuse::addresses_of_nothing;

@@ -68,12 +68,12 @@ impl GlobalAddress {
         self.0 == 0
     }
 
-    /// Returns the address of the byte that is `bytes` further on. Past the end of the rank's range it is null, which
-    /// every access refuses.
+    /// Returns the address of the byte that is `bytes` further on. Past the end of the rank's range, and from the null
+    /// address on, it is null, which every access refuses.
     #[inline]
     #[must_use]
     pub const fn add(self, bytes: u64) -> GlobalAddress {
-        if bytes < RANGE_BYTES && self.offset() + bytes < RANGE_BYTES {
+        if bytes < RANGE_BYTES && self.offset() + bytes < RANGE_BYTES && !self.is_null() {
             GlobalAddress(self.0 + bytes)
         } else {
             outside()

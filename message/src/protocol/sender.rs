@@ -75,9 +75,15 @@ struct Receive {
 }
 
 impl Receive {
-    /// Returns true if a message of `len` bytes goes through a ring.
-    fn is_staged(&self, len: u64) -> bool {
-        self.to.is_null() && len > SHORT_MAX as u64 && len <= self.room
+    /// Returns true if a message of that type and length goes through a ring.
+    fn is_staged(&self, is_any: bool, message: (ValueKind, u64)) -> bool {
+        self.to.is_null() && !self.takes_in_line(is_any, message) && message.1 <= self.room
+    }
+
+    /// Returns true if a message of that type and length goes into the slot's line. In the line of receives of any slot
+    /// a short message has no room for its type. So it goes another way if the types are not the same.
+    fn takes_in_line(&self, is_any: bool, (kind, len): (ValueKind, u64)) -> bool {
+        len <= SHORT_MAX as u64 && (!is_any || kind == self.kind || len == 0)
     }
 }
 
@@ -167,7 +173,8 @@ impl SendProtocol {
                 split.can_step(at, matched_index, at.next_number(matched_index))
             }
             SendState::Claimed { receive } => {
-                !receive.is_staged(self.from.len()) || rings.have_room(self.from.len())
+                let message = (self.kind, self.from.len());
+                !receive.is_staged(self.any, message) || rings.have_room(self.from.len())
             }
             SendState::Notifying { .. } => true,
             // The fabric reports the end of their operations.
@@ -295,7 +302,7 @@ impl SendProtocol {
         if let Some(cause) = misfit((self.kind, len), (kind, room)) {
             return self.unfit(number, version, cause);
         }
-        if len <= SHORT_MAX as u64 {
+        if receive.takes_in_line(self.any, (self.kind, len)) {
             return self.short(number, if self.any { slot } else { self.kind.bits() });
         }
         if to.is_null() {
@@ -326,9 +333,9 @@ impl SendProtocol {
     }
 
     fn in_place(&self, at: MatchedSlot<'_>) -> SendNext {
-        let payload = padded([self.from.len(), u64::from(at.slot), u64::from(self.kind.bits())]);
+        let payload = padded([self.from.len(), slot_and_kind(at), 0]);
         let word = encoding::in_place_data(at.number);
-        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 3, failed: None }))
+        SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 2, failed: None }))
     }
 
     /// Reports to the receiver that the message does not fit in its receive.
@@ -389,11 +396,19 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, (kind, len): (ValueKind, u
     let (word, number) = (bank.posting(index), bank.next_number(index));
     let truncated = |room| Cause::Truncated { len, room };
     match encoding::read_posting(word, number) {
-        Posting::Short { class, .. } | Posting::Staged { class, .. } | Posting::Long { class, .. }
-            if !kind.class().may_match(class) =>
-        {
+        Posting::Short { class, .. } | Posting::Staged { class, .. } if !kind.class().may_match(class) => {
             let cause = Cause::TypeMismatch { sent: kind.class(), wanted: class };
             Found::Unfit { version: encoding::posting_version(word), cause }
+        }
+        // The posting of a long receive does not change when the receive is withdrawn. For a longer message the types are
+        // compared when the receive is claimed.
+        Posting::Long { version, class } if len <= SHORT_MAX as u64 && !kind.class().may_match(class) => {
+            let cause = Cause::TypeMismatch { sent: kind.class(), wanted: class };
+            if posted(bank, index, number, version) {
+                Found::Unfit { version, cause }
+            } else {
+                Found::Nothing
+            }
         }
         Posting::Short { room, .. } if len > room as u64 => {
             Found::Unfit { version: encoding::posting_version(word), cause: truncated(room as u64) }
@@ -474,6 +489,11 @@ fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> Send
         Some(Err(cause)) => cause.into(),
         Some(Ok(value)) => then(value),
     }
+}
+
+/// Returns the payload word of a message in place that has its slot, below, and the type of its values.
+pub(crate) fn slot_and_kind(at: MatchedSlot<'_>) -> u64 {
+    u64::from(at.kind.bits()) << 32 | u64::from(at.slot)
 }
 
 /// Returns true if the receiver learns of the error without this sender.

@@ -8,6 +8,7 @@
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::pipelined::{FillResult, MatchedSlot};
+use crate::protocol::sender::slot_and_kind;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding;
 use tasuki_core::base::Cause;
@@ -105,11 +106,11 @@ impl SplitCopy {
 
     /// Copies parts until none is left. The message is over when the receiver has finished its parts, too.
     pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
-        let MatchedSlot { bank, index, number, slot, .. } = at;
+        let MatchedSlot { bank, index, number, .. } = at;
         if !self.announced {
             bank.begin_split_copy(index);
-            // The payload holds length and slot where the payload of a message in place holds them.
-            let payload = [self.parts.len, u64::from(slot), self.from.bits()];
+            // The payload holds length, slot and type where the payload of a message in place holds them.
+            let payload = [self.parts.len, slot_and_kind(at), self.from.bits()];
             match bank.write_data(index, encoding::split_copy_data(number), &payload) {
                 Ok(()) => self.announced = true,
                 Err(Refused::Never(cause)) => return Err(*cause),

@@ -301,7 +301,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 let _guard = revoke_on_drop(self.context, buffer);
                 send.cancel();
             }
-            ScopeMessage::Sent(..) => (),
             ScopeMessage::Receive(receive, buffer) => {
                 let _guard = revoke_on_drop(self.context, buffer);
                 drop(receive);
@@ -328,22 +327,18 @@ pub(super) fn finish(
     match message {
         ScopeMessage::Send(send, buffer) => {
             let _guard = revoke_on_drop(context, buffer);
-            send.wait().map(|()| None)
+            let mut send = send; // dropped before `_guard`
+            let sent = send.finish();
+            if !send.is_over() {
+                send.cancel(); // the send buffer is full, and the values are the program's again
+            }
+            sent.map(|()| None)
         }
-        ScopeMessage::Sent(_, outcome) => outcome.map(|()| None),
         ScopeMessage::Receive(receive, buffer) => {
             let _guard = revoke_on_drop(context, buffer);
             let mut receive = receive; // dropped before `_guard`: a failed receive may still have the buffer registered
             receive.take(&mut []).map(Some)
         }
-    }
-}
-
-/// Revokes the buffer of a send that is over.
-pub(super) fn end(context: &Arc<Context>, message: ScopeMessage) {
-    if let ScopeMessage::Send(send, buffer) = message {
-        let _guard = revoke_on_drop(context, buffer);
-        drop(send); // before the buffer is revoked
     }
 }
 

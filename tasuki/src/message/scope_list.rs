@@ -28,8 +28,6 @@ pub(crate) type ShortRecv<'c> = (PostedRecv<'c>, Local);
 #[derive(Debug)]
 pub(crate) enum ScopeMessage {
     Send(PendingSend, Option<Arc<RevocableBuffer>>),
-    /// A send that a poll has found to be over: where to, on which slot, and how it ended.
-    Sent((Rank, u32), Result<()>),
     Receive(PendingRecv, Option<Arc<RevocableBuffer>>),
 }
 
@@ -37,7 +35,6 @@ impl ScopeMessage {
     fn key(&self) -> Key {
         match self {
             ScopeMessage::Send(send, _) => (Kind::Send, send.on()),
-            ScopeMessage::Sent(on, _) => (Kind::Send, *on),
             ScopeMessage::Receive(receive, _) => (Kind::Receive, receive.on()),
         }
     }
@@ -283,14 +280,6 @@ impl Taken<'_, '_> {
     /// Takes the message for good.
     pub(crate) fn take(mut self) -> Option<ScopeMessage> {
         self.message.take()
-    }
-
-    /// Notes how the send has ended. Returns the send.
-    pub(crate) fn end(mut self, outcome: Result<()>) -> Option<ScopeMessage> {
-        let send = self.message.take()?;
-        let (_, on) = send.key();
-        self.message = Some(ScopeMessage::Sent(on, outcome));
-        Some(send)
     }
 }
 

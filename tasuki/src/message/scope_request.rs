@@ -1,14 +1,14 @@
 //! The requests of a scope.
 
 use crate::engine::Cause;
-use crate::message::scope::{end, finish, take};
+use crate::message::scope::{finish, take};
 use crate::message::scope_list::{ScopeList, ScopeMessage};
 use crate::message::slot::{Received, Slot, received_values};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Rank, Result};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::task::{self, Poll, ready};
+use std::task::{self, Poll};
 use tasuki_core::engine::{Awaited, Condition};
 use tasuki_message::{Context, PostedRecv};
 
@@ -106,12 +106,11 @@ impl Request for ScopeRequest<'_, ()> {
         if self.list.has_sent(peer, self.slot.word()) {
             return Poll::Ready(());
         }
-        let Some(mut taken) = self.list.find_send(peer, self.slot.word()) else { return Poll::Ready(()) };
-        if let Some(ScopeMessage::Send(send, _)) = taken.message() {
-            let outcome = ready!(send.poll(context.waker()));
-            taken.end(outcome).into_iter().for_each(|send| end(self.context, send));
+        let mut send = self.list.find_send(peer, self.slot.word());
+        match send.as_mut().and_then(|send| send.message()) {
+            Some(ScopeMessage::Send(send, _)) => send.poll_end(context.waker()),
+            _ => Poll::Ready(()),
         }
-        Poll::Ready(())
     }
 }
 

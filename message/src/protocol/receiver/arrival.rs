@@ -70,7 +70,7 @@ impl RecvProtocol {
                 let (kind, len) = RingSpan::message(bank, index);
                 match misfit((kind, len), receive) {
                     None => self.fetch(worker, bank, index, chunks),
-                    Some(cause) if stays(kind, self.kind) => self.fail(cause),
+                    Some(cause) if stays(kind, self.kind) || self.withdraw_requested => self.fail(cause),
                     Some(cause) => self.give_up(bank, index, cause),
                 }
             }
@@ -91,7 +91,7 @@ impl RecvProtocol {
             }
             Data::InPlace => {
                 let (len, slot) = (bank.data_word(index, 0), bank.data_word(index, 1) as u32);
-                let kind = ValueKind::from_bits(bank.data_word(index, 2) as u32);
+                let kind = ValueKind::from_bits((bank.data_word(index, 1) >> 32) as u32);
                 self.done(bank, index, Done { len, slot, kind, was_kept: false })
             }
             Data::Short { tag, len } => {
@@ -101,7 +101,7 @@ impl RecvProtocol {
                     _ => (bank.slot(index), ValueKind::from_bits(tag)),
                 };
                 if let Some(cause) = misfit((kind, len as u64), receive) {
-                    if !stays(kind, self.kind) {
+                    if !stays(kind, self.kind) && !self.withdraw_requested {
                         bank.state(index).received.store(self.consumer.number, Relaxed);
                     }
                     return self.fail(cause);

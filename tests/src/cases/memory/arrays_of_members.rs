@@ -30,7 +30,7 @@ pub fn parts_belong_to_members(job: &Job) -> Result<()> {
             assert!(part.is_null() || part.rank() == rank);
         }
         for nobody in [table.on(Member(half.size())), table.on(None::<Member>), table.on(None::<Rank>)] {
-            assert!(nobody.is_null());
+            assert!(nobody.is_null() && nobody.at(3).is_null());
             refused(job, job.get_value(nobody), ErrorKind::Misuse, &["null"]);
         }
         half.barrier()?;

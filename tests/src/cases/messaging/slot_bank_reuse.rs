@@ -264,8 +264,7 @@ pub fn p20_threads_close(job: &Job) -> Result<()> {
             }
             1 => {
                 exchange(world, Rank(0), round, &SLOTS[1..3])?;
-                let threads =
-                    job.threads(2, |_| if round % 2 == 0 { close(world, Rank(0)) } else { Ok(()) });
+                let threads = job.threads(2, |_| if round % 2 == 0 { close(world, Rank(0)) } else { Ok(()) });
                 threads?.into_iter().collect::<Result<()>>()?;
             }
             _ => exchange(world, Rank(0), round, &SLOTS[1..3])?,

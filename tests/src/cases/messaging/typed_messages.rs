@@ -5,7 +5,7 @@ use crate::exchange::{next, previous};
 use crate::expected_error::disagreed;
 use std::time::Duration;
 use tasuki::bytemuck;
-use tasuki::{Job, Pod, Request, Result, Slot, Zeroable};
+use tasuki::{Error, Job, Pod, Request, Result, Slot, Zeroable};
 
 /// A message in the slot's line, one of one chunk, one of several chunks, and one longer than a ring.
 const LENGTHS: [usize; 4] = [1, 7, 600, 90_000];
@@ -219,6 +219,79 @@ pub fn waiting_messages_keep_their_type(job: &Job) -> Result<()> {
             let mut got = vec![0.0_f64; len];
             world.recv(&mut got, from, named)?;
             assert_eq!(got, vec![2.5; len]);
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// The types of a receive that was withdrawn do not matter: the message is for the next receive.
+pub fn withdrawn_receives_compare_no_types(job: &Job) -> Result<()> {
+    let (world, to, from) = (job.world(), next(job), previous(job));
+    for len in [1, 12, 13, 5000] {
+        for named in [Slot(4), Slot::ANY] {
+            let into = job.alloc_local::<f64>(len)?;
+            let cancelled: Result<()> = world.scope(|s| {
+                s.recv_into(into.pointer().slice(len), from, named)?;
+                Err(Error::argument("cancelled"))
+            });
+            assert!(cancelled.is_err());
+            job.barrier()?;
+            let mut sending = world.isend(vec![9_i32; len], to, Slot(4))?;
+            job.compute(Duration::from_micros(20));
+            let mut got = vec![0_i32; len];
+            world.recv(&mut got, from, Slot(4))?;
+            assert_eq!(got, vec![9; len]);
+            sending.wait()?;
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// A message that met a dropped receive for bytes, or bytes that met one for numbers, keeps the type that it was sent with.
+pub fn messages_kept_by_other_types_keep_their_own(job: &Job) -> Result<()> {
+    let (world, to, from) = (job.world(), next(job), previous(job));
+    for len in [4, 60, 70_000] {
+        for named in [Slot(3), Slot::ANY] {
+            for by_job_memory in [false, true] {
+                let own = job.alloc_local::<f64>(len)?;
+                own.fill(2.5)?;
+                let into = job.alloc_local::<u8>(8 * len)?;
+                let mut sending = world.isend(vec![2.5_f64; len], to, Slot(3))?;
+                if by_job_memory {
+                    let cancelled: Result<()> = world.scope(|s| {
+                        let mut receive = s.recv_into(into.pointer().slice(8 * len), from, named)?;
+                        while !receive.test() {
+                            job.compute(Duration::from_micros(1));
+                        }
+                        Err(Error::argument("cancelled"))
+                    });
+                    assert!(cancelled.is_err());
+                } else {
+                    let mut dropped = world.irecv(vec![0_u8; 8 * len], from, named)?;
+                    while !dropped.test() {
+                        job.compute(Duration::from_micros(1));
+                    }
+                }
+                sending.wait()?;
+                let mismatch = world.recv(&mut vec![0_u64; len], from, Slot(3));
+                disagreed(job, mismatch, &["of type f64, but the receive wants u64"]);
+                let mut got = vec![0.0_f64; len];
+                world.recv(&mut got, from, Slot(3))?;
+                assert_eq!(got, vec![2.5; len]);
+                job.barrier()?;
+            }
+            let mut sending = world.isend(vec![1_u8; 8 * len], to, Slot(3))?;
+            let mut dropped = world.irecv(vec![0.0_f64; len], from, named)?;
+            while !dropped.test() {
+                job.compute(Duration::from_micros(1));
+            }
+            drop(dropped);
+            sending.wait()?;
+            let mut got = vec![0_u64; len];
+            world.recv(&mut got, from, Slot(3))?;
+            assert_eq!(got, vec![0x0101_0101_0101_0101; len]);
             job.barrier()?;
         }
     }

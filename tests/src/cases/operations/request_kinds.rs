@@ -535,3 +535,31 @@ pub fn scopes_report_sends_that_were_only_tested(job: &Job) -> Result<()> {
     }
     Ok(())
 }
+
+/// A send of a scope that `wait_any` has found to be finished holds its slot until it is waited for. So a request never
+/// stands for a later message of its slot.
+pub fn finished_sends_of_scopes_hold_their_slot(job: &Job) -> Result<()> {
+    let (world, to, from) = (job.world(), next(job), previous(job));
+    let own = job.alloc_local::<u64>(20_000)?;
+    for len in [3, 60, 20_000] {
+        let mut got = [vec![0_u64; len], vec![0_u64; len]];
+        own.fill(1)?;
+        world.scope(|s| {
+            let [first, second] = &mut got;
+            let mut receive = s.recv(first, from, Slot(0))?;
+            let mut send = s.send_from(own.pointer().slice(len), to, Slot(0))?;
+            assert_eq!(wait_any([&mut send as &mut dyn AnyRequest])?, 0);
+            let again = s.send_from(own.pointer().slice(len), to, Slot(0)).map(drop);
+            refused(job, again, ErrorKind::Misuse, &["has not waited for an earlier send"]);
+            send.wait()?;
+            receive.wait()?;
+            own.fill(2)?;
+            s.recv(second, from, Slot(0))?;
+            let mut send = s.send_from(own.pointer().slice(len), to, Slot(0))?;
+            send.wait()
+        })?;
+        assert_eq!(got, [vec![1; len], vec![2; len]]);
+        job.barrier()?;
+    }
+    Ok(())
+}

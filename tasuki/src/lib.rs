@@ -133,6 +133,7 @@ mod tracing;
 mod job_info;
 pub mod nicam;
 
+mod guide;
 mod reduction;
 mod request;
 mod start;

@@ -261,8 +261,8 @@ impl Job {
     /// Runs the handlers that other ranks, and this rank, have called on this rank. Never waits. Returns true if it ran
     /// any.
     ///
-    /// Calls that wait run handlers, too. A rank that computes for a long time, or that tries a call again and again,
-    /// serves in between: its peers may be waiting for it.
+    /// Calls that wait run handlers, too ([progress](crate::engine#progress)). A rank that computes for a long time, or
+    /// that tries a call again and again, serves in between: its peers may be waiting for it.
     ///
     /// ```
     /// use tasuki::{Handler, Handlers};

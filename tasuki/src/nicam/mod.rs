@@ -131,8 +131,8 @@ struct Ticket<'t, 'job> {
 impl Job {
     /// Makes what transfers with notification need on every rank.
     ///
-    /// Collective. Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two allocations, of 64 KiB and of 1088
-    /// bytes for each rank of the job; a queue of 512 places; up to 194 signals.
+    /// Collective ([rules](crate::collective#rules)). Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two
+    /// allocations, of 64 KiB and of 1088 bytes for each rank of the job; a queue of 512 places; up to 194 signals.
     pub fn transfers(&self) -> Result<Transfers<'_>> {
         let lane = |_| Lane::new(self);
         Ok(Transfers {

@@ -127,7 +127,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// tasuki::local_with(2, Handlers::new().add(GREET), |job| {
     ///     let greeted = job.signal()?;
     ///     GREET.post_then(job, job.rank_after(1), &7, greeted.on(job.rank()).add(1))?;
-    ///     greeted.wait_at_least(1)
+    ///     greeted.wait_at_least(1)?;
+    ///     job.barrier() // no rank leaves while another one calls it
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```

@@ -266,15 +266,20 @@ impl Job {
     /// that tries a call again and again, serves in between: its peers may be waiting for it.
     ///
     /// ```
-    /// use tasuki::{Handler, Handlers};
+    /// use tasuki::{Handler, Handlers, Rank, Request};
     ///
-    /// const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
     ///
-    /// tasuki::local_with(1, Handlers::new().add(NOTHING), |job| {
-    ///     assert!(!job.serve()?);
-    ///     NOTHING.post(job, job.rank(), &())?;
-    ///     assert!(job.serve()?);
-    ///     Ok(())
+    /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+    ///     let done = job.signal()?;
+    ///     if job.rank() == 0 {
+    ///         assert_eq!(DOUBLE.call(job, Rank(1), &21)?.wait()?, 42);
+    ///         job.raise(done.on(Rank(1)), 1)?;
+    ///     }
+    ///     while job.rank() == 1 && done.value() == 0 {
+    ///         job.serve()?; // between two parts of a long computation
+    ///     }
+    ///     job.barrier()
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```

@@ -12,7 +12,7 @@
 //! | put, get, copy, atomics, signals, in job memory ([`Job::alloc`](crate::Job::alloc)) | the call that makes them: the target does nothing |
 //! | the same in memory that its owner registered ([`Job::register`](crate::Job::register)) | the call that makes them; for atomics, and where the kernel permits no access, a call of the owner |
 //! | message of up to 48 bytes | the send, if its receive is posted; otherwise later calls of the sender |
-//! | longer message | calls of the sender and of the receiver |
+//! | longer message | calls of both; of the sender only, if the receive is into job memory |
 //! | nonblocking collective call | calls of each member, for its part: a member that computes delays those that need its values |
 //! | plan | calls of each member, for its part; or, if its steps are commands, as commands do |
 //! | command, fuzzy barrier | the call that raises the trigger, calls of any rank of the node, the node's helper |

@@ -82,7 +82,7 @@ impl Communicator {
     /// Returns when `values` may be reused: the receive was posted and the values are in place, or in a ring on their
     /// way; or the message was buffered. If the receiver withdraws its receive at that moment, the message may still
     /// match it; then the next receive gets the message, on that slot or on any slot. The messages of a slot arrive
-    /// in order. While it waits, the call moves other messages of the rank on. Cost: one cache line for up to 48
+    /// in order. Cost: one cache line for up to 48
     /// bytes. Source: FMPL, sections 3 and 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room than the message (nothing is sent, and the
@@ -160,7 +160,7 @@ impl Communicator {
 
     /// Begins a send of `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
     ///
-    /// Does not wait. Any waiting call of the rank moves the send on. The messages of a slot arrive in the order in
+    /// Does not wait; [who makes progress](crate::engine#progress). The messages of a slot arrive in the order in
     /// which they were begun. Errors of this call: the slot is busy or out of range; there is no such rank. The wait
     /// reports all other errors. Cost: that of [`Communicator::send`], and a heap allocation if the message cannot be
     /// sent at once.
@@ -171,7 +171,7 @@ impl Communicator {
 
     /// Begins a receive into `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
     ///
-    /// Does not wait. Any waiting call of the rank moves the receive on. Dropping the request withdraws the receive
+    /// Does not wait; [who makes progress](crate::engine#progress). Dropping the request withdraws the receive
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:
     /// those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48 bytes.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
@@ -213,17 +213,17 @@ impl Communicator {
 
     /// Makes a communicator of the same members, in the same order, to go on with after this one has failed.
     ///
-    /// A collective call that fails on one member leaves the members without a common order of calls. So the whole
-    /// communicator fails: every call on it that is under way or comes later, on any member, returns an error with
-    /// [`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed), which names the first failure. Messages of the
-    /// program ([`send`](Self::send) and its kin) go on. The new communicator shares nothing with the old one.
+    /// A collective call that fails on one member leaves the members without a common order of calls, so the whole
+    /// communicator fails ([rules](crate::collective#rules)). Messages of the program ([`send`](Self::send) and its
+    /// kin) go on. The new communicator shares nothing with the old one.
     ///
     /// Barriers and allocations of the [`Job`](crate::Job) are calls of the world until the world has failed, and go on
     /// afterwards without being compared with its calls. If the failure was in one of them, all ranks make a
     /// [`barrier`](crate::Job::barrier) next: it completes what some of them had begun.
     ///
-    /// Collective, once for each communicator. Errors: a rank died or left; the communicator was recreated before; a
-    /// member has no signals left. Cost: an allgather of 40 bytes by slots of its own.
+    /// Collective ([rules](crate::collective#rules)), once for each communicator. Errors: a rank died or left; the
+    /// communicator was recreated before; a member has no signals left. Cost: an allgather of 40 bytes by slots of its
+    /// own.
     ///
     /// ```
     /// tasuki::local(3, |job| {

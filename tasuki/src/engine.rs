@@ -1,4 +1,32 @@
-//! What a program rarely names: the causes of errors, handles of queues and calls, figures of a job.
+//! What a program rarely names: the causes of errors, handles of queues and calls, figures of a job. Also the rule of
+//! who moves work on that was begun.
+//!
+//! # Progress
+//!
+//! Work that was begun goes on in calls of the ranks that take part in it. A *call* here is any call of this crate that
+//! waits for or tests anything, by any thread of the rank: it moves all unfinished work of the rank on. If it waits, it
+//! also runs handlers that were called.
+//!
+//! | work | goes on in |
+//! |---|---|
+//! | put, get, copy, atomics, signals, in job memory ([`Job::alloc`](crate::Job::alloc)) | the call that makes them: the target does nothing |
+//! | the same in memory that its owner registered ([`Job::register`](crate::Job::register)) | the call that makes them; for atomics, and where the kernel permits no access, a call of the owner |
+//! | message of up to 48 bytes | the send, if its receive is posted; otherwise later calls of the sender |
+//! | longer message | calls of both; of the sender only, if the receive is into job memory |
+//! | nonblocking collective call | calls of each member, for its part: a member that computes delays those that need its values |
+//! | plan | calls of each member, for its part; or, if its steps are commands, as commands do |
+//! | command, fuzzy barrier | the call that raises the trigger, calls of any rank of the node, the node's helper |
+//! | handler | calls of the called rank that wait, [`Job::serve`](crate::Job::serve) |
+//!
+//! Other threads can do this for a rank that computes:
+//!
+//! - A *helper* (`tasuki run --helper`). `node` is one thread that runs the commands of all ranks of the node. `rank`
+//!   is one thread in each rank, which makes progress with everything and runs handlers. By default there is one for
+//!   the node if a processor is free.
+//! - A thread of the library that waits for requests while tasks of an executor await them, and after
+//!   [`Job::serve_in_background`](crate::Job::serve_in_background).
+//!
+//! On the simulator, each rank has a helper that runs commands, as a network card would.
 
 pub use crate::command::{Combine, Reducible};
 pub use crate::handler::argument::{Argument, Outcome};

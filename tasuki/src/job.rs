@@ -148,8 +148,8 @@ impl Job {
 
     /// Allocates `count` zeroed values on every rank.
     ///
-    /// Collective: all ranks call it in the same order with the same count. The memory is backed when the call
-    /// returns, so that a later access cannot fail for lack of memory. Each rank frees its part when it drops its
+    /// Collective ([rules](crate::collective#rules)), with the same count on all ranks. The memory is backed when the
+    /// call returns, so that a later access cannot fail for lack of memory. Each rank frees its part when it drops its
     /// [`Array`].
     ///
     /// Errors: `count` is 0 or differs between ranks; the machine, the container or the address range has no room.
@@ -194,9 +194,9 @@ impl Job {
     /// Returns when all ranks have called it. Everything that any rank did before the barrier is visible to all ranks
     /// after it.
     ///
-    /// Collective. Errors: a rank died or left; other ranks are in a call of the world, which then fails; another thread
-    /// of this rank is in a barrier or allocation. Barriers, allocations and blocking calls of the world are made by one
-    /// thread at a time. Cost: ceil(log2 P) signals sent and awaited.
+    /// Collective ([rules](crate::collective#rules)): barriers and allocations of the job are blocking calls of the
+    /// world. Error, besides failures: another thread of this rank is in a barrier or allocation. Cost: ceil(log2 P)
+    /// signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
         self.agree(JobCall::Barrier, 0, "job.barrier()").map(drop)
     }
@@ -221,8 +221,8 @@ impl Job {
 
     /// Allocates `count` zeroed values on every member of a communicator.
     ///
-    /// Collective on that communicator: all members call it with the same count. Each member frees its part when it
-    /// drops its [`Array`].
+    /// Collective on that communicator ([rules](crate::collective#rules)), with the same count on all members. Each
+    /// member frees its part when it drops its [`Array`].
     ///
     /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job. After an error no member
     /// has allocated. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.

@@ -13,10 +13,9 @@ use tasuki_core::queue::encoding::EncodedCommand;
 
 /// A command queue of this rank. Made by [`Job::queue`] or [`Queue::session`].
 ///
-/// A command runs when its trigger is met. It is run by the rank that raised the signal, by a rank of the node that
-/// waits, or by a rank that posts. While a rank computes, other ranks run its queues, except for commands that only
-/// one rank may run ([`Command::by_source`], [`Command::by_destination`]). Triggers are signals of the queue's own
-/// rank.
+/// A command runs when its trigger is met; [who runs it](crate::engine#progress). While a rank computes, other ranks
+/// run its queues, except for commands that only one rank may run ([`Command::by_source`],
+/// [`Command::by_destination`]). Triggers are signals of the queue's own rank.
 ///
 /// Dropping a queue waits for all commands that can run: those without a trigger and those whose trigger is met. A
 /// command whose trigger is not met never fires after that, and its signals are poisoned. Calls are delivered to

@@ -45,7 +45,8 @@ pub trait Request: Unpin {
     /// on. Never waits.
     fn test(&mut self) -> bool;
 
-    /// Waits for the work and returns its value. Meanwhile it serves peers and moves the rank's other work on.
+    /// Waits for the work and returns its value. Meanwhile it [makes progress](crate::engine#progress), as all calls do
+    /// that wait.
     ///
     /// Errors: the work has failed; its value was returned before; the time limit of the rank's calls is reached
     /// ([`Job::set_timeout`](crate::Job::set_timeout)), after which the work goes on, and one may wait again.

@@ -24,11 +24,11 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Messages of one communicator never match receives of another. A pair takes memory when it
-    /// exchanges its first message. When all members have dropped the communicator, and the requests and plans that
-    /// they made on it, its memory is freed by the next `split` or [`quiesce`](crate::collective::quiesce) of this one.
-    /// Errors: those of [`Communicator::allgather`]; the number of slots is out of range; the members of a part give
-    /// different numbers of slots. Cost: an allgather of 40 bytes.
+    /// Collective ([rules](crate::collective#rules)). Messages of one communicator never match receives of another. A
+    /// pair takes memory when it exchanges its first message. When all members have dropped the communicator, and the
+    /// requests and plans that they made on it, its memory is freed by the next `split` or
+    /// [`quiesce`](crate::collective::quiesce) of this one. Errors: those of [`Communicator::allgather`]; the number of
+    /// slots is out of range; the members of a part give different numbers of slots. Cost: an allgather of 40 bytes.
     pub fn split<S: SplitBy>(&self, by: S) -> Result<S::Output> {
         let fault = |cause| self.messages().worker().fault(cause, || "split".into());
         let part = by.part();
@@ -47,7 +47,7 @@ impl Communicator {
     /// Makes a communicator of the same members, in the same order, with a message space of its own (MPI_Comm_dup).
     /// Libraries use it to keep their messages and collective calls apart from those of the program.
     ///
-    /// Collective. Errors and cost: those of [`Communicator::split`].
+    /// Collective ([rules](crate::collective#rules)). Errors and cost: those of [`Communicator::split`].
     ///
     /// ```
     /// use tasuki::{Rank, Request, Slot};

@@ -1,11 +1,4 @@
-//! Blocking collective calls. All members of a communicator make them in the same order, one thread of each member at
-//! a time.
-//!
-//! The first three calls of a kind use messages, which find members that disagree about lengths. A kind is a
-//! collective with the number and type of its values and the operation that combines them. If the ranks can access each
-//! other's memory and are at most 32, later calls of the kind run a schedule that was compiled once: each member copies
-//! its values to a place that all can access, and takes its result from the others' places. These schedules take up to
-//! about 64 MiB for each member and communicator; [`quiesce`](crate::collective::quiesce) frees them.
+//! Blocking collective calls. The head of `collective` has what holds for all of them.
 
 use crate::collective::{
     Data, EqualBlocks, ExchangeBuffers, FuzzyBarrier, GatherBuffers, ReduceBuffers, ScatterBlocks,
@@ -21,18 +14,8 @@ impl Communicator {
     /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
     /// members after it.
     ///
-    /// Collective, as are all calls below: all members make them in the same order, one thread of each member at a
-    /// time. Errors of this call and of those below: a member died or left; another member is in another call, or has
-    /// made other calls before. A call that fails so makes its communicator fail on all members: calls on it that are
-    /// active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one.
-    /// An argument that is wrong by itself, as a root that does not exist, is an error on this member only, which has
-    /// then not begun the call; it can make the call again with the right argument.
-    ///
-    /// Cost: ceil(log8 P) rounds of up to seven short messages each, or a barrier of the network if the fabric has one.
-    /// The costs stated here and below hold for calls by messages: the first three of a kind, and those that cannot run
-    /// a schedule. Later calls may run a schedule that was compiled once. These schedules take up to about 64 MiB of
-    /// memory for each member and communicator, until [`quiesce`](crate::collective::quiesce) frees them.
+    /// Collective ([rules](crate::collective#rules)). Cost: ceil(log8 P) rounds of up to seven short messages each, or
+    /// a barrier of the network if the fabric has one.
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
@@ -81,11 +64,9 @@ impl Communicator {
 
     /// Broadcasts the root's values to all members. Each member passes the same number of values.
     ///
-    /// Collective. Returns when `values` may be reused; on a member that is not the root it then has the root's
-    /// values. The root does not wait for all members. Errors, of this call and of those below, besides those of
-    /// [`Communicator::barrier`]: members disagree about the number of bytes; there is no such root, which is an error
-    /// on this member only. Cost: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven
-    /// others at each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory.
+    /// Collective ([rules](crate::collective#rules)). The root does not wait for all members. Cost: messages down a
+    /// tree of ceil(log8 P) levels, in which a member sends to up to seven others at each level; up to 40 bytes are one
+    /// cache line, more are announced by a line of their own; no memory.
     pub fn bcast<D: Data + ?Sized>(&self, values: &mut D, root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
         self.inner().bcast(values.values_mut(), root.place())
@@ -107,12 +88,11 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Each member passes the same number of values. The operation need not commute; this thread calls it. The bits of the result do not depend on the root, nor on whether the call uses messages.
-    /// Errors: those of [`Communicator::bcast`]; a panic of the operation makes the communicator fail, too. Cost: up to
-    /// 32 members send one message each to the root; more members form a tree of such groups, whose result takes one
-    /// more message unless the root is the first member. From P KiB of values on, P being more than 2, each member
-    /// combines a share of the values: one message from each member to each other one, and one to the root. Up to two
-    /// copies of the values on the heap, besides a result that is a vector.
+    /// Collective ([rules](crate::collective#rules)). This thread calls the operation. Cost: up to 32 members send one
+    /// message each to the root; more members form a tree of such groups, whose result takes one more message unless
+    /// the root is the first member. From P KiB of values on, P being more than 2, each member combines a share of the
+    /// values: one message from each member to each other one, and one to the root. Up to two copies of the values on
+    /// the heap, besides a result that is a vector.
     #[inline]
     pub fn reduce<B: ReduceBuffers>(
         &self,
@@ -134,11 +114,12 @@ impl Communicator {
     /// every bit, also to that of [`Communicator::reduce`], in the form of their argument ([`ReduceBuffers`]): a number
     /// for `&number`, an array for `&array`, a vector for `&slice`; `&mut values` are replaced by it.
     ///
-    /// Collective. The rules of [`Communicator::reduce`] apply. Cost of the first three calls of a kind: up to 40
-    /// bytes among up to 8 members take one round, in which each member sends to all others. From P KiB of values on, P being more than 2, each member
-    /// combines a share of the values and sends it to all others: two messages from each member to each other one.
-    /// Otherwise a reduction up the tree to the first member and a broadcast.
-    /// Later calls on one node send no messages: two copies of each byte, and one signal from each member to each other.
+    /// Collective ([rules](crate::collective#rules)). This thread calls the operation. Cost of the first three calls of
+    /// a kind: up to 40 bytes among up to 8 members take one round, in which each member sends to all others. From P
+    /// KiB of values on, P being more than 2, each member combines a share of the values and sends it to all others:
+    /// two messages from each member to each other one. Otherwise a reduction up the tree to the first member and a
+    /// broadcast. Later calls on one node send no messages: two copies of each byte, and one signal from each member to
+    /// each other.
     ///
     /// ```
     /// use tasuki::collective::MaxAbs;
@@ -180,12 +161,12 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Each member passes the same number of values, or each passes [`Uneven`](crate::Uneven) values. Errors:
-    /// those of [`Communicator::bcast`]; the root's room has another length, which is an error on the root only. Cost of
-    /// equal blocks: messages up a tree of ceil(log8 P) levels, in which a member receives from up to seven others at
-    /// each level, and heap memory for the values that pass through a member: on the root, all values. Cost of uneven
-    /// blocks: a message of one cache line in each direction between the root and each member, then one message with the
-    /// block; these calls always use messages.
+    /// Collective ([rules](crate::collective#rules)). Each member passes the same number of values, or each passes
+    /// [`Uneven`](crate::Uneven) values. Error, on the root only: its room has another length. Cost of equal blocks:
+    /// messages up a tree of ceil(log8 P) levels, in which a member receives from up to seven others at each level, and
+    /// heap memory for the values that pass through a member: on the root, all values. Cost of uneven blocks: a message
+    /// of one cache line in each direction between the root and each member, then one message with the block; these
+    /// calls always use messages.
     #[inline]
     pub fn gather<B: GatherBuffers>(&self, block: B, root: impl Peer) -> Result<Option<B::Output>> {
         let root = self.root(root, "gather")?;
@@ -212,10 +193,10 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Returns on the root when `blocks` may be reused. Errors: those of [`Communicator::bcast`]; the root
-    /// has not a block for each member, or equal blocks of another length than its own, which is an error on the root
-    /// only; a member's count differs from the length of its block. Cost: one message from the root to each member. With
-    /// `()` or [`Blocks`](crate::Blocks) also a message of one cache line in each direction before.
+    /// Collective ([rules](crate::collective#rules)). Errors: the root has not a block for each member, or equal blocks
+    /// of another length than its own, on the root only; a member's count differs from the length of its block. Cost:
+    /// one message from the root to each member. With `()` or [`Blocks`](crate::Blocks) also a message of one cache
+    /// line in each direction before.
     #[inline]
     pub fn scatter<B: ScatterBlocks, O: ScatterTarget<B::Value>>(
         &self,
@@ -238,11 +219,11 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Each member passes the same number of values, or each passes [`Uneven`](crate::Uneven) values. Errors:
-    /// those of [`Communicator::bcast`]; `all` has another length, which is an error on this member only. Cost of equal
-    /// blocks: ceil(log8 P) rounds of up to seven messages; from 4 KiB of values on, one message to each member, which
-    /// goes straight to where it belongs; heap memory for all values, except with room for them. Cost of uneven blocks:
-    /// two messages to each member.
+    /// Collective ([rules](crate::collective#rules)). Each member passes the same number of values, or each passes
+    /// [`Uneven`](crate::Uneven) values. Error, on this member only: `all` has another length. Cost of equal blocks:
+    /// ceil(log8 P) rounds of up to seven messages; from 4 KiB of values on, one message to each member, which goes
+    /// straight to where it belongs; heap memory for all values, except with room for them. Cost of uneven blocks: two
+    /// messages to each member.
     #[inline]
     pub fn allgather<B: GatherBuffers>(&self, block: B) -> Result<B::Output> {
         block.allgather(self)
@@ -261,9 +242,9 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. All members pass equal blocks, or all pass [`Blocks`](crate::Blocks); [`ExchangeBuffers`] has the forms.
-    /// Errors: those of [`Communicator::bcast`]; this member has not a block for each member, or `result` has another
-    /// length, which is an error on this member only. Cost: one message to each member; with [`Blocks`](crate::Blocks) a
+    /// Collective ([rules](crate::collective#rules)). All members pass equal blocks, or all pass
+    /// [`Blocks`](crate::Blocks); [`ExchangeBuffers`] has the forms. Errors, on this member only: it has not a block
+    /// for each member; `result` has another length. Cost: one message to each member; with [`Blocks`](crate::Blocks) a
     /// message of one cache line to each member before. Only results that are returned take memory.
     #[inline]
     pub fn alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
@@ -283,8 +264,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors: those of [`Communicator::alltoall`]. Cost: one message to each member, and up to three
-    /// copies of `values` on the heap.
+    /// Collective ([rules](crate::collective#rules)). Errors: those of [`Communicator::alltoall`]. Cost: one message to
+    /// each member, and up to three copies of `values` on the heap.
     #[inline]
     pub fn reduce_scatter<B: EqualBlocks>(
         &self,
@@ -310,9 +291,10 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. The rules of [`Communicator::reduce`] apply. Cost: up to 32 members each exchange a message in each
-    /// direction with the first one, which does so with one member after the other. More members form a tree of such
-    /// groups, up which values go and down again, with one more message to each member for each further level.
+    /// Collective ([rules](crate::collective#rules)). This thread calls the operation. Cost: up to 32 members each
+    /// exchange a message in each direction with the first one, which does so with one member after the other. More
+    /// members form a tree of such groups, up which values go and down again, with one more message to each member for
+    /// each further level.
     #[inline]
     pub fn scan<B: ReduceBuffers>(
         &self,

@@ -45,8 +45,8 @@ impl<const N: usize> Cartesian<N> {
     /// The grid of all members with these sides (MPI_Cart_create without reordering). Member 0 is in the first place, and
     /// the others follow in their order. [`dims_create`](crate::dims_create()) chooses sides.
     ///
-    /// Collective. Errors, on all members: members pass different grids; the grid has not exactly one place for each
-    /// member. Cost: an allgather of 8 bytes.
+    /// Collective ([rules](crate::collective#rules)). Errors, on all members: members pass different grids; the grid
+    /// has not exactly one place for each member. Cost: an allgather of 8 bytes.
     pub fn new(members: &Communicator, dims: [usize; N], periodic: [bool; N]) -> Result<Cartesian<N>> {
         let edges = Edges::new(members, members.inner().grid(&dims, &periodic)?);
         Ok(Cartesian { edges, dims, periodic })
@@ -144,11 +144,10 @@ impl<const N: usize> Cartesian<N> {
     /// forms of the blocks. Where a neighbour is missing, a result that is returned has zeros, or an empty block in
     /// [`Blocks`](crate::Blocks), and `&mut result` keeps its values.
     ///
-    /// Collective. Errors on this member only, which has then not begun the call: there are not two blocks for each
-    /// dimension; a block for this member itself has another length than its room. Errors that make the communicator fail
-    /// on all members ([`Communicator::recreate`]): two neighbours disagree about a length, which both find before any
-    /// value is sent; those of [`Communicator::barrier`]. Cost: a message of one cache line in each direction between
-    /// neighbours, then one message for each block. The call always uses messages.
+    /// Collective ([rules](crate::collective#rules)). Errors on this member only: there are not two blocks for each
+    /// dimension; a block for this member itself has another length than its room. A failure: two neighbours disagree
+    /// about a length, which both find before any value is sent. Cost: a message of one cache line in each direction
+    /// between neighbours, then one message for each block. The call always uses messages.
     pub fn neighbor_alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
         self.edges.neighbor_alltoall(blocks)
     }
@@ -169,8 +168,8 @@ impl<const N: usize> Cartesian<N> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. The rules of [`Communicator::iallreduce`] apply, except that the call always uses messages. Errors
-    /// and cost: those of [`neighbor_alltoall`](Cartesian::neighbor_alltoall).
+    /// Collective ([rules](crate::collective#nonblocking-calls)). The call always uses messages.
+    /// Errors and cost: those of [`neighbor_alltoall`](Cartesian::neighbor_alltoall).
     pub fn ineighbor_alltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
         self.edges.ineighbor_alltoall(blocks)
     }
@@ -197,11 +196,11 @@ impl<const N: usize> Cartesian<N> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective, like [`Communicator::alltoall_init`]; see [`Plan`]. Errors, on all members, none of which gets a plan:
-    /// two neighbours disagree about a length (these two report it); there are not two counts for each dimension; a member
-    /// has no room. Cost, besides that of any plan: to each neighbour a message of 8 bytes and 16 more for each block,
-    /// and one of a cache line before if lengths are learned. The plan's memory is that of this member's own blocks and of
-    /// a few signals.
+    /// Collective ([rules](crate::collective#rules)); see [`Plan`]. Errors, on all members, none of which gets a plan:
+    /// two neighbours disagree about a length (these two report it); there are not two counts for each dimension; a
+    /// member has no room. Cost, besides that of any plan: to each neighbour a message of 8 bytes and 16 more for each
+    /// block, and one of a cache line before if lengths are learned. The plan's memory is that of this member's own
+    /// blocks and of a few signals.
     pub fn neighbor_alltoall_init<T: Pod>(&self, counts: impl BlockCounts) -> Result<Plan<T>> {
         self.edges.neighbor_alltoall_init(counts)
     }
@@ -220,7 +219,7 @@ impl<const N: usize> Cartesian<N> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors and cost: those of [`Communicator::split`].
+    /// Collective ([rules](crate::collective#rules)). Errors and cost: those of [`Communicator::split`].
     pub fn sub(&self, keep: [bool; N]) -> Result<Communicator> {
         let dropped = self.coords().into_iter().zip(self.dims).zip(keep).filter(|(_, is_kept)| !is_kept);
         self.communicator().split(dropped.fold(0_usize, |part, ((at, side), _)| part * side + at))

@@ -1,8 +1,73 @@
-//! What collective calls take and return: requests, reduction operations, plans that are moved on in chunks, fuzzy
-//! barriers, and neighbourhoods.
+//! What collective calls take and return, and the rules that hold for all of them.
 //!
 //! The calls are methods of [`Communicator`](crate::Communicator), [`Cartesian`](crate::Cartesian) and
 //! [`Neighbourhood`].
+//!
+//! # Rules
+//!
+//! *Order.* All members of a communicator make the same blocking collective calls in the same order. They begin the
+//! same nonblocking calls in the same order, and make the same plans in the same order. Blocking calls match blocking
+//! ones only, and nonblocking calls nonblocking ones only, so both may be interleaved, also with messages and starts of
+//! plans.
+//!
+//! *Threads.* One thread of each member at a time makes blocking calls on a communicator, and one thread at a time
+//! begins nonblocking ones. Threads that make collective calls on their own use a communicator each
+//! ([`dup`](crate::Communicator::dup)).
+//!
+//! *Arguments.* All members pass the same root, the same operation and the same type of values, and the same number of
+//! values unless the call takes blocks of different lengths. They may pass different forms, as one in place and another
+//! not; the traits of this module list the forms.
+//!
+//! *Return.* A call returns when this member's values may be reused and its result is there. Other members may not have
+//! come yet, unless the result needs their values or the call is a barrier.
+//!
+//! *Errors of one member.* An argument that is wrong by itself, such as a root that does not exist or a result of the
+//! wrong length, is an error on this member only, which has then not begun the call. It can make the call again with
+//! the right argument; the others wait for it.
+//!
+//! *Failures.* A call fails if members disagree about the number of bytes, or are in different calls, or have made
+//! different calls before; if a member died or left; if a time limit is reached; if the operation panics. Then the
+//! communicator has failed on all members: calls on it that are active or come later return an error that names the
+//! first failure ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
+//! [`recreate`](crate::Communicator::recreate) makes a new communicator.
+//!
+//! *Operations* need not commute. Values are combined in the combining order ([`ReduceOp`]), so the bits of a result
+//! depend neither on the root nor on the form of the call.
+//!
+//! # Nonblocking calls
+//!
+//! The [rules](#rules) hold for them. Members may wait for their calls in any order, and different members in different
+//! orders. The call owns its values until it is complete, which it is when this member's part is. It does not wait,
+//! except to find the slots of pairs that have none yet. Dropping the request cancels nothing.
+//!
+//! *Progress.* A call goes on in the calls of its members, each of which moves its own part on ([who makes
+//! progress](crate::engine#progress)). Any thread of the rank that makes progress may run the operation, also the one
+//! that begins the call; if the operation panics, that thread's call panics, and the communicator fails.
+//!
+//! *Limits.* Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a
+//! compiled schedule. One more is an error that begins nothing ([`Cause::Full`](crate::engine::Cause::Full)); so is the
+//! 64th call after one that uses messages and is still active. Wait for the oldest call and begin this one again. Calls
+//! of one kind that run a compiled schedule run one after the other, in the order in which they began.
+//!
+//! *Errors* of the call that begins it are those of one member. The wait returns all others. A member that drops the
+//! request and leaves before its part is complete may get errors about messages that were not received, as after a
+//! send.
+//!
+//! # Costs
+//!
+//! A *kind* of call is a collective with the number and type of its values and the operation that combines them. The
+//! first three calls of a kind use messages. The costs that are stated at the calls are those of messages. If the ranks
+//! can access each other's memory and are at most 32, later calls of the kind run a schedule that was compiled once:
+//! each member copies its values to a place that all can access, and takes its result from the others' places. Calls
+//! with blocks of different lengths, and exchanges with neighbours, always use messages.
+//!
+//! Compiled schedules take up to about 64 MiB for each member and communicator, those of nonblocking calls as much
+//! again, for up to 128 kinds of nonblocking calls; further kinds use messages.
+//! [`quiesce`] frees them.
+//!
+//! A nonblocking call costs what the blocking call costs, except that it does not use the network's own barrier and
+//! multicast; a few copies of the values on the heap; once about 8 KiB for the slots of each pair that exchanges
+//! messages.
 
 // The documentation lists the methods in the order of the modules.
 pub(crate) mod blocking;

@@ -45,9 +45,9 @@ impl Neighbourhood {
     /// those to which it sends blocks. A member that is named n times sends or receives n blocks, and the first block
     /// sent is the first received. A member may be its own neighbour, or have no neighbour.
     ///
-    /// Collective. Errors, on all members, none of which gets a neighbourhood: two members name a different number of
-    /// edges between them (these two members report it); a member names a member that does not exist. Cost: a message
-    /// of 8 bytes to each member, and an allgather of 8 bytes.
+    /// Collective ([rules](crate::collective#rules)). Errors, on all members, none of which gets a neighbourhood: two
+    /// members name a different number of edges between them (these two members report it); a member names a member
+    /// that does not exist. Cost: a message of 8 bytes to each member, and an allgather of 8 bytes.
     pub fn new(members: &Communicator, sources: &[Member], destinations: &[Member]) -> Result<Neighbourhood> {
         let places = bytemuck::cast_slice::<Member, Rank>;
         let edges = Edges::new(members, members.inner().graph(places(sources), places(destinations))?);
@@ -73,7 +73,7 @@ impl Neighbourhood {
     /// [`ExchangeBuffers`] has the forms of the blocks. A member with sources and without destinations passes no values,
     /// and learns the length of equal blocks, too.
     ///
-    /// Collective. Errors on this member only, which has then not begun the call: the values cannot be divided into
+    /// Collective ([rules](crate::collective#rules)). Errors on this member only: the values cannot be divided into
     /// blocks for the destinations, or `result` into blocks of the sources; there is not one of the
     /// [`Blocks`](crate::Blocks) for each destination. Other errors, and the cost: those of
     /// [`Cartesian::neighbor_alltoall`](crate::Cartesian::neighbor_alltoall).
@@ -83,8 +83,8 @@ impl Neighbourhood {
 
     /// Begins an exchange with neighbours. [`OwnedBlocks`] has the forms of the blocks.
     ///
-    /// Collective. The rules of [`Communicator::iallreduce`] apply, except that the call always uses messages. Errors
-    /// and cost: those of [`neighbor_alltoall`](Neighbourhood::neighbor_alltoall).
+    /// Collective ([rules](crate::collective#nonblocking-calls)). The call always uses messages.
+    /// Errors and cost: those of [`neighbor_alltoall`](Neighbourhood::neighbor_alltoall).
     pub fn ineighbor_alltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
         self.edges.ineighbor_alltoall(blocks)
     }
@@ -93,7 +93,7 @@ impl Neighbourhood {
     /// destination. A member writes the blocks for its destinations one behind the other, and reads the blocks of its
     /// sources in the same way.
     ///
-    /// Collective. Errors and cost: those of
+    /// Collective ([rules](crate::collective#rules)). Errors and cost: those of
     /// [`Cartesian::neighbor_alltoall_init`](crate::Cartesian::neighbor_alltoall_init).
     pub fn neighbor_alltoall_init<T: Pod>(&self, counts: impl BlockCounts) -> Result<Plan<T>> {
         self.edges.neighbor_alltoall_init(counts)

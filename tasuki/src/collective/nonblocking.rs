@@ -1,11 +1,7 @@
 //! Nonblocking collective calls, which are also futures.
 //!
-//! All members begin them in the same order, one thread of each member at a time. Other collective calls, messages
-//! and plans may come in between. Members may wait for them in any order, and different members in different orders.
-//! Nonblocking calls match only each other. [`Communicator::iallreduce`] describes what holds for all of them.
-//!
-//! The first three calls of a kind use messages. If the ranks can access each other's memory and are at most 32, later
-//! calls of the kind with up to 256 KiB run a schedule, which the members compile at the fourth call.
+//! The head of `collective` has what holds for all of them. Calls of a kind with up to 256 KiB run a schedule, which
+//! the members compile at the fourth call.
 
 use crate::collective::{
     OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget, OwnedValues,
@@ -59,8 +55,9 @@ fn boxed<T: Pod>(operation: impl ReduceOp<T> + Send + 'static) -> BoxedOperation
 impl Communicator {
     /// Begins a barrier, which is complete when all members have begun it.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: ceil(log8 P) rounds of up to seven short messages each.
-    /// [`Communicator::fuzzy_barrier`] also goes on while all members compute, without helpers.
+    /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: ceil(log8 P) rounds of up
+    /// to seven short messages each. [`Communicator::fuzzy_barrier`] also goes on while all members compute, without
+    /// helpers.
     ///
     /// ```
     /// use tasuki::Request;
@@ -79,8 +76,9 @@ impl Communicator {
 
     /// Begins a broadcast of the root's values. Each member passes the same number of values.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. The root's part may be complete before all members have the
-    /// values. Cost: messages down a tree of ceil(log8 P) levels, as in [`Communicator::bcast`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)). The root's part may be complete
+    /// before all members have the values. Cost: messages down a tree of ceil(log8 P) levels, as in
+    /// [`Communicator::bcast`].
     ///
     /// ```
     /// use tasuki::Rank;
@@ -102,7 +100,8 @@ impl Communicator {
     /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
     /// members get `None`.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::reduce`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: that of
+    /// [`Communicator::reduce`].
     pub fn ireduce<D: OwnedValues>(
         &self,
         values: D,
@@ -117,36 +116,8 @@ impl Communicator {
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
     /// in every bit on all members and to the result of [`Communicator::allreduce`].
     ///
-    /// Collective: all members begin it, and all other nonblocking collective calls, in the same order, one thread of
-    /// each member at a time. Blocking collective calls and plans may come in between. Each member passes the same
-    /// number of values, in a number, an array or a vector ([`OwnedValues`]), which the call owns until it is complete.
-    ///
-    /// The call does not wait, except to find the slots of pairs that have none yet. It goes on whenever a thread of
-    /// the rank is in a call that waits for anything or tests it ([`Request::test`]), and while a task
-    /// awaits the future of a message or a collective call: then a thread of the library waits for it. A helper of the
-    /// rank continues it, too. Without helpers it does not go on while all members compute: a member that computes
-    /// delays the members that need its values or what it passes on. Calls of one kind that run a compiled schedule run
-    /// one after the other, in the order in which they began. The operation need not commute. Any of those threads may
-    /// call it, also the one that begins this call. If the operation panics, that thread's call panics, and the
-    /// communicator fails.
-    ///
-    /// Up to 64 calls that use messages may be active on a communicator, and up to 64 of each kind that runs a compiled
-    /// schedule. One more is an error that begins nothing ([`Cause::Full`](crate::engine::Cause::Full)); so is the 64th call
-    /// after one that uses messages and is still active. Wait for the oldest call and begin this one again.
-    ///
-    /// Errors of this call, which has then not begun: there is no such root; values or room have the wrong length. Later
-    /// errors: members disagree about the number of bytes, or are in different calls; a member died, or left before its
-    /// part was complete. After such an error the communicator has failed on all members: this call and all others on
-    /// it that are active or come later return an error that names the first failure
-    /// ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)). [`Communicator::recreate`] makes a new one. A
-    /// member that drops the request and leaves before its part is complete may get errors about messages that were not
-    /// received, as after a send.
-    ///
-    /// Cost, of this call and of the other nonblocking calls: that of the blocking call, except that they do not use
-    /// the network's own barrier and multicast; a few copies of the values on the heap; once about 8 KiB for the slots
-    /// of each pair that exchanges messages. Compiled schedules take up to about 64 MiB for each member and
-    /// communicator, besides those of blocking calls, for up to 128 kinds of calls; further kinds use messages.
-    /// [`quiesce`](crate::collective::quiesce) frees them.
+    /// Collective ([rules](crate::collective#nonblocking-calls)). The values are a number, an
+    /// array or a vector ([`OwnedValues`]). Cost: that of [`Communicator::allreduce`].
     ///
     /// ```
     /// use tasuki::{Request, Sum};
@@ -176,8 +147,8 @@ impl Communicator {
     /// Begins a gather. The root gets all members' blocks, one behind the other, in the form of its argument
     /// ([`OwnedGather`]); other members get `None`.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply; a gather of [`Uneven`](crate::Uneven) blocks always uses messages.
-    /// Cost: that of [`Communicator::gather`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)); a gather of
+    /// [`Uneven`](crate::Uneven) blocks always uses messages. Cost: that of [`Communicator::gather`].
     ///
     /// ```
     /// use tasuki::{Rank, Request, Uneven};
@@ -206,8 +177,8 @@ impl Communicator {
     /// and `own` its number of values, room for them, or `()` if this member does not know the number
     /// ([`OwnedScatterTarget`]). The `blocks` of members other than the root are ignored.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply; a scatter with `()` or [`Blocks`](crate::Blocks) always uses
-    /// messages. Cost: that of [`Communicator::scatter`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)); a scatter with `()` or
+    /// [`Blocks`](crate::Blocks) always uses messages. Cost: that of [`Communicator::scatter`].
     ///
     /// ```
     /// use tasuki::{Rank, Request};
@@ -233,8 +204,8 @@ impl Communicator {
     /// Begins an allgather. All members get all members' blocks, one behind the other, in the form of their argument
     /// ([`OwnedGather`]).
     ///
-    /// The rules of [`Communicator::iallreduce`] apply; an allgather of [`Uneven`](crate::Uneven) blocks always uses
-    /// messages. Cost: that of [`Communicator::allgather`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)); an allgather of
+    /// [`Uneven`](crate::Uneven) blocks always uses messages. Cost: that of [`Communicator::allgather`].
     pub fn iallgather<B: OwnedGather>(&self, block: B) -> Result<CollectiveRequest<B::Output>> {
         block.iallgather(self).map(CollectiveRequest)
     }
@@ -243,8 +214,8 @@ impl Communicator {
     /// The result are the blocks that the members had for this one, in the form of the argument ([`OwnedBlocks`]). Both
     /// are in the order of the members.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply; an exchange of [`Blocks`](crate::Blocks) always uses messages.
-    /// Cost: that of [`Communicator::alltoall`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)); an exchange of
+    /// [`Blocks`](crate::Blocks) always uses messages. Cost: that of [`Communicator::alltoall`].
     ///
     /// ```
     /// use tasuki::{Blocks, Request};
@@ -266,7 +237,8 @@ impl Communicator {
     /// Begins a reduction whose result has one block for each member. All members' values, one block for each member,
     /// are combined in the combining order ([`ReduceOp`]). [`OwnedEqualBlocks`] has the forms.
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: one message to each member.
+    /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: one message to each
+    /// member.
     pub fn ireduce_scatter<B: OwnedEqualBlocks>(
         &self,
         blocks: B,
@@ -278,7 +250,8 @@ impl Communicator {
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining
     /// order ([`ReduceOp`]).
     ///
-    /// The rules of [`Communicator::iallreduce`] apply. Cost: that of [`Communicator::scan`].
+    /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: that of
+    /// [`Communicator::scan`].
     pub fn iscan<D: OwnedValues>(
         &self,
         values: D,

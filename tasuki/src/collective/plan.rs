@@ -24,15 +24,14 @@ use tasuki_schedule::{BufferId, CollectiveKind, Counts, Shape};
 /// the program may compute. Nothing is reset between starts: the input stays as it is, also that of a reduction. A
 /// member may be one start ahead of another that has not read its result yet: the result is not overwritten.
 ///
-/// A started plan makes progress as follows. With a helper (by default if the job has fewer ranks than
-/// processors) it goes on as its data arrive. A plan of the program's own schedule is also moved on by any rank that waits. Without a helper, if the
-/// members share a node, each member moves its own part of the other plans on, but only in its calls that wait or
-/// test something: this is as fast as the blocking call, but data that a computing member should forward wait until
-/// its next call. Plans that only move long blocks, in one copy, are moved on by any rank that waits.
+/// Who moves a started plan on depends on what its steps are ([progress](crate::engine#progress)). With a helper they
+/// are commands, which go on as their data arrive; so are those of the program's own schedules and of plans that only
+/// move long blocks. Otherwise, if the members share a node, each member runs its own steps in its calls: this is as
+/// fast as the blocking call, but data that a computing member should forward wait until its next call.
 ///
-/// All members make their plans in the same order. They may start different plans in different orders, and several
-/// plans may be active at the same time. Dropping a plan, also during a start, frees its memory as soon as no member
-/// can access it any more ([`quiesce`](crate::collective::quiesce)).
+/// All members make their plans in the same order ([rules](crate::collective#rules)). They may start different plans in
+/// different orders, and several plans may be active at the same time. Dropping a plan, also during a start, frees its
+/// memory as soon as no member can access it any more ([`quiesce`](crate::collective::quiesce)).
 ///
 /// ```
 /// use tasuki::{Rank, Request};
@@ -499,8 +498,9 @@ impl Communicator {
 /// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
 /// communicators that were split from it and that all their members have dropped.
 ///
-/// Collective. It frees the compiled schedules of nonblocking calls, too, if all members have begun the same number
-/// of these calls and all of them are complete. No other thread may begin one meanwhile.
+/// Collective ([rules](crate::collective#rules)). It frees the compiled schedules of nonblocking calls, too, if all
+/// members have begun the same number of these calls and all of them are complete. No other thread may begin one
+/// meanwhile.
 ///
 /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
 /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call

@@ -127,7 +127,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// tasuki::local_with(2, Handlers::new().add(GREET), |job| {
     ///     let greeted = job.signal()?;
     ///     GREET.post_then(job, job.rank_after(1), &7, greeted.on(job.rank()).add(1))?;
-    ///     greeted.wait_at_least(1)
+    ///     greeted.wait_at_least(1)?;
+    ///     job.barrier() // no rank leaves while another one calls it
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
@@ -261,19 +262,24 @@ impl Job {
     /// Runs the handlers that other ranks, and this rank, have called on this rank. Never waits. Returns true if it ran
     /// any.
     ///
-    /// Calls that wait run handlers, too. A rank that computes for a long time, or that tries a call again and again,
-    /// serves in between: its peers may be waiting for it.
+    /// Calls that wait run handlers, too ([progress](crate::engine#progress)). A rank that computes for a long time, or
+    /// that tries a call again and again, serves in between: its peers may be waiting for it.
     ///
     /// ```
-    /// use tasuki::{Handler, Handlers};
+    /// use tasuki::{Handler, Handlers, Rank, Request};
     ///
-    /// const NOTHING: Handler<(), ()> = Handler::new("nothing", |_, ()| ());
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
     ///
-    /// tasuki::local_with(1, Handlers::new().add(NOTHING), |job| {
-    ///     assert!(!job.serve()?);
-    ///     NOTHING.post(job, job.rank(), &())?;
-    ///     assert!(job.serve()?);
-    ///     Ok(())
+    /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+    ///     let done = job.signal()?;
+    ///     if job.rank() == 0 {
+    ///         assert_eq!(DOUBLE.call(job, Rank(1), &21)?.wait()?, 42);
+    ///         job.raise(done.on(Rank(1)), 1)?;
+    ///     }
+    ///     while job.rank() == 1 && done.value() == 0 {
+    ///         job.serve()?; // between two parts of a long computation
+    ///     }
+    ///     job.barrier()
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```

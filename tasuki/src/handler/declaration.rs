@@ -13,8 +13,8 @@ use tasuki_core::queue::inline_data::Inline;
 /// A function that any rank may call on any rank. UCX calls it an active message handler.
 ///
 /// A program declares its handlers as constants, adds them to [`Handlers`](crate::Handlers), and passes these to
-/// [`main_with`](crate::main_with). The function runs on the called rank: in a thread that waits for anything, in
-/// [`Job::serve`](crate::Job::serve), or in the rank's helper (`tasuki run --helper rank`). It gets its argument by
+/// [`main_with`](crate::main_with). The function runs on the called rank, in one of the threads that
+/// [make progress](crate::engine#progress). It gets its argument by
 /// reference: a value `&A`, or a slice `&[T]` if `A` is `[T]`. It returns a value, or a vector if `R` is `[T]`.
 ///
 /// The handlers of one rank run one at a time. A handler must not wait; [`HandlerCx`] and [`Handler::forward`] are what

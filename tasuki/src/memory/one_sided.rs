@@ -125,8 +125,8 @@ impl Job {
     /// Errors: those of [`Job::put`]; the address is not a multiple of the word's size. Cost: in
     /// job memory, and in memory that this rank registered, one locked instruction on a cache line
     /// that the owner's cache may hold. Only the owner changes a word that another rank registered
-    /// ([`Job::register`]): the call waits until the owner answers in one of its waiting calls, or
-    /// the owner's helper does (`tasuki run --helper rank`). This holds for all atomics.
+    /// ([`Job::register`]): the call waits until the owner [makes progress](crate::engine#progress). This holds for all
+    /// atomics.
     ///
     /// ```
     /// use tasuki::onesided::AtomicOp;

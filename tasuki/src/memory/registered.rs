@@ -30,11 +30,11 @@ pub struct RawRegistration {
 impl Job {
     /// Makes a vector accessible to other ranks. [`Registered::unregister`] returns it.
     ///
-    /// Not collective: send [`Registered::pointer`] to the ranks that need it. Errors: the vector
-    /// is empty; the table of registrations is full. Cost of a put or get by a peer: a system call
-    /// (process_vm_readv or process_vm_writev) if the kernel permits it, else a request that this
-    /// rank answers in its waiting calls. A peer's atomics, loads and stores of words included,
-    /// always need such a request: they wait while this rank computes and has no helper of its own.
+    /// Not collective: send [`Registered::pointer`] to the ranks that need it. Errors: the vector is empty; the table
+    /// of registrations is full. Cost of a put or get by a peer: a system call (process_vm_readv or process_vm_writev)
+    /// if the kernel permits it, else a request that this rank answers when it [makes
+    /// progress](crate::engine#progress). A peer's atomics, loads and stores of words included, always need such a
+    /// request.
     ///
     /// ```
     /// tasuki::local(2, |job| {

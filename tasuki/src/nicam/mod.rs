@@ -132,8 +132,8 @@ struct Ticket<'t, 'job> {
 impl<'job> Transfers<'job> {
     /// Makes what transfers with notification need on every rank.
     ///
-    /// Collective. Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two allocations, of 64 KiB and of 1088
-    /// bytes for each rank of the job; a queue of 512 places; up to 194 signals.
+    /// Collective ([rules](crate::collective#rules)). Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two
+    /// allocations, of 64 KiB and of 1088 bytes for each rank of the job; a queue of 512 places; up to 194 signals.
     pub fn new(job: &'job Job) -> Result<Transfers<'job>> {
         let lane = |_| Lane::new(job);
         Ok(Transfers {

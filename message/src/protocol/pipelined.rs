@@ -35,6 +35,11 @@ pub(crate) struct MatchedSlot<'a> {
 }
 
 impl MatchedSlot<'_> {
+    /// Returns the payload word of a message in place that has the number of its slot and, above it, the type of its values.
+    pub(crate) fn slot_and_kind(self) -> u64 {
+        u64::from(self.kind.bits()) << 32 | u64::from(self.slot)
+    }
+
     /// Announces to the receiver how many chunks of the message are in the ring.
     #[inline]
     pub(crate) fn announce(self, span: RingSpan, chunks: u32) -> Result<(), Refused> {

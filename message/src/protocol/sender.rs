@@ -333,7 +333,7 @@ impl SendProtocol {
     }
 
     fn in_place(&self, at: MatchedSlot<'_>) -> SendNext {
-        let payload = padded([self.from.len(), slot_and_kind(at), 0]);
+        let payload = padded([self.from.len(), at.slot_and_kind(), 0]);
         let word = encoding::in_place_data(at.number);
         SendNext::State(SendState::Notifying(SendNotice { word, payload, used: 2, failed: None }))
     }
@@ -489,11 +489,6 @@ fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> Send
         Some(Err(cause)) => cause.into(),
         Some(Ok(value)) => then(value),
     }
-}
-
-/// Returns the payload word of a message in place that has its slot, below, and the type of its values.
-pub(crate) fn slot_and_kind(at: MatchedSlot<'_>) -> u64 {
-    u64::from(at.kind.bits()) << 32 | u64::from(at.slot)
 }
 
 /// Returns true if the receiver learns of the error without this sender.

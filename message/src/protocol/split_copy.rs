@@ -8,7 +8,6 @@
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::pipelined::{FillResult, MatchedSlot};
-use crate::protocol::sender::slot_and_kind;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding;
 use tasuki_core::base::Cause;
@@ -110,7 +109,7 @@ impl SplitCopy {
         if !self.announced {
             bank.begin_split_copy(index);
             // The payload holds length, slot and type where the payload of a message in place holds them.
-            let payload = [self.parts.len, slot_and_kind(at), self.from.bits()];
+            let payload = [self.parts.len, at.slot_and_kind(), self.from.bits()];
             match bank.write_data(index, encoding::split_copy_data(number), &payload) {
                 Ok(()) => self.announced = true,
                 Err(Refused::Never(cause)) => return Err(*cause),

@@ -169,9 +169,9 @@ impl Communicator {
         SendRequest::new(self.messages(), values, to, slot)
     }
 
-    /// Begins a receive into `values`, whose length is the room for the message. The request's wait, or `.await`, returns
-    /// them, shortened to the length of the message; the slot is busy until then. To receive into the same vector again,
-    /// `resize` it first.
+    /// Begins a receive into `values`, whose length is the room for the message. The request's wait, or `.await`,
+    /// returns them, shortened to the length of the message; the slot is busy until then. To receive into the same
+    /// vector again, `resize` it first.
     ///
     /// ```
     /// use tasuki::{Request, Slot};

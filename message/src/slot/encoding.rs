@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn words_tell_types_apart() {
+    fn words_distinguish_types() {
         struct Point;
         let kinds = [BYTES, ValueKind::of::<f64>(), ValueKind::of::<u64>(), ValueKind::of::<Point>()];
         for one in kinds {

@@ -157,7 +157,7 @@ struct Point<const N: usize>([u32; 2]);
 /// gets one if it can tell the types apart. The slot goes on.
 pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
     fn differ<const S: usize, const R: usize>(job: &Job) -> Result<bool> {
-        let mut all_told = true;
+        let mut all_noticed = true;
         for len in [1, 5, 7, 600, 90_000] {
             for form in FORMS {
                 let values = vec![Point::<S>([1, len as u32]); len];
@@ -165,7 +165,7 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
                     exchange::<Point<S>, Point<R>>(job, form, &values, Slot(7), false)?;
                 disagreed(job, received, &["of the program"]);
                 assert!(got.iter().all(|&point| point == Point([0, 0])), "nothing is written");
-                all_told &= sent.is_err();
+                all_noticed &= sent.is_err();
                 if sent.is_err() {
                     disagreed(job, sent, &["of the program"]);
                 }
@@ -177,10 +177,10 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
                 job.barrier()?;
             }
         }
-        Ok(all_told)
+        Ok(all_noticed)
     }
     // Two of nine types are in the same class.
-    let told = [
+    let noticed = [
         differ::<0, 1>(job)?,
         differ::<0, 2>(job)?,
         differ::<0, 3>(job)?,
@@ -192,7 +192,7 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
         differ::<6, 7>(job)?,
         differ::<7, 8>(job)?,
     ];
-    assert!(told.iter().any(|&told| told), "most types are told apart by both");
+    assert!(noticed.iter().any(|&noticed| noticed), "most types are distinguished by both");
     Ok(())
 }
 

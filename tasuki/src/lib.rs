@@ -65,7 +65,7 @@
 //! | read or write the memory of another rank | [`Job::put`], [`Job::get`], [`Job::copy`] |
 //! | change a word of another rank atomically | [`Job::fetch_add`], [`Job::compare_swap`], [`Job::atomic`] |
 //! | combine values with those of another rank atomically | [`Job::accumulate`], [`Job::fetch_and_op`] |
-//! | tell another rank that its data have arrived | [`Job::put_signal`] and [`Signal`], or [`PayloadSignal`](onesided::PayloadSignal) for at most 48 bytes |
+//! | tell another rank that its data have arrived | [`Job::put_signal`] and [`Signal`], or [`PayloadSignal`] for at most 48 bytes |
 //! | start operations when a signal is raised, without a rank | [`Command`] and [`Queue`] |
 //! | run a function on the rank that has the data | [`Handler`], [`Handlers`] |
 //! | use several threads in a rank | [`Job::threads`] |

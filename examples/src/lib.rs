@@ -3,6 +3,7 @@
 
 pub mod graph;
 pub mod heat;
+pub mod jacobi;
 pub mod kmer;
 pub mod progress_bar;
 pub mod random;

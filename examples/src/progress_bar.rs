@@ -9,20 +9,18 @@ use std::sync::{Mutex, PoisonError};
 /// More drawings per second are not visible.
 const DRAWS_PER_SECOND: u8 = 10;
 
-/// A bar with a template of indicatif, drawn if the launcher has a terminal. Its length is not set yet. It must fit
-/// into one line, as a bar with `{wide_bar}` does.
-pub fn visible(template: &str) -> ProgressBar {
+/// A bar with a template of indicatif, drawn by rank 0 if the launcher has a terminal, and never by other ranks. Its
+/// length is not set yet. It must fit into one line, as a bar with `{wide_bar}` does.
+pub fn on_first_rank(job: &tasuki::Job, template: &str) -> ProgressBar {
+    if job.rank() != 0 {
+        return ProgressBar::hidden();
+    }
     let bar = ProgressBar::no_length();
     if let Some(columns) = columns() {
         let target = LauncherTerminal { columns, line: Mutex::default() };
         bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(target), DRAWS_PER_SECOND));
     }
     bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// A bar that is never drawn, for the other ranks.
-pub fn hidden() -> ProgressBar {
-    ProgressBar::hidden()
 }
 
 /// The width of the launcher's terminal.

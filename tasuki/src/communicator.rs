@@ -169,7 +169,20 @@ impl Communicator {
         SendRequest::new(self.messages(), values, to, slot)
     }
 
-    /// Begins a receive into `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
+    /// Begins a receive into `values`, whose length is the room for the message. The request's wait, or `.await`,
+    /// returns them, shortened to the length of the message; the slot is busy until then. To receive into the same
+    /// vector again, `resize` it first.
+    ///
+    /// ```
+    /// use tasuki::{Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut send = job.world().isend(vec![1, 2, 3], job.rank_after(1), Slot(0))?;
+    ///     let (got, _) = job.world().irecv(vec![0; 10], job.rank_after(-1), Slot(0))?.wait()?;
+    ///     assert_eq!(got, [1, 2, 3]);
+    ///     send.wait().map(drop)
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     ///
     /// Does not wait; [who makes progress](crate::engine#progress). Dropping the request withdraws the receive
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:

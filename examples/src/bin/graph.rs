@@ -4,10 +4,7 @@
 use clap::{Parser, ValueEnum};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
-use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::Error;
-use tasuki::engine::Cause;
 use tasuki::prelude::*;
 use tasuki_examples::graph::{Part, Rmat, Search, SearchMethod, distances, handlers};
 use tasuki_examples::{progress_bar, ranks};
@@ -59,12 +56,12 @@ impl By {
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let Options { scale, edges, seed, .. } = *options;
     let graph = Rmat { scale, edge_factor: edges, seed };
-    let is_first = job.rank() == Rank(0);
+    let is_first = job.rank() == 0;
     let mut search = Search::new(job, Part::new(&graph, job.rank(), job.size()))?;
     let whole = (is_first && options.check).then(|| Part::new(&graph, Rank(0), 1));
     let roots = roots(job, &graph, search.part(), options.roots)?;
     let methods = options.by.methods();
-    let bar = if is_first { progress_bar::visible(BAR) } else { progress_bar::hidden() };
+    let bar = progress_bar::on_first_rank(job, BAR);
     bar.set_length((roots.len() * methods.len()) as u64);
     let mut rates = vec![Vec::new(); methods.len()];
     for &root in &roots {
@@ -72,9 +69,8 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
             job.barrier()?;
             let start = job.clock();
             let edges = search.run(root, *method)?;
-            rates.push(
-                edges as f64 / (job.clock() - start).as_secs_f64().max(Duration::from_nanos(1).as_secs_f64()),
-            );
+            let time = (job.clock() - start).max(Duration::from_nanos(1));
+            rates.push(edges as f64 / time.as_secs_f64());
             if options.check
                 && let Some(tree) = search.tree(graph.vertices() as usize)?
                 && let Some(whole) = &whole
@@ -106,9 +102,7 @@ fn roots(job: &Job, graph: &Rmat, part: &Part, wanted: u32) -> tasuki::Result<Ve
         }
     }
     if roots.is_empty() {
-        return Err(Error::new(Cause::Program(
-            "the graph has no edges: choose another --seed or --scale".into(),
-        )));
+        return Err("the graph has no edges: choose another --seed or --scale".into());
     }
     Ok(roots)
 }
@@ -136,7 +130,7 @@ fn compare(whole: &Part, root: u32, tree: &[Option<u32>]) -> tasuki::Result<()> 
             let (from, distance) = (tree[vertex], distances[vertex]);
             let text =
                 format!("from root {root}: vertex {vertex}, at distance {distance:?}, has parent {from:?}");
-            Err(Error::new(Cause::Program(text)))
+            Err(text.into())
         }
     }
 }
@@ -163,7 +157,7 @@ fn report(job: &Job, options: &Options, methods: &[SearchMethod], rates: &mut [V
     println!("2^{scale} vertices, {edges} edges for each, on {ranks}; {checked} the serial search");
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let options = Options::parse();
     tasuki::main_with(handlers(), |job| app(job, &options))
 }

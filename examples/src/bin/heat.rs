@@ -3,10 +3,7 @@
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use tasuki::Error;
-use tasuki::engine::Cause;
+use std::path::PathBuf;
 use tasuki::prelude::*;
 use tasuki_examples::heat::{ExchangeMethod, Picture, Plate, Solution, check_writable, serial, solve_by};
 use tasuki_examples::ranks;
@@ -36,8 +33,8 @@ struct Options {
 }
 
 fn app(job: &Job, plate: Plate, options: &Options) -> tasuki::Result<()> {
-    if job.rank() == Rank(0) {
-        check_writable(&options.output).map_err(|error| unwritable(&options.output, &error))?;
+    if job.rank() == 0 {
+        check_writable(&options.output).map_err(|error| unwritable(options, error))?;
     }
     match solve_by(options.by, job, plate, options.iterations, |_| ())? {
         Some(solution) => report(&solution, options),
@@ -48,17 +45,13 @@ fn app(job: &Job, plate: Plate, options: &Options) -> tasuki::Result<()> {
 /// Checks, draws and prints the solution on rank 0.
 fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
     let Solution { field, residual, parts, .. } = solution;
-    let difference = if options.no_check {
-        None
-    } else {
-        field.difference(&serial(field.plate(), options.iterations, |_| ()))
-    };
-    if let Some(difference) = difference {
-        return Err(Error::new(Cause::Program(format!("the solution {difference}"))));
+    if !options.no_check
+        && let Some(difference) = field.difference(&serial(field.plate(), options.iterations, |_| ()))
+    {
+        return Err(format!("the solution {difference}").into());
     }
     let rows: Vec<usize> = parts.iter().map(|part| part.rows as usize).collect();
-    let written = Picture::draw_field(field, &rows).save(&options.output);
-    written.map_err(|error| unwritable(&options.output, &error))?;
+    Picture::draw_field(field, &rows).save(&options.output).map_err(|error| unwritable(options, error))?;
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
     let picture = options.output.display();
     let ranks = ranks(parts.len());
@@ -74,11 +67,11 @@ fn speed(solution: &Solution, options: &Options) -> String {
     format!("{:.2} us an iteration", each / 1000.0)
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Cause::Program(format!("cannot write {}: {error}", path.display())))
+fn unwritable(options: &Options, error: std::io::Error) -> String {
+    format!("cannot write {}: {error}", options.output.display())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let options = Options::parse();
     match Plate::new(options.rows, options.columns) {
         Ok(plate) => tasuki::main(|job| app(job, plate, &options)),

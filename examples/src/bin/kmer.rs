@@ -5,9 +5,6 @@ use clap::Parser;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use std::path::PathBuf;
-use std::process::ExitCode;
-use tasuki::Error;
-use tasuki::engine::Cause;
 use tasuki::prelude::*;
 use tasuki_examples::kmer::{Counts, K_MAX, Shape, count, histogram, serial};
 use tasuki_examples::{progress_bar, ranks};
@@ -39,7 +36,7 @@ struct Options {
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let shape = Shape { k: options.k, canonical: options.canonical };
-    let bar = if job.rank() == Rank(0) { progress_bar::visible(BAR) } else { progress_bar::hidden() };
+    let bar = progress_bar::on_first_rank(job, BAR);
     let counts = count(job, &options.file, shape, |passed, windows| {
         bar.set_length(windows);
         bar.set_position(passed);
@@ -50,16 +47,13 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
 
 /// Checks, draws and prints the counts on rank 0.
 fn report(job: &Job, counts: &Counts, options: &Options) -> tasuki::Result<()> {
-    let failed = |why: String| Error::new(Cause::Program(why));
     if options.check
         && let Some(difference) = counts.difference(&serial(&options.file, counts.shape())?)
     {
-        return Err(failed(format!("{difference} by the serial count")));
+        return Err(format!("{difference} by the serial count").into());
     }
-    let svg = histogram(counts).map_err(failed)?;
-    let picture = options.output.display();
-    std::fs::write(&options.output, svg)
-        .map_err(|error| failed(format!("cannot write {picture}: {error}")))?;
+    let (svg, picture) = (histogram(counts)?, options.output.display());
+    std::fs::write(&options.output, svg).map_err(|error| format!("cannot write {picture}: {error}"))?;
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_header(["word", "times"]);
     table.add_rows(counts.top(TOP).into_iter().map(|(word, times)| [word, times.to_string()]));
@@ -75,7 +69,7 @@ fn report(job: &Job, counts: &Counts, options: &Options) -> tasuki::Result<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let options = Options::parse();
     tasuki::main(|job| app(job, &options))
 }

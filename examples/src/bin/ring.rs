@@ -4,17 +4,16 @@
 use tasuki::prelude::*;
 
 fn app(job: &Job) -> tasuki::Result<()> {
-    let token = job.alloc::<u64>(1)?; // one value on every rank
-    let arrived = job.signal()?; // and a counter
-    let next = job.rank_after(1);
-    if job.rank() == Rank(0) {
+    // On every rank one value and one counter.
+    let (token, arrived, next) = (job.alloc::<u64>(1)?, job.signal()?, job.rank_after(1));
+    if job.rank() == 0 {
         job.put_signal(token.on(next), &[1], arrived.on(next), 1)?;
     }
     arrived.wait_at_least(1)?; // now the token is in this rank's memory
     let hops = token.get(0)?;
     println!("rank {}: the token comes with hop {hops}", job.rank());
-    if job.rank() != Rank(0) {
-        job.put_signal(token.on(next), &[hops + 1], arrived.on(next), 1)?;
+    if job.rank() != 0 {
+        job.put_signal(token.on(next), &(hops + 1), arrived.on(next), 1)?;
     }
     Ok(())
 }

@@ -5,7 +5,6 @@
 use clap::Parser;
 use std::error::Error;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::schedule::{BYTES_MAX, Builder, CollectiveKind, Network, Shape, Topology, View, picture};
 
@@ -47,19 +46,19 @@ fn two_trees(b: &mut Builder) {
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let shape = |ranks| Shape::new(CollectiveKind::Bcast, ranks, 0, options.bytes);
-    if job.rank() == Rank(0) {
-        study(options, shape).map_err(tasuki::Error::program)?;
+    if job.rank() == 0 {
+        study(options, shape)?;
     }
     let mut plan = job.world().plan(&shape(job.size()).build("two trees", two_trees))?; // proven here, too
     for start in 0..STARTS {
         let message: Vec<u8> = (0..options.bytes).map(|place| (place % 251) as u8 ^ start).collect();
-        if job.rank() == Rank(0) {
+        if job.rank() == 0 {
             plan.input()?.copy_from_slice(&message);
         }
         plan.start()?;
         plan.wait()?;
         if plan.result()? != message {
-            return Err(tasuki::Error::program("the received bytes differ from those that were sent"));
+            return Err("the received bytes differ from those that were sent".into());
         }
     }
     println!("rank {}: {} bytes as they were sent, {STARTS} times", job.rank(), options.bytes);
@@ -84,7 +83,7 @@ fn study(options: &Options, shape: impl Fn(usize) -> Shape) -> Result<(), Box<dy
     Ok(())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let options = Options::parse();
     tasuki::main(|job| app(job, &options))
 }

@@ -6,7 +6,6 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::prelude::*;
 use tasuki_examples::heat::check_writable;
@@ -88,11 +87,11 @@ impl Options {
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let recipe = options.recipe();
-    let is_first = job.rank() == Rank(0);
+    let is_first = job.rank() == 0;
     if is_first {
-        check_writable(&options.output).map_err(|error| unwritable(options, &error))?;
+        check_writable(&options.output).map_err(|error| unwritable(options, error))?;
     }
-    let bar = if is_first { progress_bar::visible(BAR) } else { progress_bar::hidden() };
+    let bar = progress_bar::on_first_rank(job, BAR);
     let mut trainings = Vec::new();
     for &method in options.by.methods() {
         bar.set_message(label(method));
@@ -117,23 +116,20 @@ fn report(
     let recipe = options.recipe();
     let diverged = trainings.iter().find(|(_, training)| training.losses.len() < recipe.steps);
     if let Some((_, training)) = diverged {
-        let step = training.losses.len() + 1;
-        let rate = recipe.rate;
-        let text = format!("the weights diverge in step {step}: choose a --rate below {rate}");
-        return Err(Error::program(text));
+        let (step, rate) = (training.losses.len() + 1, recipe.rate);
+        return Err(format!("the weights diverge in step {step}: choose a --rate below {rate}").into());
     }
     if !options.no_check {
         bar.set_message("serial run");
         let (losses, weights) = serial(&recipe, |done| bar.set_position(done as u64));
         for (method, training) in trainings {
-            compare(training, &losses, &weights)
-                .map_err(|text| Error::program(format!("{}: {text}", label(*method))))?;
+            compare(training, &losses, &weights).map_err(|text| format!("{}: {text}", label(*method)))?;
         }
     }
     bar.finish_and_clear();
     let losses = trainings.last().map_or(&[][..], |(_, training)| &training.losses);
-    let svg = curve(losses, &recipe, &ranks(job.size())).map_err(Error::program)?;
-    std::fs::write(&options.output, svg).map_err(|error| unwritable(options, &error))?;
+    let svg = curve(losses, &recipe, &ranks(job.size()))?;
+    std::fs::write(&options.output, svg).map_err(|error| unwritable(options, error))?;
     println!("{}", table(trainings, &recipe));
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
     let (ranks, picture) = (ranks(job.size()), options.output.display());
@@ -189,11 +185,11 @@ fn label(method: ReductionMethod) -> &'static str {
     }
 }
 
-fn unwritable(options: &Options, error: &std::io::Error) -> Error {
-    Error::program(format!("cannot write {}: {error}", options.output.display()))
+fn unwritable(options: &Options, error: std::io::Error) -> String {
+    format!("cannot write {}: {error}", options.output.display())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let options = Options::parse();
     tasuki::main(|job| app(job, &options))
 }

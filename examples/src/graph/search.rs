@@ -2,9 +2,7 @@
 
 use super::parents::{Parents, Visit};
 use super::part::Part;
-use super::visits::{HandlerVisits, MessageVisits};
-use tasuki::Error;
-use tasuki::engine::Cause;
+use super::visits::Visits;
 use tasuki::prelude::*;
 
 /// How visits reach the owners of vertices.
@@ -22,18 +20,15 @@ pub struct Search<'j> {
     job: &'j Job,
     part: Part,
     parents: &'j Parents,
-    by_handlers: HandlerVisits<'j>,
-    by_messages: MessageVisits<'j>,
+    visits: Visits<'j>,
 }
 
 impl<'j> Search<'j> {
     /// Prepares searches; `part` is this rank's part of the graph. Collective. The job must have the
     /// [`handlers`](super::handlers).
     pub fn new(job: &'j Job, part: Part) -> tasuki::Result<Search<'j>> {
-        let none = || Error::new(Cause::Program("the job was started without handlers".into()));
-        let parents = job.local::<Parents>().ok_or_else(none)?;
-        let (by_handlers, by_messages) = (HandlerVisits::new(job), MessageVisits::new(job));
-        Ok(Search { job, part, parents, by_handlers, by_messages })
+        let parents = job.local::<Parents>().ok_or("the job was started without handlers")?;
+        Ok(Search { job, part, parents, visits: Visits::new(job) })
     }
 
     /// This rank's vertices.
@@ -72,17 +67,17 @@ impl<'j> Search<'j> {
             for &other in neighbours {
                 let visit = Visit { place: self.part.place(other) as u32, from };
                 match method {
-                    SearchMethod::Handlers => self.by_handlers.add(self.part.owner(other), visit)?,
-                    SearchMethod::Messages => self.by_messages.add(self.part.owner(other), visit),
+                    SearchMethod::Handlers => self.visits.call(self.part.owner(other), visit)?,
+                    SearchMethod::Messages => self.visits.add(self.part.owner(other), visit),
                 }
             }
         }
         match method {
             SearchMethod::Handlers => {
-                self.by_handlers.finish()?;
+                self.visits.finish_calls()?;
                 self.job.barrier()?; // until then other ranks may visit this rank's vertices
             }
-            SearchMethod::Messages => self.by_messages.finish(self.parents)?,
+            SearchMethod::Messages => self.visits.exchange(self.parents)?,
         }
         Ok(edges)
     }
@@ -90,13 +85,10 @@ impl<'j> Search<'j> {
     /// The parent of each vertex of the graph, by vertex number, on rank 0. Collective.
     pub fn tree(&self, vertices: usize) -> tasuki::Result<Option<Vec<Option<u32>>>> {
         const NONE: i64 = -1;
-        let most = vertices.div_ceil(self.job.size());
-        let mut own = vec![NONE; most];
-        for (place, from) in own.iter_mut().take(self.part.count()).enumerate() {
-            *from = self.parents.lock().from(place).map_or(NONE, i64::from);
-        }
-        let Some(all) = self.job.world().gather(&own, Rank(0))? else { return Ok(None) };
-        let of = |vertex: usize| all[vertex % self.job.size() * most + vertex / self.job.size()];
+        let from = |place| self.parents.lock().from(place).map_or(NONE, i64::from);
+        let own: Vec<i64> = (0..self.part.count()).map(from).collect();
+        let Some(all) = self.job.world().gather(Uneven(&own), Rank(0))? else { return Ok(None) };
+        let of = |vertex: usize| all.block(vertex % self.job.size())[vertex / self.job.size()];
         Ok(Some((0..vertices).map(|vertex| u32::try_from(of(vertex)).ok()).collect()))
     }
 }

@@ -26,118 +26,61 @@ use tasuki::prelude::*;
 /// Buffers for the rows from one side.
 const BUFFERS: usize = 2;
 
-/// A side of a strip.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
-    Above,
-    Below,
-}
-
-/// The purpose of a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    /// Holds a row of this rank for the neighbour.
-    Sent,
-    /// Holds a row of the neighbour that was fetched.
-    Fetched,
-}
-
-/// A neighbour, with what was prepared for the rows from it.
-#[derive(Debug)]
-struct CommandNeighbour<'job> {
-    rank: Rank,
-    side: Side,
-    /// Raised at the neighbour when it may fetch a row of this rank.
-    may_fetch: Signal<'job>,
-    /// Raised at this rank when a row of the neighbour has been fetched.
-    fetched: Signal<'job>,
-    /// Fetches the neighbour's rows.
-    _queue: Queue,
-}
-
-/// The exchange of one rank with the ranks above and below. The queues are dropped before the memory that they use.
+/// The exchange of one rank with the ranks above (side 0) and below (side 1). The queues are dropped before the memory
+/// that they use.
 #[derive(Debug)]
 pub struct CommandExchange<'job> {
     job: &'job Job,
     columns: usize,
-    above: Option<CommandNeighbour<'job>>,
-    below: Option<CommandNeighbour<'job>>,
-    /// On every rank: two rows for each side and each purpose.
+    peers: [Option<Rank>; 2],
+    /// Fetch the neighbours' rows.
+    _queues: Vec<Queue>,
+    /// On every rank, for each side: two rows of this rank for the neighbour, then two rows fetched from it.
     rows: Array<f64>,
-    /// Rows sent.
-    put: TransferCount,
-    /// Rows waited for and copied out.
-    taken: TransferCount,
+    /// Raised by the neighbour on that side when its row may be fetched.
+    may_fetch: [Signal<'job>; 2],
+    /// Raised at this rank when a row of the neighbour has been fetched.
+    fetched: [Signal<'job>; 2],
+    /// Rows sent, and rows waited for and copied out.
+    counts: [TransferCount; 2],
 }
 
-impl Side {
-    fn opposite(self) -> Side {
-        match self {
-            Side::Above => Side::Below,
-            Side::Below => Side::Above,
-        }
-    }
-
-    /// The buffer of row `iteration`, as a row number in a rank's part of the job memory.
-    fn buffer(self, of: Purpose, iteration: usize) -> usize {
-        (2 * self as usize + of as usize) * BUFFERS + iteration % BUFFERS
-    }
+/// The buffer of row `iteration`, as a row number in a rank's part of the job memory: one of those for the neighbour,
+/// or of those that were fetched.
+fn buffer(side: usize, is_fetched: bool, iteration: usize) -> usize {
+    (2 * side + usize::from(is_fetched)) * BUFFERS + iteration % BUFFERS
 }
 
 impl<'job> CommandExchange<'job> {
     /// Makes the exchange as [`PutExchange::new`](super::PutExchange::new) does, and posts its commands. Collective.
     /// No rank may send a row before the call has returned on all ranks.
-    pub fn new(
-        job: &'job Job,
-        columns: usize,
-        above: bool,
-        below: bool,
-    ) -> tasuki::Result<CommandExchange<'job>> {
+    pub fn new(job: &'job Job, columns: usize, peers: [Option<Rank>; 2]) -> tasuki::Result<Self> {
         let rows = job.alloc(2 * 2 * BUFFERS * columns)?;
-        let may_fetch = [job.signal()?, job.signal()?];
-        let fetched = [job.signal()?, job.signal()?];
-        let neighbour = |side: Side, steps| -> tasuki::Result<CommandNeighbour<'job>> {
-            let (rank, fetched) = (job.rank_after(steps), fetched[side as usize]);
-            let queue = Queue::session(job, BUFFERS, &may_fetch[side as usize])?;
+        let (may_fetch, fetched) = ([job.signal()?, job.signal()?], [job.signal()?, job.signal()?]);
+        let mut queues = Vec::new();
+        for side in 0..2 {
+            let Some(peer) = peers[side] else { continue };
+            let queue = Queue::session(job, BUFFERS, &may_fetch[side])?;
             for iteration in 1..=BUFFERS {
-                let at = |rank, side: Side, of| rows.on(rank).at(side.buffer(of, iteration) * columns);
-                let from = at(rank, side.opposite(), Purpose::Sent);
-                let fetch = Command::copy(from, at(job.rank(), side, Purpose::Fetched), columns);
-                queue.post(fetch.then(fetched.on(job.rank()).add(1)))?;
+                // The side of this rank at its neighbour is the other one.
+                let from = rows.on(peer).at(buffer(1 - side, false, iteration) * columns);
+                let to = rows.on(job.rank()).at(buffer(side, true, iteration) * columns);
+                queue.post(Command::copy(from, to, columns).then(fetched[side].on(job.rank()).add(1)))?;
             }
             queue.repeat()?;
-            // The side above this rank is the side below its neighbour.
-            let may_fetch = may_fetch[side.opposite() as usize];
-            Ok(CommandNeighbour { rank, side, may_fetch, fetched, _queue: queue })
-        };
-        let above = above.then(|| neighbour(Side::Above, -1)).transpose()?;
-        let below = below.then(|| neighbour(Side::Below, 1)).transpose()?;
-        Ok(CommandExchange {
-            job,
-            columns,
-            above,
-            below,
-            rows,
-            put: TransferCount::default(),
-            taken: TransferCount::default(),
-        })
+            queues.push(queue);
+        }
+        let counts = Default::default();
+        Ok(CommandExchange { job, columns, peers, _queues: queues, rows, may_fetch, fetched, counts })
     }
 }
 
 impl Exchange for CommandExchange<'_> {
     fn take(&mut self, iteration: usize, strip: &mut Strip) -> tasuki::Result<()> {
-        if iteration == 0 {
-            return Ok(());
-        }
-        let sides = [&self.above, &self.below];
-        for from in sides.into_iter().flatten() {
-            let ghost = match from.side {
-                Side::Above => strip.ghost_above(),
-                Side::Below => strip.ghost_below(),
-            };
-            let first = from.side.buffer(Purpose::Fetched, iteration) * self.columns;
-            self.taken.measure(self.job, ghost.len(), || {
-                from.fetched.wait_at_least(iteration as u64)?;
+        for side in (0..2).filter(|&side| iteration > 0 && self.peers[side].is_some()) {
+            let (first, ghost) = (buffer(side, true, iteration) * self.columns, strip.ghost(side));
+            self.counts[1].measure(self.job, ghost.len(), || {
+                self.fetched[side].wait_at_least(iteration as u64)?;
                 self.rows.read(first, ghost)
             })?;
         }
@@ -145,19 +88,18 @@ impl Exchange for CommandExchange<'_> {
     }
 
     fn put(&mut self, iteration: usize, strip: &Strip) -> tasuki::Result<()> {
-        let sides = [&self.above, &self.below];
-        for to in sides.into_iter().flatten() {
-            let row = strip.new_row(if to.side == Side::Above { 1 } else { strip.rows() });
-            let first = to.side.buffer(Purpose::Sent, iteration) * self.columns;
-            self.put.measure(self.job, row.len(), || {
+        for side in 0..2 {
+            let (Some(peer), row) = (self.peers[side], strip.edge(side)) else { continue };
+            let first = buffer(side, false, iteration) * self.columns;
+            self.counts[0].measure(self.job, row.len(), || {
                 self.rows.write(first, row)?;
-                self.job.raise(to.may_fetch.on(to.rank), 1)
+                self.job.raise(self.may_fetch[1 - side].on(peer), 1)
             })?;
         }
         Ok(())
     }
 
     fn transfer_counts(&self) -> [TransferCount; 2] {
-        [self.put, self.taken]
+        self.counts
     }
 }

@@ -4,7 +4,7 @@ use super::commands::CommandExchange;
 use super::exchange::Exchange;
 use super::messages::MessageExchange;
 use super::puts::PutExchange;
-use tasuki::Job;
+use tasuki::prelude::*;
 
 /// How neighbours exchange rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -18,19 +18,17 @@ pub enum ExchangeMethod {
 }
 
 impl ExchangeMethod {
-    /// Makes the exchange for strips of `columns` columns. Collective. `above` and `below` are true if this rank's
-    /// strip has a neighbour there, which is then the previous or the next rank.
+    /// Makes the exchange for strips of `columns` columns with the neighbours above and below. Collective.
     pub(super) fn exchange<'job>(
         self,
         job: &'job Job,
         columns: usize,
-        above: bool,
-        below: bool,
+        peers: [Option<Rank>; 2],
     ) -> tasuki::Result<Box<dyn Exchange + 'job>> {
         Ok(match self {
-            ExchangeMethod::Puts => Box::new(PutExchange::new(job, columns, above, below)?),
-            ExchangeMethod::Messages => Box::new(MessageExchange::new(job, columns, above, below)),
-            ExchangeMethod::Commands => Box::new(CommandExchange::new(job, columns, above, below)?),
+            ExchangeMethod::Puts => Box::new(PutExchange::new(job, columns, peers)?),
+            ExchangeMethod::Messages => Box::new(MessageExchange::new(job, columns, peers)),
+            ExchangeMethod::Commands => Box::new(CommandExchange::new(job, columns, peers)?),
         })
     }
 }

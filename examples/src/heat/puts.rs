@@ -26,124 +26,60 @@ use tasuki::prelude::*;
 /// Buffers for the rows from one side.
 const BUFFERS: usize = 2;
 
-/// The signals of the buffers for the rows from one side.
-type Arrivals<'job> = [Signal<'job>; BUFFERS];
-
-/// A neighbour, with the signals and buffers for both directions.
-#[derive(Clone, Copy, Debug)]
-struct PutNeighbour<'job> {
-    rank: Rank,
-    /// Raised at this rank by the neighbour, with its rows.
-    arrived: Arrivals<'job>,
-    /// Raised at the neighbour by this rank, with this rank's rows.
-    sent: Arrivals<'job>,
-    /// The first buffer of the neighbour's rows in this rank's part of the job memory, as a row number.
-    received_at: usize,
-    /// The first buffer of this rank's rows in the neighbour's part, as a row number.
-    sent_at: usize,
-}
-
-/// The exchange of one rank with the ranks above and below.
+/// The exchange of one rank with the ranks above (side 0) and below (side 1).
 #[derive(Debug)]
 pub struct PutExchange<'job> {
     job: &'job Job,
     columns: usize,
-    /// On every rank: two rows from above, two rows from below.
+    peers: [Option<Rank>; 2],
+    /// On every rank: the buffers for the rows from above, then those for the rows from below.
     rows: Array<f64>,
-    above: Option<PutNeighbour<'job>>,
-    below: Option<PutNeighbour<'job>>,
-    /// Rows put.
-    put: TransferCount,
-    /// Rows waited for and copied out.
-    taken: TransferCount,
+    /// For each buffer a signal, which the neighbour on that side raises with its rows.
+    arrived: [[Signal<'job>; BUFFERS]; 2],
+    /// Rows put, and rows waited for and copied out.
+    counts: [TransferCount; 2],
+}
+
+impl<'job> PutExchange<'job> {
+    /// Makes the exchange for strips of `columns` columns with the given neighbours, above and below. Collective. A
+    /// neighbour above names this rank as its neighbour below.
+    pub fn new(job: &'job Job, columns: usize, peers: [Option<Rank>; 2]) -> tasuki::Result<Self> {
+        let rows = job.alloc(2 * BUFFERS * columns)?;
+        let arrived = [[job.signal()?, job.signal()?], [job.signal()?, job.signal()?]];
+        Ok(PutExchange { job, columns, peers, rows, arrived, counts: Default::default() })
+    }
+
+    /// The first value of the buffer for row `iteration` from a side.
+    fn first(&self, side: usize, iteration: usize) -> usize {
+        (side * BUFFERS + iteration % BUFFERS) * self.columns
+    }
 }
 
 impl Exchange for PutExchange<'_> {
     fn take(&mut self, iteration: usize, strip: &mut Strip) -> tasuki::Result<()> {
-        if iteration == 0 {
-            return Ok(());
-        }
-        if let Some(above) = self.above {
-            self.take_from(&above, iteration, strip.ghost_above())?;
-        }
-        if let Some(below) = self.below {
-            self.take_from(&below, iteration, strip.ghost_below())?;
+        for side in (0..2).filter(|&side| iteration > 0 && self.peers[side].is_some()) {
+            let (first, ghost) = (self.first(side, iteration), strip.ghost(side));
+            self.counts[1].measure(self.job, ghost.len(), || {
+                let arrived = self.arrived[side][iteration % BUFFERS];
+                arrived.wait_at_least(iteration.div_ceil(BUFFERS) as u64)?;
+                self.rows.read(first, ghost)
+            })?;
         }
         Ok(())
     }
 
     fn put(&mut self, iteration: usize, strip: &Strip) -> tasuki::Result<()> {
-        if let Some(above) = self.above {
-            self.put_to(&above, iteration, strip.new_row(1))?;
-        }
-        if let Some(below) = self.below {
-            self.put_to(&below, iteration, strip.new_row(strip.rows()))?;
+        for side in 0..2 {
+            let (Some(peer), row) = (self.peers[side], strip.edge(side)) else { continue };
+            let there = 1 - side; // the rank above has this rank below it
+            let to = self.rows.on(peer).at(self.first(there, iteration));
+            let arrived = self.arrived[there][iteration % BUFFERS].on(peer);
+            self.counts[0].measure(self.job, row.len(), || self.job.put_signal(to, row, arrived, 1))?;
         }
         Ok(())
     }
 
     fn transfer_counts(&self) -> [TransferCount; 2] {
-        [self.put, self.taken]
-    }
-}
-
-impl<'job> PutExchange<'job> {
-    /// Makes the exchange for strips of `columns` columns. Collective. `above` and `below` are true if this rank's
-    /// strip has a neighbour there, which is then the previous or the next rank.
-    pub fn new(
-        job: &'job Job,
-        columns: usize,
-        above: bool,
-        below: bool,
-    ) -> tasuki::Result<PutExchange<'job>> {
-        let rows = job.alloc(2 * BUFFERS * columns)?;
-        let from_above = [job.signal()?, job.signal()?];
-        let from_below = [job.signal()?, job.signal()?];
-        let (upper, lower) = (0, BUFFERS);
-        let own = job.rank().0;
-        let above = above.then(|| PutNeighbour {
-            rank: Rank(own - 1),
-            arrived: from_above,
-            sent: from_below,
-            received_at: upper,
-            sent_at: lower,
-        });
-        let below = below.then(|| PutNeighbour {
-            rank: Rank(own + 1),
-            arrived: from_below,
-            sent: from_above,
-            received_at: lower,
-            sent_at: upper,
-        });
-        Ok(PutExchange {
-            job,
-            columns,
-            rows,
-            above,
-            below,
-            put: TransferCount::default(),
-            taken: TransferCount::default(),
-        })
-    }
-
-    fn take_from(
-        &mut self,
-        from: &PutNeighbour<'job>,
-        iteration: usize,
-        ghost: &mut [f64],
-    ) -> tasuki::Result<()> {
-        let buffer = iteration % BUFFERS;
-        let first = (from.received_at + buffer) * self.columns;
-        self.taken.measure(self.job, ghost.len(), || {
-            from.arrived[buffer].wait_at_least(iteration.div_ceil(BUFFERS) as u64)?;
-            self.rows.read(first, ghost)
-        })
-    }
-
-    fn put_to(&mut self, to: &PutNeighbour<'job>, iteration: usize, row: &[f64]) -> tasuki::Result<()> {
-        let buffer = iteration % BUFFERS;
-        let target = self.rows.on(to.rank).at((to.sent_at + buffer) * self.columns);
-        self.put
-            .measure(self.job, row.len(), || self.job.put_signal(target, row, to.sent[buffer].on(to.rank), 1))
+        self.counts
     }
 }

@@ -45,8 +45,9 @@ pub fn solve_by(
 ) -> tasuki::Result<Option<Solution>> {
     let own = strip_of(plate.rows(), job.size(), job.rank().index());
     let [above, below] = [own.start > 0, own.end < plate.rows()].map(|inside| inside && !own.is_empty());
-    let mut exchange = method.exchange(job, plate.columns(), above, below)?;
-    let gather = Gather::new(job, plate)?;
+    let peers = [above.then(|| job.rank_after(-1)), below.then(|| job.rank_after(1))];
+    let mut exchange = method.exchange(job, plate.columns(), peers)?;
+    let shared = job.alloc(strip_of(plate.rows(), job.size(), 0).len() * plate.columns())?;
     let mut strip = Strip::new(plate, own);
     job.barrier()?; // so that no rank's time includes the preparation of another rank
     let begin = job.clock();
@@ -55,14 +56,10 @@ pub fn solve_by(
         progress(iteration + 1);
     }
     let [put, taken] = exchange.transfer_counts();
-    let part = RankReport {
-        rows: strip.rows() as u64,
-        change: if iterations > 0 { strip.change() } else { 0.0 },
-        put,
-        taken,
-        nanoseconds: nanoseconds(job.clock() - begin),
-    };
-    gather.gather(job, &strip, part)
+    let (rows, nanoseconds) = (strip.rows() as u64, nanoseconds(job.clock() - begin));
+    let change = if iterations > 0 { strip.change() } else { 0.0 };
+    let part = RankReport { rows, change, put, taken, nanoseconds };
+    gather(job, plate, &shared, &strip, part)
 }
 
 /// One iteration. The outermost rows are computed and sent first, so that they are in flight while the other rows are
@@ -87,46 +84,39 @@ fn step(
     Ok(())
 }
 
-/// The job memory from which rank 0 gathers the solution: on every rank its strip and its report.
-struct Gather {
+/// Gathers the strips and the reports of all ranks. `shared` is the job memory in which each rank puts its strip.
+fn gather(
+    job: &Job,
     plate: Plate,
-    rows: Array<f64>,
-    part: Array<RankReport>,
+    shared: &Array<f64>,
+    strip: &Strip,
+    part: RankReport,
+) -> tasuki::Result<Option<Solution>> {
+    for row in 0..strip.rows() {
+        shared.write(row * plate.columns(), strip.new_row(row + 1))?;
+    }
+    let parts = job.world().gather(&[part], Rank(0))?; // rank 0 has all reports when all strips are in place
+    let solution = parts.map(|parts| solution(job, plate, shared, parts)).transpose()?;
+    job.barrier()?; // rank 0 has the strips: the memory may be freed
+    Ok(solution)
 }
 
-impl Gather {
-    fn new(job: &Job, plate: Plate) -> tasuki::Result<Gather> {
-        let rows_max = strip_of(plate.rows(), job.size(), 0).len();
-        Ok(Gather { plate, rows: job.alloc(rows_max * plate.columns())?, part: job.alloc(1)? })
-    }
-
-    fn gather(self, job: &Job, strip: &Strip, part: RankReport) -> tasuki::Result<Option<Solution>> {
-        let columns = self.plate.columns();
-        for row in 0..strip.rows() {
-            self.rows.write(row * columns, strip.new_row(row + 1))?;
+fn solution(
+    job: &Job,
+    plate: Plate,
+    shared: &Array<f64>,
+    parts: Vec<RankReport>,
+) -> tasuki::Result<Solution> {
+    let (mut field, mut gathered) = (Field::new(plate), TransferCount::default());
+    for rank in job.ranks() {
+        let own = strip_of(plate.rows(), job.size(), rank.index());
+        let rows = field.rows_mut(own.start, own.len());
+        if rank == job.rank() {
+            shared.read(0, rows)?;
+        } else if !rows.is_empty() {
+            gathered.measure(job, rows.len(), || job.get(shared.on(rank), rows))?;
         }
-        self.part.set(0, part)?;
-        job.barrier()?; // all strips are in place
-        let solution = if job.rank() == Rank(0) { Some(self.solution(job)?) } else { None };
-        job.barrier()?; // rank 0 has the strips: the memory may be freed
-        Ok(solution)
     }
-
-    fn solution(&self, job: &Job) -> tasuki::Result<Solution> {
-        let mut field = Field::new(self.plate);
-        let mut gathered = TransferCount::default();
-        for rank in job.ranks() {
-            let own = strip_of(self.plate.rows(), job.size(), rank.index());
-            let rows = field.rows_mut(own.start, own.len());
-            if rank == job.rank() {
-                self.rows.read(0, rows)?;
-            } else if !rows.is_empty() {
-                gathered.measure(job, rows.len(), || job.get(self.rows.on(rank), rows))?;
-            }
-        }
-        let parts = job.ranks().map(|rank| job.get_value(self.part.on(rank)));
-        let parts = parts.collect::<tasuki::Result<Vec<RankReport>>>()?;
-        let residual = parts.iter().map(|part| part.change).fold(0.0, f64::max);
-        Ok(Solution { field, residual, parts, gathered })
-    }
+    let residual = parts.iter().map(|part| part.change).fold(0.0, f64::max);
+    Ok(Solution { field, residual, parts, gathered })
 }

@@ -60,14 +60,15 @@ impl Strip {
         inner(&self.old, self.width, row)
     }
 
-    /// The ghost row above the strip in the old iteration, without the rim.
-    pub fn ghost_above(&mut self) -> &mut [f64] {
-        self.ghost(0)
+    /// The outermost new row above (side 0) or below (side 1), without the rim.
+    pub fn edge(&self, side: usize) -> &[f64] {
+        self.new_row([1, self.rows][side])
     }
 
-    /// The ghost row below the strip in the old iteration, without the rim.
-    pub fn ghost_below(&mut self) -> &mut [f64] {
-        self.ghost(self.rows + 1)
+    /// The ghost row above (side 0) or below (side 1) in the old iteration, without the rim.
+    pub fn ghost(&mut self, side: usize) -> &mut [f64] {
+        let row = [0, self.rows + 1][side];
+        &mut self.old[row * self.width + 1..(row + 1) * self.width - 1]
     }
 
     /// Computes the new row `row`, 1 to `rows`, from the old rows around it.
@@ -96,10 +97,6 @@ impl Strip {
     /// Makes the new iteration the old one.
     pub fn swap(&mut self) {
         std::mem::swap(&mut self.old, &mut self.new);
-    }
-
-    fn ghost(&mut self, row: usize) -> &mut [f64] {
-        &mut self.old[row * self.width + 1..(row + 1) * self.width - 1]
     }
 }
 

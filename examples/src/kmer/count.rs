@@ -4,10 +4,9 @@ use super::counts::Counts;
 use super::fasta::Fasta;
 use super::table::Table;
 use super::word::{Shape, Word};
+use std::error::Error as _;
 use std::io;
 use std::path::Path;
-use tasuki::Error;
-use tasuki::engine::Cause;
 use tasuki::prelude::*;
 
 /// The number of consecutive windows in a block.
@@ -30,8 +29,8 @@ pub fn count(
         windows += 1;
         Ok(())
     })?;
-    let table = Table::new(job, windows.min(shape.words_max()))?;
-    let (size, own) = (job.size() as u64, job.rank().0 as u64);
+    let table = Table::new(job, windows.min(shape.words_max()) as usize)?;
+    let (size, own) = (job.size() as u64, job.rank().index() as u64);
     let mut passed = 0;
     each_word(path, shape, |word| {
         let at = passed;
@@ -46,7 +45,7 @@ pub fn count(
     })?;
     job.barrier()?; // all ranks have counted
     progress(windows, windows);
-    let counts = if job.rank() == Rank(0) { Some(gather(job, &table, shape)?) } else { None };
+    let counts = if job.rank() == 0 { Some(gather(job, &table, shape)?) } else { None };
     job.barrier()?; // rank 0 has the counts: the memory may be freed
     Ok(counts)
 }
@@ -59,31 +58,17 @@ fn gather(job: &Job, table: &Table, shape: Shape) -> tasuki::Result<Counts> {
     Ok(Counts::new(shape, all))
 }
 
-/// The reason why reading a file stopped before its end.
-enum ReadError {
-    File(io::Error),
-    Callback(Error),
-}
-
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> ReadError {
-        ReadError::File(error)
-    }
-}
-
-/// Passes each word of a file to `take`, in order.
+/// Passes each word of a file to `take`, in order. An error of the file names it; one of `take` stays as it is.
 pub(super) fn each_word(
     path: &Path,
     shape: Shape,
     mut take: impl FnMut(Word) -> tasuki::Result<()>,
 ) -> tasuki::Result<()> {
     let mut window = shape.words();
-    let letter = |letter| window.push(letter).map_or(Ok(()), &mut take).map_err(ReadError::Callback);
-    let read = Fasta::open(path).map_err(ReadError::File).and_then(|fasta| fasta.read(letter));
-    read.map_err(|error| match error {
-        ReadError::File(error) => {
-            Error::new(Cause::Program(format!("cannot read {}: {error}", path.display())))
-        }
-        ReadError::Callback(error) => error,
+    let letter = |letter| window.push(letter).map_or(Ok(()), &mut take);
+    let read = Fasta::open(path).map_err(Error::from).and_then(|fasta| fasta.read(letter));
+    read.map_err(|error| match error.source().and_then(|why| why.downcast_ref::<io::Error>()) {
+        Some(why) => format!("cannot read {}: {why}", path.display()).into(),
+        None => error,
     })
 }

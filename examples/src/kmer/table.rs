@@ -1,38 +1,32 @@
 //! A hash table whose buckets are distributed over all ranks.
 
 use super::word::Word;
-use tasuki::Error;
-use tasuki::engine::Cause;
 use tasuki::prelude::*;
 
 /// Buckets that each rank has beyond twice its share, because words are not spread evenly.
-const SPARE: u64 = 64;
+const SPARE: usize = 64;
 
 /// The table: an array of buckets on each rank, each with a key and a count.
 pub struct Table {
     /// 0 for a free bucket, otherwise the word plus one.
     keys: Array<u64>,
     counts: Array<u64>,
-    size: u64,
 }
 
 impl Table {
     /// Makes a table with room for `words_max` different words.
     ///
     /// Collective: all ranks pass the same number. Cost: 32 bytes or more for each word, distributed over the ranks.
-    pub fn new(job: &Job, words_max: u64) -> tasuki::Result<Table> {
-        let size = job.size() as u64;
-        let buckets = (2 * words_max.div_ceil(size) + SPARE) as usize;
-        Ok(Table { keys: job.alloc(buckets)?, counts: job.alloc(buckets)?, size })
+    pub fn new(job: &Job, words_max: usize) -> tasuki::Result<Table> {
+        let buckets = 2 * words_max.div_ceil(job.size()) + SPARE;
+        Ok(Table { keys: job.alloc(buckets)?, counts: job.alloc(buckets)? })
     }
 
     /// Adds one to the count of a word. Any rank may call it at any time. If several ranks claim a bucket at once,
     /// one succeeds, and the others see which word has it.
     pub fn add(&self, job: &Job, word: Word) -> tasuki::Result<()> {
-        let (hash, key) = (hash(word), word + 1);
-        let owner = Rank((hash % self.size) as usize);
-        let buckets = self.keys.len();
-        let first = (hash / self.size % buckets as u64) as usize;
+        let (hash, key, buckets) = (hash(word) as usize, word + 1, self.keys.len());
+        let (owner, first) = (Rank(hash % job.size()), hash / job.size() % buckets);
         for bucket in (first..buckets).chain(0..first) {
             let at = self.keys.on(owner).at(bucket);
             let found = match job.load(at)? {
@@ -40,18 +34,16 @@ impl Table {
                 found => found,
             };
             if found == 0 || found == key {
-                return job.fetch_add(self.counts.on(owner).at(bucket), 1).map(drop);
+                return job.accumulate(self.counts.on(owner).at(bucket), &[1], Sum);
             }
         }
-        Err(Error::new(Cause::Program(format!("all {buckets} buckets of rank {owner} are in use"))))
+        Err(format!("all {buckets} buckets of rank {owner} are in use").into())
     }
 
     /// All words of a rank with their counts, in any order. Call it after a barrier that follows all additions.
     pub fn of(&self, job: &Job, rank: Rank) -> tasuki::Result<Vec<(Word, u64)>> {
-        let [mut keys, mut counts] = [&self.keys, &self.counts].map(|array| vec![0; array.len()]);
-        job.get(self.keys.on(rank), &mut keys)?;
-        job.get(self.counts.on(rank), &mut counts)?;
-        let used = keys.into_iter().zip(counts).filter(|(key, _)| *key != 0);
+        let [keys, counts] = [&self.keys, &self.counts].map(|array| job.get_vec(array.on(rank), array.len()));
+        let used = keys?.into_iter().zip(counts?).filter(|(key, _)| *key != 0);
         Ok(used.map(|(key, count)| (key - 1, count)).collect())
     }
 }

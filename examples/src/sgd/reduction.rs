@@ -22,17 +22,15 @@ pub(super) enum Reduction<'c> {
 }
 
 impl<'c> Reduction<'c> {
-    /// Prepares the reduction of as many words as `sum` has. Collective.
+    /// Prepares the reduction of `count` words. Collective.
     pub(super) fn new(
         method: ReductionMethod,
         world: &'c Communicator,
-        sum: &mut Sum,
+        count: usize,
     ) -> tasuki::Result<Reduction<'c>> {
         Ok(match method {
             ReductionMethod::Blocking => Reduction::Blocking(world),
-            ReductionMethod::Persistent => {
-                Reduction::Persistent(world.allreduce_init(sum.words().len(), tasuki::Sum)?)
-            }
+            ReductionMethod::Persistent => Reduction::Persistent(world.allreduce_init(count, tasuki::Sum)?),
         })
     }
 
@@ -49,13 +47,10 @@ impl<'c> Reduction<'c> {
 
     /// Returns when `sum` has the sums over all ranks.
     pub(super) fn wait(&mut self, sum: &mut Sum) -> tasuki::Result<()> {
-        match self {
-            Reduction::Blocking(_) => Ok(()),
-            Reduction::Persistent(plan) => {
-                plan.wait()?;
-                sum.words().copy_from_slice(plan.result()?);
-                Ok(())
-            }
+        if let Reduction::Persistent(plan) = self {
+            plan.wait()?;
+            sum.words().copy_from_slice(plan.result()?);
         }
+        Ok(())
     }
 }

@@ -47,8 +47,8 @@ pub fn train(
     let network = Network::new(recipe);
     let own = share(recipe.batch, job.size(), job.rank().index());
     let mut pass = Pass::new(&network, own.len());
-    let mut first = Reduction::new(method, job.world(), &mut pass.first)?;
-    let mut last = Reduction::new(method, job.world(), &mut pass.last)?;
+    let mut first = Reduction::new(method, job.world(), pass.first.words().len())?;
+    let mut last = Reduction::new(method, job.world(), pass.last.words().len())?;
     let mut training = Training { network, losses: Vec::new(), times: Vec::new() };
     let mut samples = vec![Sample::default(); own.len()];
     let draw = |step: usize, samples: &mut [Sample]| {

@@ -111,7 +111,8 @@ pub struct SendRequest<T: Pod> {
     outcome: Option<Result<()>>,
 }
 
-/// A receive that was begun. [`wait`](Request::wait) or `.await` returns the values, with what was received.
+/// A receive that was begun. [`wait`](Request::wait) or `.await` returns a vector as long as the message, with what was
+/// received. A receive from nobody returns the values as they were.
 ///
 /// Errors of a wait: those of [`Communicator::recv`](crate::Communicator::recv). After an error
 /// [`RecvRequest::into_values`] returns the values.
@@ -253,7 +254,9 @@ impl<T: Pod> RecvRequest<T> {
     ) -> Result<(Vec<T>, Received)> {
         let got = received::<T>(context, got?)?;
         // SAFETY: the message has ended well.
-        Ok((unsafe { self.values.take() }, got))
+        let mut values = unsafe { self.values.take() };
+        values.truncate(got.count);
+        Ok((values, got))
     }
 
     /// What a receive from nobody returns: the values as they were.

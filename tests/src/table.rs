@@ -253,7 +253,7 @@ macro_rules! each_case {
             Everywhere "D3" 1..=5 nicam_transfers::d3_counted_arrivals;
             Everywhere "D3" 1..=3 nicam_transfers::d3_not_before_the_last;
             Everywhere "limits" 2..=4 call_limits::limits_of_messages;
-            Real "limits" 2..=4 call_limits::limits_of_waits_for_requests;
+            Everywhere "limits" 2..=4 call_limits::limits_of_waits_for_requests;
             Everywhere "limits" 2..=4 call_limits::limits_of_collective_calls;
             Everywhere "limits" 2..=4 call_limits::limits_of_calls_of_the_job;
             Everywhere "I1" 1..=5 nicam_transfers::i1_sync_covers_all;

@@ -60,17 +60,25 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
             late(job, world.scope(|s| s.recv(&mut into, peer, Slot(6)).map(drop)), "slot 6");
             late(job, world.scope(|s| s.send(&values, peer, Slot(6)).map(drop)), "slot 6");
             assert!(into.iter().all(|&byte| byte == 0), "nothing was received");
-            job.set_timeout(None);
+            // Of two limits, the one that ends first counts.
+            let scope = |outer, inner| {
+                job.world().within(outer).scope(|_| job.world().within(inner).recv(&mut [0_u8], peer, Slot(7)))
+            };
+            late(job, scope(LONG, SHORT), "slot 7");
+            late(job, scope(SHORT, LONG), "slot 7");
+            job.set_timeout(by_default.then_some(LONG)); // no call has the deadline of an earlier one
             points.reach()?;
-            let world = job.world().within(LONG);
+            let world = if by_default { job.world().clone() } else { job.world().within(LONG) };
             world.send(&vec![7_u8; len], peer, Slot(3))?;
             for slot in [Slot(4), Slot(5), Slot(6)] {
                 world.recv(&mut into, peer, slot)?;
                 assert!(into.iter().all(|&byte| byte == slot.0 as u8), "{len} on slot {slot:?}");
             }
+            job.set_timeout(None);
             points.reach()?;
         } else if job.rank() == peer {
             points.wait(met + 1)?;
+            job.compute(2 * SHORT); // longer than a short limit
             let world = job.world();
             world.recv(&mut into, Rank(0), Slot(3))?;
             assert!(into.iter().all(|&byte| byte == 7), "{len}: a send that has ended by time was sent");

@@ -231,15 +231,22 @@ fn calls_end_by_the_limit_of_the_job() {
         command.envs(by_variable.map(|limit| ("TASUKI_CALL_TIMEOUT", limit)));
         let ended = Running::start(command).wait().expect(1);
         let late = |rank: usize| {
-            format!("rank {rank}: recv(slot 5 from rank {}): timed out after 200 ms", 1 - rank)
+            format!("rank {rank}: recv(slot 5 from rank {}): timed out after 200.0ms", 1 - rank)
         };
         // The other one may learn of the end of the first.
         assert!((0..2).any(|rank| ended.err.contains(&late(rank))), "{options:?}: {}", ended.err);
     }
-    for (value, text) in [("0s", "must be positive"), ("-1s", "-1s"), ("soon", "soon"), ("", "--call-timeout")] {
-        let ended = Running::start(tasuki_run(&[&["-n", "2", "--call-timeout", value], &program[..]].concat()));
+    for (value, text) in
+        [("0s", "must be positive"), ("-1s", "-1s"), ("soon", "soon"), ("", "--call-timeout")]
+    {
+        let ended =
+            Running::start(tasuki_run(&[&["-n", "2", "--call-timeout", value], &program[..]].concat()));
         let ended = ended.wait().expect(2);
-        assert!(ended.err.contains("--call-timeout <TIME>") && ended.err.contains(text), "{value}: {}", ended.err);
+        assert!(
+            ended.err.contains("--call-timeout <TIME>") && ended.err.contains(text),
+            "{value}: {}",
+            ended.err
+        );
     }
     for value in ["0", "-1s", "soon"] {
         let mut command = tasuki_run(&[&["-n", "2"], &program[..]].concat());

@@ -83,8 +83,12 @@ pub fn handles_of_an_ended_job_give_errors(job: &Job) -> Result<()> {
         let mut receive = world.irecv(vec![0_u64; 1000], peer, Slot(1))?;
         let mut short = world.irecv(vec![0_u64], peer, Slot(2))?;
         let mut context = Context::from_waker(Waker::noop());
-        assert!(receive.poll_finished(&mut context).is_pending() && short.poll_finished(&mut context).is_pending());
-        let (plan, chunked) = (world.allreduce_init::<u64>(4, Sum)?, world.allreduce_init::<u64>(4, Sum)?.chunked()?);
+        assert!(
+            receive.poll_finished(&mut context).is_pending()
+                && short.poll_finished(&mut context).is_pending()
+        );
+        let (plan, chunked) =
+            (world.allreduce_init::<u64>(4, Sum)?, world.allreduce_init::<u64>(4, Sum)?.chunked()?);
         let registered = inner.register(vec![1_u64])?;
         inner.barrier()?;
         Ok((inner.clone(), world.dup()?, table, receive, short, plan, chunked, registered))
@@ -134,7 +138,8 @@ pub fn handles_of_an_ended_job_give_errors(job: &Job) -> Result<()> {
         ("await a receive", block_on(short).map(drop)),
         ("threads", ended.threads(2, |_| ended.barrier()).and_then(|all| all.into_iter().collect())),
     ];
-    let is_right = |outcome: &Result<()>| outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::TimedOut);
+    let is_right =
+        |outcome: &Result<()>| outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::TimedOut);
     let wrong: Vec<_> = outcomes.iter().filter(|(_, outcome)| !is_right(outcome)).collect();
     assert!(wrong.is_empty(), "after the end of the job: {wrong:?}");
     ended.abort_on_failure(false);

@@ -43,6 +43,7 @@ impl Points<'_> {
 /// was not received goes to the next receive, and a send that has ended was not sent and reads its values no more.
 pub fn limits_of_messages(job: &Job) -> Result<()> {
     let (points, peer) = (Points(job, job.signal()?), Rank(job.size() - 1));
+    let alone = job.world().split(job.rank().index())?;
     let mut met = 0;
     for (len, by_default) in
         [8, 48, 49, 5000, 200_000].into_iter().flat_map(|len| [(len, false), (len, true)])
@@ -51,6 +52,7 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
         let (world, mut into) = (limited.world(), vec![0_u8; len]);
         if job.rank() == 0 {
             job.set_timeout(by_default.then_some(SHORT));
+            alone.quiesce()?; // the calls after a collective call do not share a deadline either
             let mut values = vec![1_u8; len];
             late(job, world.send(&values, peer, Slot(3)), &format!("send(slot 3 to rank {peer})"));
             values.fill(99);
@@ -62,7 +64,9 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
             assert!(into.iter().all(|&byte| byte == 0), "nothing was received");
             // Of two limits, the one that ends first counts.
             let scope = |outer, inner| {
-                job.world().within(outer).scope(|_| job.world().within(inner).recv(&mut [0_u8], peer, Slot(7)))
+                job.world()
+                    .within(outer)
+                    .scope(|_| job.world().within(inner).recv(&mut [0_u8], peer, Slot(7)))
             };
             late(job, scope(LONG, SHORT), "slot 7");
             late(job, scope(SHORT, LONG), "slot 7");
@@ -293,11 +297,13 @@ pub fn limits_hold_for_their_own_calls(job: &Job) -> Result<()> {
             }
         } else {
             let got = Mutex::default();
-            let waker = Arc::new(ReceivesInWaker { job: job.clone(), thread: std::thread::current().id(), got });
+            let waker =
+                Arc::new(ReceivesInWaker { job: job.clone(), thread: std::thread::current().id(), got });
             let mut request = world.irecv(vec![0_u64; 1000], peer, Slot(7))?;
             let by_default = round % 2 == 0;
             job.set_timeout(by_default.then_some(SHORT));
-            let is_pending = request.poll_finished(&mut Context::from_waker(&waker.clone().into())).is_pending();
+            let is_pending =
+                request.poll_finished(&mut Context::from_waker(&waker.clone().into())).is_pending();
             let limited = if by_default { job.clone() } else { job.within(SHORT) };
             while is_pending && waker.got.lock().expect("no thread panics").is_none() {
                 late(job, limited.world().recv(&mut [0_u64], peer, Slot(9)), "recv(slot 9");

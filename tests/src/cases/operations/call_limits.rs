@@ -160,7 +160,9 @@ fn collective(part: &Communicator, which: usize, len: usize) -> Result<()> {
     match which {
         0 => part.barrier(),
         1 => part.allreduce(&mine, Sum).map(|got| assert_eq!(got, vec![sum_to(size); len])),
-        2 => part.allreduce(&mine, Product).map(|got| assert_eq!(got, vec![(1..=size).product(); len])),
+        2 => {
+            part.allreduce(&mine, Product).map(|got| assert_eq!(got, vec![(1..=size).product::<u64>(); len]))
+        }
         3 => {
             let mut values = mine;
             part.bcast(&mut values, root).map(|()| assert_eq!(values, vec![size; len]))

@@ -255,9 +255,10 @@ macro_rules! each_case {
             Everywhere "D3" 1..=5 nicam_transfers::d3_counted_arrivals;
             Everywhere "D3" 1..=3 nicam_transfers::d3_not_before_the_last;
             Everywhere "limits" 2..=4 call_limits::limits_of_messages;
-            Real "limits" 2..=4 call_limits::limits_of_waits_for_requests;
+            Everywhere "limits" 2..=4 call_limits::limits_of_waits_for_requests;
             Everywhere "limits" 2..=4 call_limits::limits_of_collective_calls;
             Everywhere "limits" 2..=4 call_limits::limits_of_calls_of_the_job;
+            Real "limits" 2..=4 call_limits::limits_hold_for_their_own_calls;
             Everywhere "I1" 1..=5 nicam_transfers::i1_sync_covers_all;
             Everywhere "I1" 1..=5 nicam_transfers::i1_a_word_follows_copies;
             Everywhere "I6" 1..=4 nicam_transfers::i6_rendezvous;
@@ -402,6 +403,8 @@ macro_rules! each_case {
             Real "jobs" 1..=4 several_jobs::jobs_in_jobs;
             Real "jobs" 1..=4 several_jobs::one_thread_in_two_jobs;
             Real "jobs" 1..=4 several_jobs::a_failing_job_harms_no_other;
+            Real "jobs" 1..=4 several_jobs::handles_of_an_ended_job_give_errors;
+            Real "jobs" 1..=4 several_jobs::an_ended_job_leaves_no_thread;
         }
     };
 }

@@ -303,7 +303,9 @@ impl Agent for ProgressEngine {
         }
         let follows = self.continuations.is_any();
         if follows {
-            self.to_wake().extend(self.continuations.ready());
+            // Not under the lock: in the simulator a look takes time, in which another thread may need the lock.
+            let ready = self.continuations.ready();
+            self.to_wake().extend(ready);
         }
         let is_awaited = self.awaited.is_any();
         if is_awaited {

@@ -346,6 +346,7 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn flush_calls(&self) -> Result<()> {
+        self.worker.check().map_err(|cause| self.worker.fault(cause, || "flush_calls()".into()))?;
         let _limit = self.limited();
         self.worker.flush_calls(&|| "flush_calls()".into())
     }

@@ -216,6 +216,47 @@ fn waits_with_a_limit_are_no_deadlock() {
     running.wait().expect(0);
 }
 
+/// `--call-timeout` and the variable limit each call of each rank; the error names the call and the limit.
+#[test]
+fn calls_end_by_the_limit_of_the_job() {
+    let folder = folder();
+    let program = [ranks_that_block_program(), "circle", folder.path().to_str().expect("a path in Unicode")];
+    for (options, by_variable) in [
+        (&["-n", "2", "--call-timeout", "200ms"][..], None),
+        (&["-n", "2", "--threads", "--call-timeout", "0.2s"], None),
+        (&["-n", "2", "--call-timeout", "200ms"], Some("1h")), // the option counts
+        (&["-n", "2"], Some("200ms")),
+    ] {
+        let mut command = tasuki_run(&[options, &program].concat());
+        command.envs(by_variable.map(|limit| ("TASUKI_CALL_TIMEOUT", limit)));
+        let ended = Running::start(command).wait().expect(1);
+        let late = |rank: usize| {
+            format!("rank {rank}: recv(slot 5 from rank {}): timed out after 200.0ms", 1 - rank)
+        };
+        // The other one may learn of the end of the first.
+        assert!((0..2).any(|rank| ended.err.contains(&late(rank))), "{options:?}: {}", ended.err);
+    }
+    for (value, text) in
+        [("0s", "must be positive"), ("-1s", "-1s"), ("soon", "soon"), ("", "--call-timeout")]
+    {
+        let ended =
+            Running::start(tasuki_run(&[&["-n", "2", "--call-timeout", value], &program[..]].concat()));
+        let ended = ended.wait().expect(2);
+        assert!(
+            ended.err.contains("--call-timeout <TIME>") && ended.err.contains(text),
+            "{value}: {}",
+            ended.err
+        );
+    }
+    for value in ["0", "-1s", "soon"] {
+        let mut command = tasuki_run(&[&["-n", "2"], &program[..]].concat());
+        command.env("TASUKI_CALL_TIMEOUT", value);
+        let ended = Running::start(command).wait().expect(1);
+        let text = format!("TASUKI_CALL_TIMEOUT={value}: allowed is a time: 30s, 1.5m, 500ms");
+        assert!(ended.err.contains(&text), "{value}: {}", ended.err);
+    }
+}
+
 /// Returns true if all threads of a process sleep.
 fn sleeps(pid: u64) -> bool {
     let tasks = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task"));

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Error, Result};
-use tasuki_core::engine::{AwaitedCondition, Condition};
+use tasuki_core::engine::{AwaitedCondition, Condition, apart_from_call};
 use tasuki_message::{Context, Continuation};
 use tasuki_schedule::BufferId;
 use tasuki_schedule::shape::{CollectiveKind, Counts, DATA, RESULT, Shape};
@@ -309,6 +309,8 @@ impl<T: Pod> ChunkProgress<T> {
             } else if !self.plan.test()? {
                 return Ok(false);
             }
+            // A wait may end between two chunks, but not between the end of one and the begin of the next.
+            let _apart = apart_from_call();
             self.take(cursor)?;
             let next = ChunkCursor { at: cursor.at + self.shape.room, ..cursor };
             self.cursor = Some(next);

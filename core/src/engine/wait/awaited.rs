@@ -29,7 +29,10 @@ impl AwaitedCondition {
 
     /// Lets nobody be woken.
     pub fn clear(&mut self) {
-        if let Some((worker, number)) = self.entry.take() {
+        // In a forked child, the lock of the list may be held for ever by a thread that only the parent has.
+        if let Some((worker, number)) = self.entry.take()
+            && !worker.fork_guard().is_forked()
+        {
             worker.forget_awaited(number);
         }
     }

@@ -111,6 +111,26 @@ pub fn in_one_call() -> CallScope {
     CallScope(before)
 }
 
+/// Restores the deadlines of this thread when it is dropped.
+#[derive(Debug)]
+pub struct ApartScope {
+    of_handle: Deadline,
+    by_default: u64,
+}
+
+impl Drop for ApartScope {
+    fn drop(&mut self) {
+        OF_HANDLE.set(self.of_handle);
+        BY_DEFAULT.set(self.by_default);
+    }
+}
+
+/// What this thread does until the result is dropped has no limit: it belongs to other calls, and this thread only
+/// happens to do it.
+pub fn apart_from_call() -> ApartScope {
+    ApartScope { of_handle: OF_HANDLE.replace(Deadline::NEVER), by_default: BY_DEFAULT.replace(NO_LIMIT) }
+}
+
 /// Notes that the thread is in a call from now on, or no longer.
 #[inline]
 pub(super) fn set_in_call(is_in_call: bool) {

@@ -4,6 +4,7 @@ use crate::base::Cause;
 use crate::engine::operation::kind::Operation;
 use crate::engine::operation::set::OperationSet;
 use crate::engine::operation::table::StepResult;
+use crate::engine::wait::deadline::apart_from_call;
 use crate::engine::worker::{Effort, Worker};
 use crate::fabric::{Accepted, Refused};
 
@@ -54,6 +55,7 @@ impl Worker {
         let calls = self.run_calls();
         self.forward_taken();
         if has_callbacks && let Some(agent) = self.agent() {
+            let _apart = apart_from_call(); // a step of a collective call must not end by the limit of a receive
             agent.run_callbacks();
         }
         calls.ran > 0

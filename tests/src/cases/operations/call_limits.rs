@@ -1,6 +1,9 @@
 //! Limits: each kind of call that waits ends when its time limit is reached, and what it leaves behind is as promised.
 
 use crate::exchange::is_simulated;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake};
+use std::thread::ThreadId;
 use std::time::Duration;
 use tasuki::collective::{Product, quiesce};
 use tasuki::onesided::PayloadSignal;
@@ -40,6 +43,7 @@ impl Points<'_> {
 /// was not received goes to the next receive, and a send that has ended was not sent and reads its values no more.
 pub fn limits_of_messages(job: &Job) -> Result<()> {
     let (points, peer) = (Points(job, job.signal()?), Rank(job.size() - 1));
+    let alone = job.world().split(job.rank().index())?;
     let mut met = 0;
     for (len, by_default) in
         [8, 48, 49, 5000, 200_000].into_iter().flat_map(|len| [(len, false), (len, true)])
@@ -48,6 +52,7 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
         let (world, mut into) = (limited.world(), vec![0_u8; len]);
         if job.rank() == 0 {
             job.set_timeout(by_default.then_some(SHORT));
+            alone.quiesce()?; // the calls after a collective call do not share a deadline either
             let mut values = vec![1_u8; len];
             late(job, world.send(&values, peer, Slot(3)), &format!("send(slot 3 to rank {peer})"));
             values.fill(99);
@@ -57,17 +62,27 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
             late(job, world.scope(|s| s.recv(&mut into, peer, Slot(6)).map(drop)), "slot 6");
             late(job, world.scope(|s| s.send(&values, peer, Slot(6)).map(drop)), "slot 6");
             assert!(into.iter().all(|&byte| byte == 0), "nothing was received");
-            job.set_timeout(None);
+            // Of two limits, the one that ends first counts.
+            let scope = |outer, inner| {
+                job.world()
+                    .within(outer)
+                    .scope(|_| job.world().within(inner).recv(&mut [0_u8], peer, Slot(7)))
+            };
+            late(job, scope(LONG, SHORT), "slot 7");
+            late(job, scope(SHORT, LONG), "slot 7");
+            job.set_timeout(by_default.then_some(LONG)); // no call has the deadline of an earlier one
             points.reach()?;
-            let world = job.world().within(LONG);
+            let world = if by_default { job.world().clone() } else { job.world().within(LONG) };
             world.send(&vec![7_u8; len], peer, Slot(3))?;
             for slot in [Slot(4), Slot(5), Slot(6)] {
                 world.recv(&mut into, peer, slot)?;
                 assert!(into.iter().all(|&byte| byte == slot.0 as u8), "{len} on slot {slot:?}");
             }
+            job.set_timeout(None);
             points.reach()?;
         } else if job.rank() == peer {
             points.wait(met + 1)?;
+            job.compute(2 * SHORT); // longer than a short limit
             let world = job.world();
             world.recv(&mut into, Rank(0), Slot(3))?;
             assert!(into.iter().all(|&byte| byte == 7), "{len}: a send that has ended by time was sent");
@@ -134,23 +149,38 @@ pub fn limits_of_waits_for_requests(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A collective call on a communicator with a limit.
+/// A collective call on a communicator with a limit. Its result, if it has one, must be right.
 fn collective(part: &Communicator, which: usize, len: usize) -> Result<()> {
-    let (mine, size, root) = (vec![1_u64; len], part.size(), Member(part.size() - 1));
-    let all = vec![1_u64; len * size];
+    let (me, size, root) = (part.rank().index() as u64, part.size() as u64, Member(part.size() - 1));
+    let (mine, sum_to) = (vec![me + 1; len], |count: u64| count * (count + 1) / 2);
+    let per_member = |value: &dyn Fn(u64) -> u64| -> Vec<u64> {
+        (0..size).flat_map(|member| std::iter::repeat_n(value(member), len)).collect()
+    };
+    let (to_all, members) = (per_member(&|to| 100 * me + to), per_member(&|member| member + 1));
     match which {
         0 => part.barrier(),
-        1 => part.allreduce(&mine, Sum).map(drop),
-        2 => part.allreduce(&mine, Product).map(drop),
-        3 => part.bcast(&mut mine.clone(), root),
-        4 => part.allgather(&mine).map(drop),
-        5 => part.alltoall(&all).map(drop),
-        6 => part.scatter(&all, len, root).map(drop),
-        7 => part.reduce_scatter(&all, Sum).map(drop),
-        8 => part.scan(&mine, Sum).map(drop),
-        9 => part.exscan(&mine, Sum).map(drop),
-        10 => part.allgather(Uneven(&mine)).map(drop),
-        11 => part.alltoall(&Blocks::new(all, &vec![len; size])?).map(drop),
+        1 => part.allreduce(&mine, Sum).map(|got| assert_eq!(got, vec![sum_to(size); len])),
+        2 => {
+            part.allreduce(&mine, Product).map(|got| assert_eq!(got, vec![(1..=size).product::<u64>(); len]))
+        }
+        3 => {
+            let mut values = mine;
+            part.bcast(&mut values, root).map(|()| assert_eq!(values, vec![size; len]))
+        }
+        4 => part.allgather(&mine).map(|got| assert_eq!(got, members)),
+        5 => part.alltoall(&to_all).map(|got| assert_eq!(got, per_member(&|from| 100 * from + me))),
+        6 => part.scatter(&members, len, root).map(|got| assert_eq!(got, mine)),
+        7 => {
+            let sum = 100 * sum_to(size - 1) + size * me;
+            part.reduce_scatter(&to_all, Sum).map(|got| assert_eq!(got, vec![sum; len]))
+        }
+        8 => part.scan(&mine, Sum).map(|got| assert_eq!(got, vec![sum_to(me + 1); len])),
+        9 => part.exscan(&mine, Sum).map(|got| assert_eq!(got, (me > 0).then(|| vec![sum_to(me); len]))),
+        10 => part.allgather(Uneven(&mine)).map(|got| assert_eq!(got.values(), members)),
+        11 => {
+            let blocks = Blocks::new(to_all, &vec![len; part.size()])?;
+            part.alltoall(&blocks).map(|got| assert_eq!(got.values(), per_member(&|from| 100 * from + me)))
+        }
         12 => part.dup().map(drop),
         13 => part.split(0).map(drop),
         14 => part.allreduce_init::<u64>(len, Sum).map(drop),
@@ -159,8 +189,8 @@ fn collective(part: &Communicator, which: usize, len: usize) -> Result<()> {
 }
 
 /// A member does not come to a collective call. The others get an error when the limit is reached, or when they
-/// learn of the failure, and so does that member when it comes. No later call returns a value. A communicator that is
-/// created again works.
+/// learn of the failure. When that member comes, it gets an error, or the right result. All later calls fail, on all
+/// members. A communicator that is created again works.
 pub fn limits_of_collective_calls(job: &Job) -> Result<()> {
     let (points, last) = (Points(job, job.signal()?), job.size() - 1);
     let mut met = 0;
@@ -190,7 +220,18 @@ pub fn limits_of_collective_calls(job: &Job) -> Result<()> {
             points.reach()?;
             met += job.size();
             points.wait(met)?;
-            for later in [part.barrier(), part.allreduce(&1_u64, Sum).map(drop), part.dup().map(drop)] {
+            let later = [
+                part.barrier(),
+                part.allreduce(&1_u64, Sum).map(drop),
+                part.bcast(&mut [0_u64; 3], Member(0)),
+                part.scan(&1_u64, Sum).map(drop),
+                part.iallreduce(vec![1_u64], Sum).and_then(|mut request| request.wait()).map(drop),
+                part.fuzzy_barrier().and_then(|mut barrier| barrier.wait()),
+                part.allreduce_init::<u64>(1, Sum).map(drop),
+                part.quiesce(),
+                part.dup().map(drop),
+            ];
+            for later in later {
                 let error = later.expect_err(&what);
                 assert!(error.to_string().contains("failed"), "{what}: {error}");
             }
@@ -221,4 +262,66 @@ pub fn limits_of_calls_of_the_job(job: &Job) -> Result<()> {
     assert_eq!(job.world().recreate()?.allreduce(&1_u64, Sum)?, job.size() as u64);
     job.barrier().expect_err("the ranks do not agree about the number of barriers any more");
     world.barrier()
+}
+
+/// A waker of the program that receives a message, as an executor does that polls tasks in their wakers.
+struct ReceivesInWaker {
+    job: Job,
+    thread: ThreadId,
+    /// Whether it ran on that thread, and what it got.
+    got: Mutex<Option<(bool, Result<u64>)>>,
+}
+
+impl Wake for ReceivesInWaker {
+    fn wake(self: Arc<Self>) {
+        let (mut value, from) = ([0_u64], Rank(self.job.size() - 1));
+        let received = self.job.world().recv(&mut value, from, Slot(8));
+        let is_same = std::thread::current().id() == self.thread;
+        *self.got.lock().expect("no thread panics") = Some((is_same, received.map(|_| value[0])));
+    }
+}
+
+/// The limit of a call does not hold for a task that the call wakes on its way, nor for the continuation of other calls.
+pub fn limits_hold_for_their_own_calls(job: &Job) -> Result<()> {
+    let (peer, world) = (Rank(job.size() - 1), job.world());
+    // Either this thread or the waker thread finds the message; it must have been this one once.
+    let (mut round, mut is_done) = (0, false);
+    while !is_done && round < 200 {
+        round += 1;
+        if job.rank() == peer {
+            std::thread::sleep(SHORT / 2); // the others wait
+            for to in (0..job.size() - 1).map(Rank) {
+                world.send(&vec![1_u64; 1000], to, Slot(7))?;
+            }
+            std::thread::sleep(2 * SHORT);
+            for to in (0..job.size() - 1).map(Rank) {
+                world.send(&5_u64, to, Slot(8))?;
+            }
+        } else {
+            let got = Mutex::default();
+            let waker =
+                Arc::new(ReceivesInWaker { job: job.clone(), thread: std::thread::current().id(), got });
+            let mut request = world.irecv(vec![0_u64; 1000], peer, Slot(7))?;
+            let by_default = round % 2 == 0;
+            job.set_timeout(by_default.then_some(SHORT));
+            let is_pending =
+                request.poll_finished(&mut Context::from_waker(&waker.clone().into())).is_pending();
+            let limited = if by_default { job.clone() } else { job.within(SHORT) };
+            while is_pending && waker.got.lock().expect("no thread panics").is_none() {
+                late(job, limited.world().recv(&mut [0_u64], peer, Slot(9)), "recv(slot 9");
+            }
+            job.set_timeout(None);
+            request.wait()?;
+            match waker.got.lock().expect("no thread panics").take() {
+                Some((is_same, received)) => {
+                    assert_eq!(received?, 5, "the limit of another call");
+                    is_done = is_same;
+                }
+                None => drop(world.recv(&mut [0_u64], peer, Slot(8))?), // the message was there at once
+            }
+        }
+        is_done = world.allreduce(&u64::from(is_done || job.rank() == peer), Product)? == 1;
+    }
+    assert!(is_done, "no call has woken the task");
+    job.barrier()
 }

@@ -3,6 +3,8 @@
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
+use tasuki::collective::quiesce;
+use tasuki::engine::capabilities;
 use tasuki::onesided::After;
 use tasuki::{ErrorKind, Job, Member, Rank, Request, Result, Slot, Sum, block_on};
 
@@ -116,7 +118,7 @@ pub fn handles_of_an_ended_job_give_errors(job: &Job) -> Result<()> {
         ("serve", ended.serve().map(drop)),
         ("serve_in_background", ended.serve_in_background()),
         ("flush_calls", ended.flush_calls()),
-        ("quiesce", ended.quiesce()),
+        ("quiesce", quiesce(ended.world())),
         ("send", world.send(&1_u64, peer, Slot(0))),
         ("long send", limited.world().send(&[1_u64; 100_000], peer, Slot(0))),
         ("recv", world.recv(&mut [1_u64], peer, Slot(0)).map(drop)),
@@ -144,7 +146,7 @@ pub fn handles_of_an_ended_job_give_errors(job: &Job) -> Result<()> {
     assert!(wrong.is_empty(), "after the end of the job: {wrong:?}");
     ended.abort_on_failure(false);
     assert_eq!(table.get(0)?, 0, "its own memory is there until the last handle is dropped");
-    let _ = (ended.memory(), ended.clock(), ended.capabilities(), registered.to_vec(), limited.rank());
+    let _ = (ended.memory(), ended.clock(), capabilities(ended), registered.to_vec(), limited.rank());
     thread::spawn(move || drop(all)).join().expect("dropping handles of an ended job does not panic");
     job.barrier()
 }

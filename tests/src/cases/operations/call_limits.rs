@@ -52,7 +52,7 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
         let (world, mut into) = (limited.world(), vec![0_u8; len]);
         if job.rank() == 0 {
             job.set_timeout(by_default.then_some(SHORT));
-            alone.quiesce()?; // the calls after a collective call do not share a deadline either
+            quiesce(&alone)?; // the calls after a collective call do not share a deadline either
             let mut values = vec![1_u8; len];
             late(job, world.send(&values, peer, Slot(3)), &format!("send(slot 3 to rank {peer})"));
             values.fill(99);
@@ -228,7 +228,7 @@ pub fn limits_of_collective_calls(job: &Job) -> Result<()> {
                 part.iallreduce(vec![1_u64], Sum).and_then(|mut request| request.wait()).map(drop),
                 part.fuzzy_barrier().and_then(|mut barrier| barrier.wait()),
                 part.allreduce_init::<u64>(1, Sum).map(drop),
-                part.quiesce(),
+                quiesce(&part),
                 part.dup().map(drop),
             ];
             for later in later {

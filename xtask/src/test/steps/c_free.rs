@@ -26,7 +26,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
 
 /// The dependencies of `tasuki` that are bound to native code or may be.
 fn native_crates(shell: &Shell) -> Result<Vec<String>> {
-    let below = below_tasuki(shell, TARGET)?;
+    let below = below_tasuki(shell, "--all-features ", TARGET)?;
     let of_target = ["--filter-platform".to_owned(), TARGET.to_owned()];
     let metadata = MetadataCommand::new().current_dir(shell.root()).other_options(of_target).exec()?;
     let is_below = |package: &&Package| below.contains(&format!("{} v{}", package.name, package.version));

@@ -167,6 +167,22 @@ impl Command {
 
     /// Applies an atomic operation to a word and stores the word's previous value at `result`, which may be on any
     /// rank, before the effects happen.
+    ///
+    /// ```
+    /// use tasuki::onesided::AtomicOp;
+    /// use tasuki::Command;
+    /// tasuki::local(1, |job| {
+    ///     let (queue, done, me) = (job.queue(8)?, job.signal()?, job.rank());
+    ///     let (word, before) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?);
+    ///     word.set(0, 40)?;
+    ///     let add = Command::fetch_atomic(word.on(me), AtomicOp::Add(2), before.on(me));
+    ///     queue.post(add.by_source().then(done.on(me).add(1)))?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!((word.get(0)?, before.get(0)?), (42, 40));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn fetch_atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>, result: GlobalPtr<W>) -> Command {
         let atomic = operation.atomic();
         Command::new(Action::Atomic { at: at.address(), atomic, result: result.address() })
@@ -244,6 +260,22 @@ impl Command {
     }
 
     /// Requires that the rank whose memory is written runs the command.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done, table) = (job.queue(8)?, job.signal()?, job.alloc::<u64>(4)?);
+    ///     let peer = job.rank_after(1);
+    ///     table.fill(job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     let copy = Command::copy(table.pointer(), table.on(peer).at(2), 2);
+    ///     queue.post(copy.by_destination().then(done.on(peer).add(1)))?;
+    ///     done.wait_at_least(1)?; // while it waits, this rank runs the peer's command
+    ///     assert_eq!(table.get(3)?, peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn by_destination(mut self) -> Command {
         self.encoded.bind(Class::Destination);
         self

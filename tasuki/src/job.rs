@@ -115,6 +115,20 @@ impl Job {
     /// `tasuki run --call-timeout 30s` and the variable `TASUKI_CALL_TIMEOUT` set it for all ranks of a job. It also
     /// limits the wait of a request, after which the work goes on. Local; holds for calls that begin later, on all threads
     /// of the rank. Cost: a store. A call that ends while it spins does not look at the limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::ErrorKind;
+    /// tasuki::local(1, |job| {
+    ///     job.set_timeout(Some(Duration::from_millis(1)));
+    ///     let never = job.signal()?;
+    ///     let error = never.wait_at_least(1).unwrap_err();
+    ///     assert_eq!(error.kind(), ErrorKind::TimedOut);
+    ///     job.set_timeout(None);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn set_timeout(&self, limit: Option<Duration>) {
         self.worker.set_default_limit(limit);
     }

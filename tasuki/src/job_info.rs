@@ -8,6 +8,18 @@ use std::time::Duration;
 use tasuki_core::segment::layout;
 
 /// The memory that this rank uses, by purpose, in bytes. docs/guide/memory.md has the formula.
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let before = job.memory();
+///     let table = job.alloc::<u64>(100_000)?;
+///     assert_eq!(job.memory().symmetric - before.symmetric, 800_000);
+///     drop(table);
+///     assert_eq!(job.memory().symmetric, before.symmetric);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryUsage {
     /// This rank's part of the memory that all ranks allocated together ([`Job::alloc`]).
@@ -59,6 +71,17 @@ impl Job {
 
     /// The job's clock, counted from a moment that all ranks of a node share. It is virtual time on the simulator,
     /// real time otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// tasuki::local(1, |job| {
+    ///     let start = job.clock();
+    ///     job.compute(Duration::from_millis(1));
+    ///     assert!(job.clock() - start >= Duration::from_millis(1));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn clock(&self) -> Duration {
         Duration::from_nanos(self.worker.platform().now_ns())
     }
@@ -70,6 +93,16 @@ impl Job {
 }
 
 /// The name of the fabric that carries a job's bytes: `shm` or `sim`.
+///
+/// ```
+/// use tasuki::engine::{capabilities, fabric};
+/// tasuki::local(1, |job| {
+///     assert_eq!(fabric(job), "shm");
+///     assert!(capabilities(job).direct_from > 0);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn fabric(job: &Job) -> &'static str {
     job.worker.fabric().name()
 }
@@ -81,6 +114,18 @@ pub fn capabilities(job: &Job) -> Capabilities {
 
 /// The bootstrap memory of `rank` (ACP: starter memory): 64 KiB, zero at the start, at an address that every rank can
 /// compute.
+///
+/// ```
+/// use tasuki::onesided::bootstrap_memory;
+/// tasuki::local(2, |job| {
+///     let (mine, peer) = (bootstrap_memory(job, job.rank())?, job.rank_after(1));
+///     job.put(bootstrap_memory(job, peer)?.at(100), &[job.rank().index() as u8 + 1])?;
+///     job.barrier()?;
+///     assert_eq!(job.get_value(mine.at(100))?, peer.index() as u8 + 1);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn bootstrap_memory(job: &Job, rank: Rank) -> Result<GlobalPtr<u8>> {
     job.check_rank(rank, "bootstrap_memory")?;
     Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::BOOTSTRAP_MEMORY)))

@@ -20,6 +20,25 @@ use tasuki_core::queue::encoding::EncodedCommand;
 /// Dropping a queue waits for all commands that can run: those without a trigger and those whose trigger is met. A
 /// command whose trigger is not met never fires after that, and its signals are poisoned. Calls are delivered to
 /// their ranks, but dropping does not wait for their handlers. Any thread may make any call, several threads at once.
+///
+/// ```
+/// use tasuki::Command;
+/// tasuki::local(1, |job| {
+///     let (queue, ready, done) = (job.queue(60)?, job.signal()?, job.signal()?);
+///     assert_eq!(queue.capacity(), 64); // rounded up
+///     let (me, table) = (job.rank(), job.alloc::<u64>(2)?);
+///     let first = queue.post(Command::store(table.on(me), 7).when(ready.reaches(1)).then(done.on(me).add(1)))?;
+///     let second = Command::store(table.on(me).at(1), 8).when(ready.reaches(2));
+///     let second = queue.post(second)?;
+///     assert!(queue.cancel(second)?); // its trigger is not met
+///     job.raise(ready.on(me), 1)?;
+///     done.wait_at_least(1)?;
+///     assert_eq!((table.to_vec()?, queue.stats().failed), (vec![7, 0], 0));
+///     assert!(!queue.cancel(first)?);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Queue {
     worker: Arc<Worker>,
@@ -27,6 +46,23 @@ pub struct Queue {
 }
 
 /// The name of a rank's queue, with which other ranks post to it. It has 8 bytes and may be sent to any rank.
+///
+/// ```
+/// use tasuki::Command;
+/// tasuki::local(2, |job| {
+///     let (queue, done, table) = (job.queue(8)?, job.signal()?, job.alloc::<u64>(2)?);
+///     let names = job.world().allgather(&[queue.remote()])?; // names of queues are plain values
+///     let peer = job.rank_after(1);
+///     let at = table.on(peer);
+///     let commands = [Command::store(at, 5), Command::store(at.at(1), 6).then(done.on(peer).add(1))];
+///     names[peer.index()].post_many(job, &commands)?; // a queue of the peer
+///     done.wait_at_least(1)?;
+///     job.barrier()?;
+///     assert_eq!(table.to_vec()?, [5, 6]);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct RemoteQueue(QueueName);
@@ -83,6 +119,24 @@ impl Queue {
     /// this rank has reached n. Each raise by n lets n more commands run.
     ///
     /// Source: Tofu2, session mode; `credit` is the scheduling pointer.
+    ///
+    /// ```
+    /// use tasuki::onesided::AtomicOp;
+    /// use tasuki::{Command, Queue};
+    /// tasuki::local(1, |job| {
+    ///     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
+    ///     let count = job.alloc::<u64>(1)?;
+    ///     let queue = Queue::session(job, 4, &credit)?;
+    ///     let one = Command::atomic(count.on(me), AtomicOp::Add(1)).then(done.on(me).add(1));
+    ///     queue.post_many(&[one.clone(), one])?;
+    ///     queue.repeat()?; // these two commands, again and again
+    ///     job.raise(credit.on(me), 5)?; // lets five commands run
+    ///     done.wait_at_least(5)?;
+    ///     assert_eq!(count.get(0)?, 5);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn session(job: &Job, capacity: usize, credit: &Signal<'_>) -> Result<Queue> {
         let call = || format!("Queue::session({capacity})");
         if credit.job().worker.serial() != job.worker.serial() {

@@ -73,6 +73,22 @@ impl<const N: usize> Cartesian<N> {
     }
 
     /// The place of a member. None: there is no such member.
+    ///
+    /// ```
+    /// use tasuki::{Cartesian, Member};
+    /// tasuki::local(6, |job| {
+    ///     let grid = Cartesian::new(job.world(), [2, 3], [true, false])?;
+    ///     assert_eq!((grid.dims(), grid.periodic()), ([2, 3], [true, false]));
+    ///     assert_eq!(grid.coords_of(Member(5)), Some([1, 2]));
+    ///     assert_eq!(grid.coords_of(Member(6)), None);
+    ///     let [[north, south], [west, _east]] = grid.neighbors();
+    ///     if grid.coords() == [0, 0] {
+    ///         assert_eq!((north, south, west), (Some(Member(3)), Some(Member(3)), None));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn coords_of(&self, member: Member) -> Option<[usize; N]> {
         (member.0 < self.communicator().size()).then(|| self.place(member))
     }

@@ -252,6 +252,19 @@ impl Communicator {
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: that of
     /// [`Communicator::scan`].
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let (world, me) = (job.world(), job.rank().0 as u64);
+    ///     let mut upto = world.iscan(me + 1, Sum)?;
+    ///     let mut before = world.iexscan(me + 1, Sum)?;
+    ///     assert_eq!(upto.wait()?, [1, 3, 6][job.rank().0]);
+    ///     assert_eq!(before.wait()?, [None, Some(1), Some(3)][job.rank().0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn iscan<D: OwnedValues>(
         &self,
         values: D,

@@ -263,6 +263,19 @@ pub(crate) fn shared<T: Pod>(operation: impl PlanReduceOp<T>) -> SharedOperation
 
 impl Communicator {
     /// Prepares a barrier: a start is complete when all members have started.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// tasuki::local(3, |job| {
+    ///     let mut barrier = job.world().barrier_init()?;
+    ///     for _ in 0..3 {
+    ///         barrier.start()?;
+    ///         barrier.wait()?; // all members have started it
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
         self.prepare(&self.shape::<u8>(CollectiveKind::Barrier, Rank(0), 0), ReduceOperation::Nothing)
     }
@@ -278,6 +291,22 @@ impl Communicator {
     /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one of
     /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
     /// combine. A closure is called only by this rank's threads.
+    ///
+    /// ```
+    /// use tasuki::collective::Max;
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(3, |job| {
+    ///     let mut most = job.world().reduce_init::<u64>(2, Max, Rank(0))?;
+    ///     most.input()?.copy_from_slice(&[job.rank().0 as u64, 7]);
+    ///     most.start()?;
+    ///     most.wait()?;
+    ///     if job.rank() == 0 {
+    ///         assert_eq!(most.result()?, [2, 7]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn reduce_init<T: Pod>(
         &self,
         count: usize,
@@ -311,6 +340,19 @@ impl Communicator {
 
     /// Prepares a reduction of `count` values for each member: a member writes a block for each member, one behind the
     /// other, and reads its own block of the combined values.
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let mut sum = job.world().reduce_scatter_init::<u64>(1, Sum)?;
+    ///     sum.input()?.copy_from_slice(&[1, 10, 100]); // a block for each member
+    ///     sum.start()?;
+    ///     sum.wait()?;
+    ///     assert_eq!(sum.result()?, [[3], [30], [300]][job.rank().0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn reduce_scatter_init<T: Pod>(
         &self,
         count: usize,
@@ -320,12 +362,41 @@ impl Communicator {
     }
 
     /// Prepares a scan: each member reads the combined values of the members from the first to itself.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::collective::Product;
+    /// tasuki::local(3, |job| {
+    ///     let mut scan = job.world().scan_init::<u64>(1, Product)?;
+    ///     scan.input()?[0] = job.rank().0 as u64 + 1;
+    ///     scan.start()?;
+    ///     scan.wait()?;
+    ///     assert_eq!(scan.result()?, [[1], [2], [6]][job.rank().0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn scan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Scan, Rank(0), count), operation)
     }
 
     /// Prepares an exclusive scan: each member reads the combined values of the members before it. The first member has no
     /// result.
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let mut before = job.world().exscan_init::<u64>(1, Sum)?;
+    ///     before.input()?[0] = 10;
+    ///     before.start()?;
+    ///     assert!(before.is_active());
+    ///     before.wait()?;
+    ///     let expected: [&[u64]; 3] = [&[], &[10], &[20]];
+    ///     assert_eq!(before.result()?, expected[job.rank().0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn exscan_init<T: Pod>(&self, count: usize, operation: impl PlanReduceOp<T>) -> Result<Plan<T>> {
         self.combine(self.shape::<T>(CollectiveKind::Exscan, Rank(0), count), operation)
     }
@@ -505,6 +576,20 @@ impl Communicator {
 /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
 /// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call
 /// frees the other plans.
+///
+/// ```
+/// use tasuki::collective::quiesce;
+/// tasuki::local(3, |job| {
+///     let world = job.world();
+///     let before = job.memory().plans;
+///     let plan = world.allreduce_init::<u64>(1000, tasuki::Sum)?;
+///     drop(plan);
+///     quiesce(world)?;
+///     assert!(job.memory().plans <= before);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn quiesce(communicator: &Communicator) -> Result<()> {
     communicator.inner().quiesce()
 }

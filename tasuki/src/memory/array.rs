@@ -209,6 +209,19 @@ impl<T: Pod, S> Array<T, S> {
     ///
     /// # Safety
     /// Neither a peer nor another thread of this rank reads or writes the part while the slice lives.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let own = job.alloc_local::<f64>(1000)?;
+    ///     // SAFETY: nobody else has the address of the array.
+    ///     let values = unsafe { own.as_mut_slice() };
+    ///     values.iter_mut().enumerate().for_each(|(index, value)| *value = index as f64);
+    ///     // SAFETY: nobody writes to the array while the slice lives.
+    ///     assert_eq!(unsafe { own.as_slice() }.iter().sum::<f64>(), 499_500.0);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice(&self) -> &mut [T] {
         // SAFETY: the part is mapped while the array lives, aligned to 64 KiB, initialised (zeroed), and T is plain

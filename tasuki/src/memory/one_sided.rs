@@ -161,6 +161,24 @@ impl Job {
 
     /// Replaces a word by `new` if it equals `expected`. Returns its previous value. Errors and
     /// cost: those of [`Job::atomic`].
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let lock = job.alloc::<u64>(1)?;
+    ///     let (at, me) = (lock.on(Rank(0)), job.rank().0 as u64 + 1);
+    ///     while job.compare_swap(at, 0, me)? != 0 {} // wait for the lock
+    ///     assert_eq!(job.load(at)?, me);
+    ///     assert_eq!(job.swap(at, 0)?, me); // release it
+    ///     job.barrier()?;
+    ///     if job.rank() == 0 {
+    ///         job.store(at, 9)?;
+    ///         assert_eq!(lock.get(0)?, 9);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn compare_swap<W: Word>(&self, at: GlobalPtr<W>, expected: W, new: W) -> Result<W> {
         self.atomic(at, AtomicOp::CompareSwap { expected, new })
@@ -185,6 +203,22 @@ impl Job {
     ///
     /// Errors: those of [`Job::atomic`]; `result` is not in this rank's memory. Source: ACP basic
     /// layer (atomics).
+    ///
+    /// ```
+    /// use tasuki::onesided::{After, AtomicOp};
+    /// tasuki::local(2, |job| {
+    ///     let (word, before) = (job.alloc::<u64>(1)?, job.alloc_local::<u64>(1)?);
+    ///     let peer = job.rank_after(1);
+    ///     let stored = job.istore(word.on(peer), 40, After::Nothing)?;
+    ///     let added = job.iatomic(word.on(peer), AtomicOp::Add(2), before.pointer(), After::Exact(stored.handle()))?;
+    ///     job.complete(added.handle())?;
+    ///     assert_eq!(before.get(0)?, 40);
+    ///     job.barrier()?;
+    ///     assert_eq!(word.get(0)?, 42);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn iatomic<W: Word>(
         &self,
         at: GlobalPtr<W>,

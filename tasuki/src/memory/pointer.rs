@@ -69,6 +69,19 @@ impl<T> GlobalPtr<T> {
     }
 
     /// The pointer to the same address with another type.
+    ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(1, |job| {
+    ///     let words = job.alloc::<u64>(1)?;
+    ///     words.set(0, 0x0102)?;
+    ///     let bytes = words.pointer().cast::<u8>();
+    ///     assert_eq!(job.get_vec(bytes, 2)?, [2, 1]);
+    ///     assert!(GlobalPtr::<u8>::NULL.is_null() && !bytes.is_null());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn cast<U>(self) -> GlobalPtr<U> {
         GlobalPtr::new(self.address)

@@ -137,6 +137,20 @@ impl RawRegistration {
     }
 
     /// The global address of a byte of this process's memory, if this registration contains the byte.
+    ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(1, |job| {
+    ///     let mut values = vec![1_u64, 2, 3];
+    ///     // SAFETY: the vector outlives the registration, and nobody else uses its memory meanwhile.
+    ///     let raw = unsafe { job.register_raw(values.as_mut_ptr().cast(), 24) }?;
+    ///     let third = raw.address_of(values[2..].as_ptr().cast())?;
+    ///     assert_eq!(job.get_value(GlobalPtr::<u64>::new(third))?, 3);
+    ///     drop(raw);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address_of(&self, byte: *const u8) -> Result<GlobalAddress> {
         let inside = (byte as u64).wrapping_sub(self.host);
         if inside < self.bytes {

@@ -18,6 +18,24 @@ use std::time::Duration;
 /// Errors: the buffer held messages for ranks that have left, which are dropped; a rank died. Cost: a buffered
 /// message is copied twice, into the buffer and out of it, and each of the two steps searches all buffered
 /// messages.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::Slot;
+/// use tasuki::message::{check_send_buffer, set_send_buffer};
+/// tasuki::local(2, |job| {
+///     let peer = job.rank_after(1);
+///     set_send_buffer(job, 1 << 16, Some(Duration::ZERO))?;
+///     job.world().send(&[1.5; 100], peer, Slot(0))?; // both ranks send first
+///     let mut got = [0.0; 100];
+///     job.world().recv(&mut got, peer, Slot(0))?;
+///     let (_sent, left) = check_send_buffer(job)?;
+///     assert!(got == [1.5; 100] && left <= 1);
+///     job.barrier()?;
+///     set_send_buffer(job, 0, None) // from now on sends wait for their receives
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn set_send_buffer(job: &Job, capacity: u64, after: Option<Duration>) -> Result<()> {
     let _limit = job.limited();
     job.world().messages().set_send_buffer(capacity, after)

@@ -53,6 +53,17 @@ pub fn recv_into<T: Pod>(
 }
 
 /// The number of slots of each pair in each direction. Slot indices are `0 .. slots`.
+///
+/// ```
+/// use tasuki::collective::Split;
+/// use tasuki::message::slots;
+/// tasuki::local(2, |job| {
+///     let narrow = job.world().split(Split::colour(0).slots(8))?;
+///     assert_eq!((slots(job.world()), slots(&narrow)), (1024, 8));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn slots(communicator: &Communicator) -> usize {
     communicator.messages().slots() as usize
 }

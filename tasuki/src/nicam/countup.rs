@@ -34,6 +34,25 @@ impl Transfers<'_> {
     /// Copies, and counts the arrival at the destination.
     ///
     /// Source: NICAM, `nicam_bcopy_countup`.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (data, flags, transfers) = (job.alloc::<u64>(4)?, Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     let (me, peer) = (job.rank(), job.rank_after(1));
+    ///     transfers.set_counter(flags.at(0).on(me), 2)?; // two copies are to come
+    ///     data.write(0, &[3, 4])?;
+    ///     for index in 0..2 {
+    ///         transfers.copy_countup(data.pointer().at(index), data.on(peer).at(2 + index), 1)?;
+    ///     }
+    ///     flags.at(0).wait(1)?; // both have arrived
+    ///     assert_eq!(data.to_vec()?, [3, 4, 3, 4]);
+    ///     transfers.sync().wait()?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn copy_countup<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
         self.check("copy_countup", &[(from, count), (to, count)])?;
         let ticket = self.ticket("copy_countup")?;

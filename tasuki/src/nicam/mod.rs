@@ -206,6 +206,19 @@ impl<'job> Transfers<'job> {
     /// after the flags there that this thread requested before.
     ///
     /// Source: NICAM, `nicam_write1`.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     transfers.write_one(flags.at(0).on(job.rank_after(1)), 5)?;
+    ///     flags.at(0).wait(5)?;
+    ///     transfers.sync().wait()?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn write_one(&self, flag: RemoteFlag, value: u64) -> Result<()> {
         self.check_flag("write_one", flag)?;
         let ticket = self.ticket("write_one")?;

@@ -133,6 +133,21 @@ impl<T: Pod, O: ReduceOp<T>> Operator for OnBytes<T, O> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
 /// The product. Integers wrap. Floating-point numbers are multiplied in the combining order ([`ReduceOp`]).
+///
+/// ```
+/// use tasuki::collective::{Complex, MaxAbs, MinAbs, Product, Xor};
+/// tasuki::local(3, |job| {
+///     let me = job.rank().0 as i32;
+///     let (world, turn) = (job.world(), Complex { re: 0.0, im: 1.0 });
+///     assert_eq!(world.allreduce(&(me + 1), Product)?, 6);
+///     assert_eq!(world.allreduce(&[turn], Product)?, [Complex { re: 0.0, im: -1.0 }]);
+///     assert_eq!(world.allreduce(&(2 - 2 * me), MaxAbs)?, 2);   // of 2, 0, -2: the lowest member's
+///     assert_eq!(world.allreduce(&(2 - 2 * me), MinAbs)?, 0);
+///     assert_eq!(world.allreduce(&(1_i32 << me), Xor)?, 0b111);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Product;
 /// The smallest value.

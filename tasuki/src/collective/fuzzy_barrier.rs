@@ -25,6 +25,20 @@ impl FuzzyBarrier {
     }
 
     /// The number of the barrier on its communicator, from 1 on.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// tasuki::local(3, |job| {
+    ///     for round in 1..=2 {
+    ///         let mut barrier = job.world().fuzzy_barrier()?;
+    ///         assert_eq!(barrier.instance(), round);
+    ///         job.compute(std::time::Duration::from_micros(10)); // work that needs nothing from the others
+    ///         barrier.wait()?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn instance(&self) -> u64 {
         self.inner.instance()
     }

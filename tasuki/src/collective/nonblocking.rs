@@ -102,6 +102,19 @@ impl Communicator {
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: that of
     /// [`Communicator::reduce`].
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().0 as u64;
+    ///     let mut all = job.world().iallgather(vec![me])?;
+    ///     let mut sum = job.world().ireduce(me, Sum, Rank(1))?;
+    ///     assert_eq!(all.wait()?, [0, 1, 2]);
+    ///     assert_eq!(sum.wait()?, (job.rank() == 1).then_some(3)); // only the root gets the sum
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn ireduce<D: OwnedValues>(
         &self,
         values: D,
@@ -239,6 +252,17 @@ impl Communicator {
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)). Cost: one message to each
     /// member.
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().0 as u64;
+    ///     let mut sum = job.world().ireduce_scatter(vec![me, 10 * me, 100 * me], Sum)?; // a block for each member
+    ///     assert_eq!(sum.wait()?, [[3], [30], [300]][job.rank().0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn ireduce_scatter<B: OwnedEqualBlocks>(
         &self,
         blocks: B,

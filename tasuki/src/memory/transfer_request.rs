@@ -79,6 +79,21 @@ unsafe impl<T: Pod> Sync for Buffer<T> {}
 impl Job {
     /// Issues a put of `values`, which the request's wait returns. The put starts when `after` permits it. Errors and
     /// cost: those of [`Job::put`].
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::onesided::After;
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(3)?;
+    ///     let mut put = job.iput(table.on(job.rank_after(1)), vec![4, 5, 6], After::Nothing)?;
+    ///     // work that does not need the vector
+    ///     let values = put.wait()?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.to_vec()?, values);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn iput<T: Pod>(
         &self,
         to: GlobalPtr<T>,

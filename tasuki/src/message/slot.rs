@@ -16,6 +16,21 @@ impl Slot {
     /// At most one such receive can be outstanding for each sender. A send looks for a receive on its own slot first.
     /// The two kinds of receive are not ordered with each other: a message that was sent while a receive on its slot
     /// was being withdrawn may arrive after a later one.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut got = [0_u64; 10];
+    ///     if job.rank() == 0 {
+    ///         job.world().send(&[5_u64, 6], Rank(1), Slot(33))?;
+    ///     } else {
+    ///         let received = job.world().recv(&mut got, Rank(0), Slot::ANY)?;
+    ///         assert_eq!((received.slot, &got[..received.count]), (Slot(33), &[5, 6][..]));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub const ANY: Slot = Slot(usize::MAX);
 
     /// Returns the number as messages know it. All numbers that do not fit become one that no communicator has.

@@ -31,6 +31,13 @@
 //! first failure ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
 //! [`recreate`](crate::Communicator::recreate) makes a new communicator.
 //!
+//! *What is not noticed.* Repeated calls run steps that were compiled once, and these compare the members' calls only when
+//! a member has waited for a millisecond. If after several right calls a member makes another call than the others, one
+//! for which it waits for nobody, as the root of a broadcast does, and then goes on with the others' calls, their values
+//! are those of its earlier or later calls, without an error. More than 32 members, fuzzy barriers and calls of the job
+//! beside nonblocking calls are compared less; there such a mistake may end in a wait for ever, which a time limit
+//! ([`Job::set_timeout`](crate::Job::set_timeout)) ends. The first calls of a kind compare everything.
+//!
 //! *Operations* need not commute. Values are combined in the combining order ([`ReduceOp`]), so the bits of a result
 //! depend neither on the root nor on the form of the call.
 //!

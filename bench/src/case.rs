@@ -210,7 +210,7 @@ pub(crate) static CASES: [Case; 41] = [
     },
     Case {
         name: "await",
-        text: "A message that block_on, or an executor of tokio, awaits at both ends, beside blocking calls (--sizes)",
+        text: "A message that block_on or a tokio executor awaits, beside blocking calls (--sizes)",
         set_up: messages::awaited,
         ranks: &[2],
         long_ranks: &[2],

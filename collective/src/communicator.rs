@@ -24,7 +24,7 @@ use crate::nonblocking::task::ActiveCalls;
 use crate::plan::registry::PlanRegistry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
 use tasuki_core::engine::{Worker, scoped_wait_probe, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
@@ -567,8 +567,14 @@ impl Communicator {
         Err(self.worker().fault(self.messages().no_such_member(root), call))
     }
 
-    /// Names the collective call in an error of one of its steps, unless the error names it already.
+    /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step
+    /// is gone if the call of its owner has ended with an error.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
+        if let Cause::Stale { .. } = error.cause() {
+            let first = "the call of another member has ended with an error".into();
+            let cause = Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed };
+            return self.worker().fault(cause, call);
+        }
         error.in_outer_call(call())
     }
 }

@@ -64,6 +64,7 @@ impl Communicator {
 
     fn make_fuzzy(&self, prepare: &dyn Fn()) -> Result<()> {
         let fault = |cause| self.worker().fault(cause, call);
+        self.worker().check().map_err(fault)?; // what is made here is freed when the rank leaves
         let (first, queue, all) = match self.fuzzy_signals {
             Some(first) => (first, self.fuzzy_queue(prepare)?, vec![first.into(); self.size()]),
             None => self.exchange_fuzzy(prepare)?,

@@ -288,7 +288,7 @@ mod tests {
     fn any_contents_of_the_file_are_handled() {
         let file = rank_with(None, |_| ());
         let queue = Mapping::shared(&file, LOCAL.start, 1 << 16).unwrap();
-        let queue_info_at = QueueWord::QueueHeader.of(GlobalAddress::new(Rank(0), 0)).offset() as usize;
+        let queue_info_at = QueueWord::QueueHeader.of(GlobalAddress::new(Rank(1), 0)).offset() as usize;
         for at in (0..layout::bytes(8) as usize)
             .step_by(8)
             .filter(|at| !(queue_info_at..queue_info_at + 24).contains(at))

@@ -119,7 +119,7 @@ const SILENCE_CHECK: Duration = Duration::from_secs(1);
 ///     let next = Rank((worker.rank().0 + 1) % 64);
 ///     let inbox = GlobalAddress::new(next, layout::BOOTSTRAP_MEMORY);
 ///     worker.put_signal(inbox, &[7; 8], GlobalAddress::new(next, layout::signal_offset(0)), 1)?;
-///     worker.wait_signal(worker.fabric().own_signal(0)?, 1, None, None, &|| "wait".into())?;
+///     worker.wait_signal(worker.fabric().own_signal(0)?, 1, None, &|| "wait".into())?;
 ///     worker.leave()
 /// })?;
 /// assert!(report.end_ns > 1_000); // one latency at least, in virtual time

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     grace: Option<Duration>,
     /// The longest time that a call of a rank may wait before it fails, unless the program sets another: 90, 90s, 1.5m,
     /// 500ms [default: none]
-    #[arg(long, value_name = "TIME", value_parser = call_timeout)]
+    #[arg(long, value_name = "TIME", value_parser = call_timeout, allow_hyphen_values = true)]
     call_timeout: Option<String>,
     /// Threads that progress communication while ranks compute: off, node (one for all ranks), rank
     /// (one for each) or auto, optionally with :PROCESSOR [default: auto: off if the ranks occupy

@@ -251,7 +251,7 @@ fn calls_end_by_the_limit_of_the_job() {
     for value in ["0", "-1s", "soon"] {
         let mut command = tasuki_run(&[&["-n", "2"], &program[..]].concat());
         command.env("TASUKI_CALL_TIMEOUT", value);
-        let ended = Running::start(command).wait().expect(1);
+        let ended = Running::start(command).wait().expect(2);
         let text = format!("TASUKI_CALL_TIMEOUT={value}: allowed is a time: 30s, 1.5m, 500ms");
         assert!(ended.err.contains(&text), "{value}: {}", ended.err);
     }

@@ -445,11 +445,6 @@ impl Context {
     }
 }
 
-/// Returns when a limit that begins now ends.
-pub(crate) fn deadline_ns(now_ns: u64, limit: Duration) -> u64 {
-    now_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
-}
-
 /// Returns true if a receive has got a kept message.
 pub(crate) fn is_of_kept(end: &Outcome) -> bool {
     matches!(end, Outcome::Done(done) if done.was_kept)

@@ -1,6 +1,6 @@
 //! Nonblocking sends and receives.
 
-use crate::blocking::{ShortArrival, deadline_ns, is_of_kept};
+use crate::blocking::{ShortArrival, is_of_kept};
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
@@ -239,7 +239,7 @@ impl Context {
     /// time at which the task that awaits it is woken to do that.
     fn buffer_when_late(&self, operation: &Arc<MessageOp>, start_ns: u64, call: CallInfo) -> Result<bool> {
         let Some(after) = self.buffers_after() else { return Ok(false) };
-        let at_ns = deadline_ns(start_ns, after);
+        let at_ns = Deadline::after(start_ns, after).until_ns();
         operation.buffer_at_ns().store(at_ns, Relaxed);
         if self.worker.platform().now_ns() < at_ns {
             return Ok(false);

@@ -17,7 +17,7 @@ impl Worker {
     /// Limits the calls that this thread makes until the result is dropped, all together.
     #[cold]
     pub fn limited(&self, limit: Duration) -> LimitGuard {
-        let deadline = Deadline::after(self.now_ns(), nanoseconds(limit));
+        let deadline = Deadline::after(self.now_ns(), limit);
         LimitGuard(OF_HANDLE.replace(deadline.or_earlier(OF_HANDLE.get())))
     }
 
@@ -35,9 +35,9 @@ impl Worker {
             return of_handle;
         }
         match BY_DEFAULT.get() {
-            NO_CALL => Deadline::after(self.now_ns(), limit_ns),
+            NO_CALL => Deadline::after_ns(self.now_ns(), limit_ns),
             NOT_WAITED => {
-                let deadline = Deadline::after(self.now_ns(), limit_ns);
+                let deadline = Deadline::after_ns(self.now_ns(), limit_ns);
                 BY_DEFAULT.set(deadline.until_ns.max(NOT_WAITED + 1));
                 deadline
             }
@@ -54,7 +54,7 @@ impl Worker {
 
     /// Returns the deadline that is reached after this time.
     pub fn deadline_after(&self, limit: Duration) -> Deadline {
-        Deadline::after(self.now_ns(), nanoseconds(limit))
+        Deadline::after(self.now_ns(), limit)
     }
 
     /// Returns the deadline that a limit means if it begins now.

@@ -60,7 +60,12 @@ impl Deadline {
     /// For waits that end by themselves, or whose buffers a peer may use until they do.
     pub const NEVER: Deadline = Deadline { until_ns: u64::MAX, limit_ns: NO_LIMIT };
 
-    pub(super) fn after(now_ns: u64, limit_ns: u64) -> Deadline {
+    /// Returns the deadline of a limit that begins at that time on the clock of the platform.
+    pub fn after(now_ns: u64, limit: Duration) -> Deadline {
+        Deadline::after_ns(now_ns, nanoseconds(limit))
+    }
+
+    pub(super) fn after_ns(now_ns: u64, limit_ns: u64) -> Deadline {
         Deadline { until_ns: now_ns.saturating_add(limit_ns), limit_ns }
     }
 

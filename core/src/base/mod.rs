@@ -8,6 +8,7 @@ mod panic_message;
 mod planted_fault;
 mod rank;
 pub mod sync;
+mod type_hasher;
 mod value_kind;
 
 pub use error::{Cause, Error, ErrorKind, ProgramError, Result};
@@ -15,4 +16,5 @@ pub use id_map::{IdMap, Numbered};
 pub use panic_message::panic_message;
 pub use planted_fault::{planted, relaxed_if_planted};
 pub use rank::Rank;
+pub use type_hasher::TypeHasher;
 pub use value_kind::{KindClass, ValueKind};

@@ -1,5 +1,6 @@
 //! The type of the values that a message or a collective call moves, as a number that ranks compare.
 
+use crate::base::TypeHasher;
 use std::any::TypeId;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -58,11 +59,10 @@ impl ValueKind {
 
     #[inline(always)]
     fn hashed(of: TypeId, size: usize) -> ValueKind {
-        let mut hash = TypeHash(0);
-        of.hash(&mut hash);
-        let mixed = (hash.0 ^ size as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut hasher = TypeHasher::new(size as u64);
+        of.hash(&mut hasher);
         let hashes = (1 << ValueKind::BITS) - NUMBERS;
-        ValueKind(NUMBERS + ((mixed >> 32) as u32) % hashes)
+        ValueKind(NUMBERS + ((hasher.finish() >> 32) as u32) % hashes)
     }
 
     /// Returns the kind as a number of [`ValueKind::BITS`] bits.
@@ -123,28 +123,6 @@ impl KindClass {
 impl fmt::Display for KindClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(NAMES.get(usize::from(self.0)).copied().unwrap_or("a type of the program"))
-    }
-}
-
-/// Keeps what a `TypeId` passes to a hasher, which the compiler folds to a constant.
-struct TypeHash(u64);
-
-impl Hasher for TypeHash {
-    #[inline(always)]
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    #[inline(always)]
-    fn write_u64(&mut self, word: u64) {
-        self.0 ^= word;
-    }
-
-    #[inline(always)]
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

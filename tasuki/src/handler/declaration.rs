@@ -6,7 +6,7 @@ use crate::Result;
 use std::any::TypeId;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, TypeHasher};
 use tasuki_core::engine::{CallContext, ValueShape, Worker};
 use tasuki_core::queue::inline_data::Inline;
 
@@ -175,7 +175,7 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// handler of the same name. The compiler computes it.
     #[inline(always)]
     pub(super) fn key(&self) -> u64 {
-        let mut types = TypeHasher(self.name_hash);
+        let mut types = TypeHasher::new(self.name_hash);
         TypeId::of::<A>().hash(&mut types);
         TypeId::of::<R>().hash(&mut types);
         types.finish()
@@ -235,34 +235,6 @@ const fn hash(name: &str) -> u64 {
         at += 1;
     }
     hash
-}
-
-/// Mixes the words of a type's identity into a hash.
-struct TypeHasher(u64);
-
-impl TypeHasher {
-    #[inline(always)]
-    fn mix(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        self.0 = mixed ^ mixed >> 29;
-    }
-}
-
-impl Hasher for TypeHasher {
-    #[inline(always)]
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.mix(u64::from(byte)));
-    }
-
-    #[inline(always)]
-    fn write_u64(&mut self, word: u64) {
-        self.mix(word);
-    }
-
-    #[inline(always)]
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 //! [`Communicator`](crate::Communicator) and [`Scope`](crate::Scope).
 
 mod buffered_sends;
+mod job_memory;
 pub(crate) mod request;
 pub(crate) mod scope;
 pub(crate) mod scope_list;
 pub(crate) mod scope_request;
 pub(crate) mod scope_values;
 pub(crate) mod slot;
-mod variants;
 
 pub use crate::member::Peer;
 pub use buffered_sends::{check_send_buffer, set_send_buffer};
+pub use job_memory::{recv_into, send_from};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;
-pub use variants::{close, recv_into, send_from, slots};
+pub use slot::{close, slots};

@@ -1,6 +1,7 @@
 //! The slots of messages, and what a receive returns about its message.
 
-use crate::{Member, Result};
+use crate::member::{Peer, place_of};
+use crate::{Communicator, Member, Result};
 use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -49,6 +50,63 @@ impl Slot {
     fn word_beyond(self) -> u32 {
         if self == Slot::ANY { Context::ANY } else { Context::NO_SLOT }
     }
+}
+
+/// The number of slots of each pair in each direction. Slot indices are `0 .. slots`.
+///
+/// ```
+/// use tasuki::collective::Split;
+/// use tasuki::message::slots;
+/// tasuki::local(2, |job| {
+///     let narrow = job.world().split(Split::colour(0).slots(8))?;
+///     assert_eq!((slots(job.world()), slots(&narrow)), (1024, 8));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn slots(communicator: &Communicator) -> usize {
+    communicator.messages().slots() as usize
+}
+
+/// Releases what this rank holds for messages with `peer` in this communicator. When `peer` has closed it, too,
+/// other pairs can use the slot memory at both ends. The next message opens the slots again, as the first one
+/// did.
+///
+/// Neither rank waits for the other, and either may close first. After one rank has closed, the other rank's
+/// slots are unchanged, and the first rank's next message finds them as long as the other rank has not closed. A
+/// message is lost if its receive was withdrawn after the message had been sent and nobody has received it before
+/// both ranks have closed. Collective calls are not affected. During the call no other thread of this rank may
+/// use `peer` in this communicator, except to close it.
+///
+/// Errors: a send or receive with `peer` has not been waited for, a message to it is buffered, or a message from it
+/// is being transferred to a receive that was dropped (then nothing changes); there is no such rank. Cost: a few
+/// dependent memory accesses for each 64 slots that were used, and a wait until the messages that this rank has
+/// begun have arrived.
+///
+/// ```
+/// use tasuki::message::close;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, peer, mut got) = (job.world(), Rank(1 - job.rank().0), [0_u64]);
+///     let before = job.memory().slot_banks;
+///     for round in 0..3 {
+///         if job.rank() == 0 {
+///             world.send(&[round], peer, Slot(0))?;
+///         } else {
+///             world.recv(&mut got, peer, Slot(0))?;
+///             assert_eq!(got, [round]);
+///         }
+///         assert!(job.memory().slot_banks > before);
+///         close(world, peer)?;
+///         assert_eq!(job.memory().slot_banks, before);
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn close(communicator: &Communicator, peer: impl Peer) -> Result<()> {
+    let messages = communicator.messages();
+    place_of(messages, peer, "close")?.map_or(Ok(()), |peer| messages.close(peer))
 }
 
 /// What a receive returns about its message.

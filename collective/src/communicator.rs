@@ -490,9 +490,8 @@ impl Communicator {
             self.current_call.note_preparing(call());
         }
         self.current_call.one_call.begin(word.bits());
-        self.channel.begin_call(signature);
         set_wait_probe(self.monitor().probe());
-        self.monitor().note(signature);
+        self.channel.begin_call(signature, self.monitor().note(signature));
         self.monitor().note_blocking();
         Ok(CallGuard { communicator: self })
     }

@@ -6,11 +6,12 @@
 //! before. A short message goes to a preposted receive. A longer message is announced by a short one that holds its
 //! length. So two members that disagree about the length of a step get an error instead of waiting for each other.
 
-use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
+use crate::failure::call_history::CallMark;
+use crate::failure::signature::CallSignature;
 use crate::message_algorithms::{HEADER, ONE_LINE_MAX, Peers, different_calls, disagree};
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer, Worker};
 use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};
@@ -31,29 +32,32 @@ pub(crate) struct CollectiveChannel {
     size: usize,
     /// The header of the messages of the present call.
     header: AtomicU64,
-    /// A hash of all calls so far.
-    history: AtomicU64,
+    /// The tag of its compiled steps.
+    tag: AtomicU32,
 }
 
 impl CollectiveChannel {
     /// Makes the channel of the member at `place`.
     pub(crate) fn new(context: Arc<Context>, place: Rank) -> CollectiveChannel {
         let (place, size) = (place.index(), context.size());
-        CollectiveChannel { context, place, size, header: AtomicU64::new(0), history: AtomicU64::new(0) }
+        CollectiveChannel { context, place, size, header: AtomicU64::new(0), tag: AtomicU32::new(0) }
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Begins a call: its messages carry this signature.
+    /// Begins a call: its messages carry its signature and its mark.
     #[inline]
-    pub(crate) fn begin_call(&self, call: CallSignature) {
-        let before = self.history.load(Ordering::Relaxed);
-        let history = (before.rotate_left(7) ^ call.bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.history.store(history, Ordering::Relaxed);
-        let header = history >> (SIGNATURE_BITS + 1) << SIGNATURE_BITS | call.bits();
-        self.header.store(header, Ordering::Relaxed);
+    pub(crate) fn begin_call(&self, call: CallSignature, mark: CallMark) {
+        self.header.store(mark.header(call), Ordering::Relaxed);
+        self.tag.store(mark.tag(), Ordering::Relaxed);
+    }
+
+    /// Returns the tag of the compiled steps of the present call.
+    #[inline]
+    pub(crate) fn tag(&self) -> u32 {
+        self.tag.load(Ordering::Relaxed)
     }
 
     #[inline]

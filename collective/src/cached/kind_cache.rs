@@ -33,11 +33,10 @@ impl<E> Default for KindCache<E> {
 }
 
 impl<E> KindCache<E> {
-    /// Counts a call. Returns the number of calls.
+    /// Counts a call.
     #[inline]
-    pub(crate) fn count(&mut self) -> u64 {
+    pub(crate) fn count(&mut self) {
         self.calls += 1;
-        self.calls
     }
 
     /// Counts a call of that kind. Returns true if the cache may now have an entry for the kind.

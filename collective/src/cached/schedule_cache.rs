@@ -14,15 +14,11 @@
 use crate::cached::entry::{CacheEntry, CachedSchedule, ScheduleCache, VariantTrial};
 use crate::call_kind::{CallKind, CallSchedules};
 use crate::communicator::Communicator;
-use crate::failure::call_log::CallLog;
 use crate::plan::{PlanKind, PreparedPlan};
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Result, ValueKind};
 use tasuki_core::engine::executor::CallBuffers;
 use tasuki_schedule::selection::MESSAGE_BYTES_MAX;
-
-/// Two members compare roots once in this number of calls.
-const COMPARED_EVERY: u64 = 32;
 
 impl Communicator {
     fn lock_cache(&self) -> MutexGuard<'_, ScheduleCache> {
@@ -58,30 +54,9 @@ impl Communicator {
     ) -> Result<bool> {
         let Some(word) = kind.word() else { return Ok(false) };
         let mut cache = self.lock_cache();
-        self.compare_roots(cache.count(), kind, call)?;
+        cache.count();
         let Some(at) = self.cached_for(&mut cache, kind, word, call)? else { return Ok(false) };
         self.run_entry(&mut cache, at, kind, buffers, call).map(|()| true)
-    }
-
-    /// Compares the roots of two members, in some of their calls, blocking or not. If both are the root, neither waits,
-    /// so no wait probe finds the mismatch.
-    #[inline]
-    pub(crate) fn compare_roots(
-        &self,
-        number: u64,
-        kind: &CallKind,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
-        match number.is_multiple_of(COMPARED_EVERY) && self.size() == 2 && kind.collective.is_rooted() {
-            true => self.compare_two(call),
-            false => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn compare_two(&self, call: &dyn Fn() -> String) -> Result<()> {
-        let found = self.monitor().log().and_then(CallLog::mismatch_of_two);
-        found.map_or(Ok(()), |cause| Err(self.worker().fault(cause, call)))
     }
 
     /// Runs the execution of an entry once.
@@ -98,8 +73,9 @@ impl Communicator {
             let cause = Cause::Bug("a cached execution that was found is gone".into());
             return Err(self.worker().fault(cause, call));
         };
-        execution.choose_variant(kind.variant(self.size()));
-        self.worker().execute(execution, buffers, call)
+        execution.begin_call(kind.variant(self.size()), self.channel.tag());
+        let done = self.worker().execute(execution, buffers, call);
+        done.map_err(|error| self.monitor().explain(error, self.worker(), call))
     }
 
     /// Returns the entry for a kind, which `word` names. If there is none, and calls of that kind are frequent, the

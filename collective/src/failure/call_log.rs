@@ -5,9 +5,6 @@
 //! records its calls in words of its own memory that others can read: the number of the call on the communicator, and
 //! its kind. A member that has waited long compares the words.
 //!
-//! If there are two members and both call as the root, neither waits: each sends data that the other never receives.
-//! So with two members, a member also compares in some calls in which it has not waited.
-//!
 //! Each word is written by its member and read by others at any time, independently of other words. The words order
 //! no other memory accesses.
 
@@ -21,11 +18,6 @@ use tasuki_core::fabric::DirectCell;
 /// did not wait in that call may be some calls ahead before it must wait; the number of messages that can be sent ahead
 /// limits how many.
 const OWN: usize = 32;
-
-/// If two members are this many calls apart, neither waits for the other: a member that the other one receives from is
-/// never so far ahead, because fewer messages can be sent ahead, and at most 64 nonblocking calls can be under way by
-/// messages and 64 of each of 128 kinds on compiled steps.
-const APART_MIN: u16 = 16 + 64 * 129;
 
 /// The words of all members, as one member reads them.
 #[derive(Debug)]
@@ -90,19 +82,6 @@ impl CallLog {
         let own = |number: usize| self.own[number % OWN].load(Ordering::Relaxed);
         let (theirs, ours) = find_mismatch(&self.words_of(member), own)?;
         Some(mismatch(member, CallSignature::in_word(theirs), CallSignature::in_word(ours)))
-    }
-
-    /// Returns an error if the calls of the two members differ, or are too far apart.
-    #[cold]
-    pub(crate) fn mismatch_of_two(&self) -> Option<Cause> {
-        let (number, other) = (self.calls.load(Ordering::Relaxed), 1 - self.me);
-        let ahead = |word: &u64| ((word >> 48) as u16).wrapping_sub(number as u16) as i16;
-        let latest = self.words_of(other).into_iter().max_by_key(ahead)?;
-        if ahead(&latest).unsigned_abs() >= APART_MIN {
-            let ours = self.own[number as usize % OWN].load(Ordering::Relaxed);
-            return Some(mismatch(other, CallSignature::in_word(latest), CallSignature::in_word(ours)));
-        }
-        self.find_mismatch_with(other)
     }
 
     /// Returns an error if a recorded call of any member differs from this member's call of that number.

@@ -8,10 +8,11 @@
 //!
 //! A call fails on a member if one of its steps does:
 //!
-//! - Members are in different calls. In the first calls of a kind, messages carry the call and its length, and find a
-//!   difference at once. Compiled steps do not. So each member records its last calls in words that the others can read
-//!   ([`call_log`]), or, where they cannot, passes notices on around a ring ([`call_notices`]), and a member that has
-//!   waited for a millisecond compares.
+//! - Members are in different calls. Each message and each signal of a call carries a hash of the calls so far
+//!   ([`call_history`]). So a member that receives anything from a member in another call fails before it uses the data.
+//!   Members that are in different calls and wait for each other receive nothing. So each member records its last calls
+//!   in words that the others can read ([`call_log`]), or, where they cannot, passes notices on around a ring
+//!   ([`call_notices`]), and a member that has waited for a millisecond compares.
 //! - Members are in a collective call of the job, such as a barrier, and others in one of the world ([`job_call`]).
 //! - A member has left the job: the wait for it ends, since its stage is published on the node; for plans, whose
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
@@ -25,6 +26,7 @@
 //! hold the time of the failure; the earliest one is the first failure. Where members cannot read each other's records,
 //! the error says only that another member has failed.
 
+pub(crate) mod call_history;
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
 pub(crate) mod job_call;

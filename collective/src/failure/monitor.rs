@@ -1,6 +1,7 @@
 //! Reports the first failure of a communicator to all members, and ends their calls.
 
 use crate::current_call::{CallWord, CurrentCall};
+use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
 use crate::failure::job_call::JobCalls;
@@ -11,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tasuki_core::base::{Cause, ErrorKind, Rank};
+use tasuki_core::base::{Cause, Error, ErrorKind, Rank};
 use tasuki_core::engine::{AlarmHandler, Awaited, Condition, WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
@@ -168,6 +169,8 @@ pub(crate) struct FailureMonitor {
     first_failure: OnceLock<(String, FailureReason)>,
     /// True if the ranks of the job read each other's words.
     pub(super) reads_words: bool,
+    /// All calls of this member.
+    history: CallHistory,
     /// Opened by the first call.
     records: OnceLock<CallRecords>,
     /// Nonblocking calls that may be under way.
@@ -237,6 +240,7 @@ impl FailureMonitor {
             has_failed: AtomicBool::new(false),
             first_failure: OnceLock::new(),
             reads_words,
+            history: CallHistory::default(),
             records: OnceLock::new(),
             calls: Mutex::default(),
             probe: worker.wait_probes().add(Arc::new(MonitorProbe { monitor: monitor.clone(), reads_words })),
@@ -459,13 +463,32 @@ impl FailureMonitor {
         self.probe
     }
 
-    /// Records the next call, which this thread is entering.
+    /// Returns the mark of the next call, if it has that signature.
+    pub(crate) fn mark_of_next(&self, call: CallSignature) -> CallMark {
+        self.history.mark_of_next(call)
+    }
+
+    /// Records the next call, which this thread is entering. Returns its mark.
     #[inline]
-    pub(crate) fn note(&self, call: CallSignature) {
+    pub(crate) fn note(&self, call: CallSignature) -> CallMark {
         match self.records() {
             CallRecords::Log(log) => log.note(call),
             CallRecords::Notices(notices) => notices.note(call),
             CallRecords::None => {}
+        }
+        self.history.add(call)
+    }
+
+    /// Names the calls of both members in the error that compiled steps have found a member in another call, if the log
+    /// of calls still holds them.
+    #[cold]
+    pub(crate) fn explain(&self, error: Error, worker: &Worker, call: &dyn Fn() -> String) -> Error {
+        match error.cause() {
+            Cause::Mismatch { peer: None, .. } => {
+                let found = self.opened_log().and_then(CallLog::find_mismatch);
+                found.map_or(error, |cause| worker.fault(cause, call))
+            }
+            _ => error,
         }
     }
 

@@ -3,7 +3,6 @@
 use crate::cached::kind_cache::KindCache;
 use crate::current_call::CallWord;
 use crate::failure::monitor::EndsWithCommunicator;
-use crate::failure::signature::CallSignature;
 use crate::nonblocking::channel::{CallChannel, SLOTS};
 use crate::nonblocking::scheduled::{ScheduledCall, ScheduledCalls};
 use crate::nonblocking::task::{ActiveCalls, FailingCall, Task, lock};
@@ -54,11 +53,11 @@ impl BegunCall {
 }
 
 impl Calls {
-    /// Returns the slot of the next call, and its number. None: the last call on the slot is not over.
-    pub(super) fn next(&self) -> Option<(u32, u64)> {
+    /// Returns the slot of the next call. None: the last call on the slot is not over.
+    pub(super) fn next(&self) -> Option<u32> {
         let slot = (self.number % u64::from(SLOTS)) as u32;
         let last = self.last.get(slot as usize).and_then(Option::as_ref);
-        last.is_none_or(BegunCall::is_over).then_some((slot, self.number))
+        last.is_none_or(BegunCall::is_over).then_some(slot)
     }
 
     pub(super) fn enter(&mut self, call: Option<BegunCall>) {
@@ -104,18 +103,18 @@ pub(super) struct TaskMaker {
 }
 
 impl TaskMaker {
-    /// Makes a task that runs `steps` with the messages of a slot, and passes the outcome to `done`.
+    /// Makes a task that runs `steps` with the messages of a slot, which begin with `header`, and passes the outcome to
+    /// `done`.
     pub(super) fn make<R: Send + 'static, F: Future<Output = Result<R>> + Send + 'static>(
         &self,
-        (slot, number): (u32, u64),
-        (word, signature): (CallWord, CallSignature),
+        slot: u32,
+        (word, header): (CallWord, u64),
         name: Arc<str>,
         steps: impl FnOnce(Arc<CallChannel>) -> F,
         done: impl FnOnce(Result<R>) + Send + 'static,
     ) -> Arc<Task> {
         let awaited = Arc::default();
         let place = self.plans.group.place().index();
-        let header = (signature, number);
         let channel = Arc::new(CallChannel::new(&self.context, slot, header, Arc::clone(&awaited), place));
         let steps = steps(channel.clone());
         let of_call = self.context.clone();

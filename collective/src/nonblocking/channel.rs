@@ -1,7 +1,6 @@
 //! Carries the messages of a nonblocking collective call. Each call has its own slot. Two members send each other the
 //! messages of the call on that slot, one at a time in each direction.
 
-use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
 use crate::message_algorithms::HEADER;
 use crate::message_algorithms::{Peers, different_calls, disagree};
 use crate::nonblocking::task::{Awaited, lock};
@@ -41,14 +40,14 @@ impl CallChannel {
     pub(super) fn new(
         context: &Arc<Context>,
         slot: u32,
-        (signature, number): (CallSignature, u64),
+        header: u64,
         awaited: Awaited,
         place: usize,
     ) -> CallChannel {
         CallChannel {
             context: context.clone(),
             slot,
-            header: number << SIGNATURE_BITS | signature.bits(),
+            header,
             awaited,
             place,
             size: context.size(),

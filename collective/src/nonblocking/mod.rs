@@ -80,7 +80,7 @@ impl Communicator {
     fn start_in<R, F>(
         &self,
         mut calls: MutexGuard<'_, Calls>,
-        words: (CallWord, CallSignature),
+        (word, signature): (CallWord, CallSignature),
         name: Arc<str>,
         steps: impl FnOnce(Arc<CallChannel>) -> F,
     ) -> Result<StartedCollective<R>>
@@ -88,13 +88,14 @@ impl Communicator {
         R: Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
     {
-        let at = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?;
+        let slot = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?;
+        let mark = self.monitor().note(signature);
         let result = Arc::<Mutex<_>>::default();
         let into = Arc::clone(&result);
         let done = move |outcome| *lock(&into) = Some(outcome);
-        let task = self.task_maker().make(at, words, name.clone(), steps, done);
+        let words = (word, mark.header(signature));
+        let task = self.task_maker().make(slot, words, name.clone(), steps, done);
         calls.enter(Some(BegunCall::Task(task.clone(), name.clone())));
-        self.monitor().note(words.1);
         drop(calls);
         task.step();
         Ok(StartedCollective::by_task(self.plans().clone(), task, result, name))
@@ -112,8 +113,10 @@ impl Communicator {
         self.check_call(&name)?;
         let mut calls = lock(&self.nonblocking.calls.0);
         // Checked first: a call that is refused must not count as a call of its kind.
-        let at = calls.next().ok_or_else(|| self.too_many(&name))?;
-        let found = self.scheduled_for(&mut calls, &kind, at);
+        let slot = calls.next().ok_or_else(|| self.too_many(&name))?;
+        let mark = self.monitor().mark_of_next(signature);
+        let words = (word, mark.header(signature));
+        let found = self.scheduled_for(&mut calls, &kind, slot, words);
         if let Err(error) = found {
             drop(calls); // a report ends other calls, whose errors read names from the table
             if !matches!(error.cause(), Cause::Full { .. }) {
@@ -128,9 +131,9 @@ impl Communicator {
                 Ok(result(data))
             });
         };
-        let by_messages = |number| self.by_messages_later(&scheduled, number, at, (word, signature));
+        let by_messages = |number| self.by_messages_later(&scheduled, number, slot, words);
         let (number, may_use_messages, begun) =
-            scheduled.begin(Box::new(data), (word, kind.variant(self.size())), by_messages);
+            scheduled.begin(Box::new(data), (word, kind.variant(self.size()), mark.tag()), by_messages);
         calls.enter(may_use_messages.then(|| BegunCall::Scheduled(scheduled.clone(), (number, word))));
         self.monitor().note(signature);
         drop(calls);
@@ -144,7 +147,8 @@ impl Communicator {
         &self,
         calls: &mut Calls,
         kind: &CallKind,
-        at: (u32, u64),
+        slot: u32,
+        words: (CallWord, u64),
     ) -> Result<Option<Arc<ScheduledCalls>>> {
         let size = self.size();
         if !kind.can_be_compiled(size) || !self.worker().reaches_words() {
@@ -156,9 +160,8 @@ impl Communicator {
             if scheduled.as_ref().is_some_and(|scheduled| scheduled.is_full()) {
                 return Err(self.too_many(&|| format!("i{}", self.call_of(CallWord::of(kind)))));
             }
-            let number = calls.scheduled.count();
+            calls.scheduled.count();
             calls.scheduled.used(index);
-            self.compare_roots(number, kind, &|| format!("i{}", self.call_of(CallWord::of(kind))))?;
             return Ok(scheduled);
         }
         calls.scheduled.count();
@@ -173,8 +176,7 @@ impl Communicator {
         }
         let scheduled = ScheduledCalls::new(self.plans().clone());
         calls.scheduled.enter(key, bytes, Some(scheduled.clone()));
-        let words = (CallWord::of(kind), CallSignature::of(kind).nonblocking());
-        scheduled.compile_by(&self.compile_task(&scheduled, *kind, at, words, name));
+        scheduled.compile_by(&self.compile_task(&scheduled, *kind, slot, words, name));
         Ok(Some(scheduled))
     }
 
@@ -183,8 +185,8 @@ impl Communicator {
         &self,
         scheduled: &Arc<ScheduledCalls>,
         kind: CallKind,
-        at: (u32, u64),
-        words: (CallWord, CallSignature),
+        slot: u32,
+        words: (CallWord, u64),
         name: Arc<str>,
     ) -> Arc<Task> {
         let (plans, scheduled) = (self.plans().clone(), Arc::downgrade(scheduled));
@@ -213,7 +215,7 @@ impl Communicator {
                 Err(error) => scheduled.compile_failed(error),
             }
         };
-        self.task_maker().make(at, words, name, steps, done)
+        self.task_maker().make(slot, words, name, steps, done)
     }
 
     /// Returns what makes the task of a scheduled call if it must go by messages.
@@ -221,8 +223,8 @@ impl Communicator {
         &self,
         scheduled: &Arc<ScheduledCalls>,
         number: u64,
-        at: (u32, u64),
-        words: (CallWord, CallSignature),
+        slot: u32,
+        words: (CallWord, u64),
     ) -> MakeTask {
         let (maker, calls) = (self.task_maker(), Arc::downgrade(scheduled));
         Box::new(move |data: Box<dyn AnyCallData>| {
@@ -236,7 +238,7 @@ impl Communicator {
                     calls.end_by_messages(number, outcome);
                 }
             };
-            maker.make(at, words, name, steps, done)
+            maker.make(slot, words, name, steps, done)
         })
     }
 

@@ -77,8 +77,8 @@ pub(super) struct BegunState<'s>(MutexGuard<'s, State>);
 struct QueuedCall {
     number: u64,
     word: CallWord,
-    /// The variant of the steps that it runs.
-    variant: usize,
+    /// The variant of the steps that it runs, and their tag.
+    variant: (usize, u32),
     /// None while a thread runs its steps, and while a task runs it by messages.
     data: Option<Box<dyn AnyCallData>>,
     /// True once a step of it may have run.
@@ -177,13 +177,13 @@ impl ScheduledCalls {
         self.begun.load(Ordering::Relaxed) - self.over.load(Ordering::Relaxed) >= u64::from(SLOTS)
     }
 
-    /// Adds a call, named by a word, which runs a variant of the steps. The caller makes sure that the calls are not
+    /// Adds a call, named by a word, which runs a variant of the steps, with a tag. The caller makes sure that the calls are not
     /// [full](Self::is_full). Returns the call's number; true if it goes by messages, or may do so if the members turn out
     /// not to compile the steps: `by_messages` makes the task for that; and what [`run_begun`](Self::run_begun) takes.
     pub(super) fn begin(
         &self,
         data: Box<dyn AnyCallData>,
-        (word, variant): (CallWord, usize),
+        (word, variant, tag): (CallWord, usize, u32),
         by_messages: impl FnOnce(u64) -> MakeTask,
     ) -> (u64, bool, BegunState<'_>) {
         let mut state = self.lock();
@@ -193,7 +193,7 @@ impl ScheduledCalls {
         let mut call = QueuedCall {
             number,
             word,
-            variant,
+            variant: (variant, tag),
             data: Some(data),
             has_begun: false,
             task: None,
@@ -640,10 +640,10 @@ struct RunningCall<'c> {
 
 impl RunningCall<'_> {
     /// Runs steps: if `variant` is given, the first ones of the call. Returns true if the call is complete.
-    fn run(&mut self, variant: Option<usize>, effort: Effort<'_>) -> Result<bool> {
+    fn run(&mut self, variant: Option<(usize, u32)>, effort: Effort<'_>) -> Result<bool> {
         let (Some(execution), Some(data)) = (&mut self.execution, &mut self.data) else { return Ok(false) };
         let worker = self.calls.worker();
-        variant.into_iter().for_each(|variant| execution.choose_variant(variant));
+        variant.into_iter().for_each(|(variant, tag)| execution.begin_call(variant, tag));
         // A result of several words that is stored in parts and loaded as one would wait until the raise of a signal
         // before it has left the store buffer. Hence a flag, and the error apart from it.
         let (mut is_complete, mut failure) = (false, None);
@@ -654,12 +654,16 @@ impl RunningCall<'_> {
             },
             Effort::Begin | Effort::Test => is_complete = worker.run_until_blocked(execution, buffers),
         });
-        if let (false, Effort::Test) = (is_complete, effort)
-            && let Some(cause) = worker.ends_execution(execution)
-        {
-            return Err(worker.fault(cause, || self.calls.name(self.word)));
+        let cause = match effort {
+            _ if is_complete => None,
+            Effort::Test => execution.take_failure().or_else(|| worker.ends_execution(execution)),
+            _ => execution.take_failure(),
+        };
+        let name = || self.calls.name(self.word);
+        match cause.map(|cause| worker.fault(cause, name)).or(failure) {
+            Some(error) => Err(self.calls.plans.monitor.explain(error, worker, &name)),
+            None => Ok(is_complete),
         }
-        failure.map_or(Ok(is_complete), Err)
     }
 
     /// Gives execution and data back. Returns true if the call is complete.

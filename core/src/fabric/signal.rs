@@ -92,6 +92,13 @@ impl DirectCell {
         self.control().poison(self.counter(), poison)
     }
 
+    /// Returns the tag of the raise to `value`, which the caller has seen in the counter; `None` if another raise has
+    /// begun since. Only for signals whose raises are all tagged.
+    #[inline(always)]
+    pub fn tag_of(&self, value: u64) -> Option<u32> {
+        self.words().tag_of(value)
+    }
+
     /// Copies the first `used` words of the payload, if it still is the one that came with `value`.
     #[inline]
     pub fn payload(&self, value: u64, used: usize) -> Option<LinePayload> {
@@ -163,11 +170,11 @@ impl<'f> DirectLine<'f> {
         self.mode
     }
 
-    /// Sets the counter to `value`, without a payload, and wakes the owner if it sleeps. What the caller wrote before
-    /// is visible to a rank that sees the value.
+    /// Sets the counter to `value`, with a tag instead of a payload, and wakes the owner if it sleeps. What the caller
+    /// wrote before is visible to a rank that sees the value.
     #[inline(always)]
-    pub fn raise_to(&self, value: u64) {
-        self.cell.words().raise_to(value);
+    pub fn raise_tagged(&self, value: u64, tag: u32) {
+        self.cell.words().raise_tagged(value, tag);
         if self.rank_state.park().needs_wake(self.mode) {
             self.rank_state.wake_futex();
         }

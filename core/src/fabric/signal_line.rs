@@ -3,7 +3,7 @@
 //! | word | holds | written |
 //! |---|---|---|
 //! | 0 | counter | last: a reader that sees it sees the payload (`SYNC signal-raise`) |
-//! | 1-6 | payload | in between |
+//! | 1-6 | payload; or word 1 the tag of a raise without a payload | in between |
 //! | 7 | the next counter value | first: a reader that sees a new payload word sees it, too (`SYNC line-torn`) |
 //!
 //! All words lie in one cache line, so handing over a value moves one line. The reader copies the payload and then
@@ -57,12 +57,29 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
-    /// Called by the writer when no payload is used. Everything it wrote before is visible to a reader that sees the
-    /// counter.
+    /// Called by the writer when no payload is used, but a tag. Everything it wrote before is visible to a reader that
+    /// sees the counter. The tag lies in the first word of the payload, beside the low half of `value`, so a reader knows
+    /// to which raise it belongs.
     #[inline(always)]
-    pub fn raise_to(&self, value: u64) {
+    pub fn raise_tagged(&self, value: u64, tag: u32) {
+        let store_tag = || self.payload[0].store(value << 32 | u64::from(tag), Ordering::Relaxed);
+        let is_late = planted("signal_line_tag_late");
+        if !is_late {
+            store_tag();
+        }
         let order = relaxed_if_planted("signal_line_raise_relaxed", Ordering::Release); // SYNC signal-raise
         self.counter.store(value, order);
+        if is_late {
+            store_tag();
+        }
+    }
+
+    /// Called by the reader after it has loaded `value` from the counter with acquire. Returns the tag of that raise;
+    /// `None` if the writer has begun the next one.
+    #[inline(always)]
+    pub fn tag_of(&self, value: u64) -> Option<u32> {
+        let word = self.payload[0].load(Ordering::Relaxed);
+        (word >> 32 == value & u64::from(u32::MAX)).then_some(word as u32)
     }
 
     /// Called by the reader after it has loaded `value` from the counter with acquire. Returns the first `used` words

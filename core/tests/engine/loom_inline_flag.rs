@@ -15,12 +15,14 @@ struct Line {
 impl Line {
     fn write(&self, number: u64) {
         self.bytes.iter().for_each(|word| word.store(number * 10, Ordering::Relaxed));
-        self.flag.set(number);
+        self.flag.set(number, number as u32 + 7);
     }
 
     /// Returns the data if the number is there.
     fn read(&self, number: u64) -> Option<[u64; 2]> {
-        self.flag.is_set_to(number).then(|| [0, 1].map(|at| self.bytes[at].load(Ordering::Relaxed)))
+        let tag = self.flag.tag_of(number)?;
+        assert_eq!(u64::from(tag), number + 7, "the tag of another number");
+        Some([0, 1].map(|at| self.bytes[at].load(Ordering::Relaxed)))
     }
 }
 

@@ -52,7 +52,7 @@ impl StepCompiler<'_> {
                 (Some(self.placed.placed(by)?.rank), calls.flag_read_by(self, (by, trigger), action, start)?)
             }
         };
-        Ok(Some(WaitSpec { signal, count, by, flag }))
+        Ok(Some(WaitSpec { signal, count, by, flag, starts_ago: trigger.lag.into() }))
     }
 
     fn raises(&self, step: &Step) -> Result<Vec<(GlobalAddress, u64)>, Cause> {

@@ -10,7 +10,7 @@ use super::exposed_buffer::{Exposure, ExposureTarget};
 use super::interpreter::Driver;
 use super::operand::ResolvedOperand;
 use super::pieces::PieceLengths;
-use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait};
+use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, Tags, WaitState};
 use super::step::{PerStart, StepSpec};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;
@@ -64,6 +64,7 @@ pub struct Execution {
     piece: usize,
     /// The variant that the present call has chosen.
     chosen: usize,
+    tags: Tags,
     /// Why a step failed. Taken by the call that returns the error.
     failure: Option<Cause>,
 }
@@ -76,6 +77,7 @@ struct CallDriver<'d> {
     /// Index of the first step, and number of steps of a variant.
     begin: usize,
     per_variant: usize,
+    tags: &'d Tags,
     failure: &'d mut Option<Cause>,
 }
 
@@ -85,7 +87,14 @@ impl Driver for CallDriver<'_> {
     /// Reads the signal only if its last seen value does not show that it has been reached.
     #[inline(always)]
     fn is_over(&mut self, wait: &ResolvedWait, pass: u64) -> bool {
-        wait.is_over(pass, self.seen)
+        match wait.state(pass, self.seen, self.tags) {
+            WaitState::Met => true,
+            WaitState::Unmet => false,
+            WaitState::OtherTag => {
+                *self.failure = Some(in_another_call(wait.by));
+                false
+            }
+        }
     }
 
     fn run_special(&mut self, action: &ResolvedAction) -> bool {
@@ -102,12 +111,12 @@ impl Driver for CallDriver<'_> {
     #[inline(always)]
     fn complete(&mut self, effects: &CallEffects, pass: u64) {
         if let Some(flag) = &effects.flag {
-            flag.word().set(flag.number.in_pass(pass));
+            flag.word().set(flag.number.in_pass(pass), self.tags.of(0));
         }
         for raise in &effects.raises {
             let line =
                 DirectLine::new(raise.cell, self.worker.node_state().rank_state(raise.rank), raise.mode);
-            line.raise_to(raise.count.in_pass(pass));
+            line.raise_tagged(raise.count.in_pass(pass), self.tags.of(0));
         }
         if effects.sets_yield_hint {
             self.worker.yield_hint().note();
@@ -140,6 +149,7 @@ impl Execution {
         self.next = if is_last { 0 } else { self.end };
         self.end = self.next + self.per_call;
         self.pass += u64::from(is_last);
+        self.tags.advance();
     }
 
     /// Reads the signal that the next call waits for first, if its first step only waits for a free buffer. The
@@ -151,13 +161,16 @@ impl Execution {
             self.steps.get(self.next)
             && wait.flag.is_none()
         {
-            wait.is_over(self.pass, &mut self.seen);
+            wait.state(self.pass, &mut self.seen, &self.tags);
         }
     }
 
-    /// Makes the next call, of which no step has run yet, use `variant`. Without this call it uses variant 0.
+    /// Makes the next call, of which no step has run yet, use `variant`, and sets the tag of that call. Without this call
+    /// it uses variant 0 and the tag of the call before. The tag travels with each signal and inline flag of the call: a
+    /// rank whose call has another tag fails before it uses the data.
     #[inline(always)]
-    pub fn choose_variant(&mut self, variant: usize) {
+    pub fn begin_call(&mut self, variant: usize, tag: u32) {
+        self.tags.set(tag);
         self.chosen = variant;
         self.choose_steps(variant * self.pieces.lengths());
     }
@@ -192,6 +205,11 @@ impl Execution {
     /// Returns the variant of the call whose steps are next.
     fn variant(&self) -> u64 {
         variant_of(self.next, self.per_variant)
+    }
+
+    /// Takes the reason why a step has failed, if one has. The execution cannot be used again then.
+    pub fn take_failure(&mut self) -> Option<Cause> {
+        self.failure.take()
     }
 
     /// Returns true if the next step need not wait.
@@ -275,6 +293,7 @@ impl Worker {
             pieces,
             piece: 0,
             chosen: 0,
+            tags: Tags::default(),
             failure,
         }))
     }
@@ -368,6 +387,7 @@ impl Worker {
             call_buffers,
             begin,
             per_variant: execution.per_variant,
+            tags: &execution.tags,
             failure: &mut execution.failure,
         };
         let steps = &execution.steps[begin..execution.end];
@@ -393,6 +413,17 @@ impl Worker {
         let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
         wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
     }
+}
+
+/// Returns the error that the data or the signal of `by` belong to another call.
+#[cold]
+fn in_another_call(by: Option<Rank>) -> Cause {
+    let who = by.map_or("another rank".into(), |by| format!("rank {by}"));
+    let text = format!(
+        "{who} has made other collective calls on this communicator than this rank: members make the same calls in the \
+         same order"
+    );
+    Cause::mismatch(None, text)
 }
 
 /// Returns the variant of a step. Only exposed buffers need it: the division takes longer than many a step.

@@ -28,8 +28,53 @@ pub(in crate::engine) struct ResolvedWait {
     /// The place of the value last read among those that the driver keeps, if it keeps any.
     pub(super) seen: usize,
     count: PerStart,
+    starts_ago: usize,
     pub(super) by: Option<Rank>,
     pub(super) flag: Option<ResolvedFlag>,
+}
+
+/// Number of starts whose tags an execution keeps.
+const TAGS: usize = 8;
+
+/// The tags of the present start of an execution and of those before it. The tag of a call is equal on all ranks that are
+/// in it.
+#[derive(Debug, Default)]
+pub(super) struct Tags {
+    /// The tag of each start at its number modulo the length.
+    tags: [u32; TAGS],
+    /// The number of the present start.
+    start: usize,
+}
+
+impl Tags {
+    /// Returns the tag of the start that was so many starts ago: less than [`TAGS`].
+    #[inline(always)]
+    pub(super) fn of(&self, starts_ago: usize) -> u32 {
+        self.tags[self.start.wrapping_sub(starts_ago) % TAGS]
+    }
+
+    /// Sets the tag of the present start.
+    #[inline(always)]
+    pub(super) fn set(&mut self, tag: u32) {
+        self.tags[self.start % TAGS] = tag;
+    }
+
+    /// Moves on to the next start, which has the same tag until it is set.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        let tag = self.of(0);
+        self.start = self.start.wrapping_add(1);
+        self.set(tag);
+    }
+}
+
+/// What a step that waits has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum WaitState {
+    Met,
+    Unmet,
+    /// The condition is met by a raise or a flag with another tag: the rank behind it is in another call.
+    OtherTag,
 }
 
 /// An inline flag, resolved to its word.
@@ -59,24 +104,38 @@ unsafe impl Send for ResolvedFlag {}
 unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedWait {
-    /// Returns true if the condition is met. Reads the signal only if its last seen value does not show that.
+    /// Returns whether the condition is met. The flag or the raise must have the tag of its start. Reads the signal only if its last seen value does not show that the
+    /// condition is met; the tag of a raise that a later one has followed is not known.
     #[inline(always)]
-    pub(super) fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
-        if self.flag.is_some() {
-            return self.is_over_now(pass);
+    pub(super) fn state(&self, pass: u64, seen: &mut [u64], tags: &Tags) -> WaitState {
+        if let Some(flag) = &self.flag {
+            return match flag.word().tag_of(flag.number.in_pass(pass)) {
+                None => WaitState::Unmet,
+                Some(tag) if tag == tags.of(0) => WaitState::Met,
+                Some(_) => WaitState::OtherTag,
+            };
         }
         let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
-        certainly_reached(*seen, count) || {
-            *seen = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
-            certainly_reached(*seen, count)
+        if certainly_reached(*seen, count) {
+            return WaitState::Met;
         }
+        let now = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+        let is_reached = certainly_reached(now, count);
+        if is_reached
+            && self.starts_ago < TAGS
+            && self.cell.tag_of(count).is_some_and(|tag| tag != tags.of(self.starts_ago))
+        {
+            return WaitState::OtherTag; // also the next time: the value counts as unseen
+        }
+        *seen = now;
+        if is_reached { WaitState::Met } else { WaitState::Unmet }
     }
 
     /// Returns true if the condition is met. Always reads the flag or the signal.
     #[inline(always)]
     pub(in crate::engine) fn is_over_now(&self, pass: u64) -> bool {
         if let Some(flag) = &self.flag {
-            return flag.word().is_set_to(flag.number.in_pass(pass));
+            return flag.word().tag_of(flag.number.in_pass(pass)).is_some();
         }
         certainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
@@ -103,10 +162,12 @@ impl Worker {
         wait: Option<WaitSpec>,
         signals: &[u32],
     ) -> Result<Option<Option<ResolvedWait>>, Cause> {
-        let Some(WaitSpec { signal, count, by, flag }) = wait else { return Ok(Some(None)) };
+        let Some(WaitSpec { signal, count, starts_ago, by, flag }) = wait else { return Ok(Some(None)) };
         let SignalCell::Direct(cell) = self.fabric().own_signal(signal)? else { return Ok(None) };
         let seen = signals.partition_point(|&other| other < signal);
-        Ok(Some(Some(ResolvedWait { cell, seen, count, by, flag: self.find_flag(flag)? })))
+        let flag = self.find_flag(flag)?;
+        let starts_ago = starts_ago as usize;
+        Ok(Some(Some(ResolvedWait { cell, seen, count, starts_ago, by, flag })))
     }
 
     pub(super) fn find_flag(&self, flag: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {

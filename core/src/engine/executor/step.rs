@@ -66,6 +66,8 @@ pub struct WaitSpec {
     pub signal: u32,
     /// The count that the signal must reach.
     pub count: PerStart,
+    /// How many starts before that of the step the signal is raised to that count.
+    pub starts_ago: u64,
     /// The only rank that raises the signal. `None`: there may be several. An execution must know it.
     pub by: Option<Rank>,
     /// The inline flag of the data that the step reads. A rank that sees the flag need not read the signal.

@@ -169,3 +169,72 @@ pub fn j_a_plan_outlives_its_communicator(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// A call for which this member waits for nobody, if it is the only one that makes it.
+fn lonely(part: &Communicator, which: usize) -> Result<()> {
+    let (me, other) = (part.rank(), Rank((part.rank().0 + 1) % part.size()));
+    match which {
+        0 => part.bcast(&mut [7_u64], me),
+        1 => part.reduce(&[7_u64], Sum, other).map(drop),
+        2 => part.gather(&[7_u64], other).map(drop),
+        3 => part.scatter(&vec![7_u64; part.size()], &mut [0], me),
+        _ => part.ireduce(vec![7_u64], Sum, other).map(drop),
+    }
+}
+
+/// A call whose result each member can check: the values of members are `number` and those after it.
+fn checked(part: &Communicator, which: usize, number: u64) -> Result<()> {
+    let (me, size) = (part.rank().0 as u64, part.size() as u64);
+    let own = number * 10 + me;
+    let sum_of_first = |members: u64| members * number * 10 + (0..members).sum::<u64>();
+    let all: Vec<u64> = (0..size).map(|member| number * 10 + member).collect();
+    match which {
+        0 => assert_eq!(part.allreduce(&[own], Sum)?, [sum_of_first(size)]),
+        1 => assert_eq!(part.allreduce(&vec![own; 1000], Sum)?, vec![sum_of_first(size); 1000]),
+        2 => assert_eq!(part.scan(&[own], Sum)?, [sum_of_first(me + 1)]),
+        3 => assert_eq!(part.allgather(&[own])?, all),
+        4 => assert_eq!(part.iallreduce(vec![own], Sum)?.wait()?, [sum_of_first(size)]),
+        5 => {
+            let mut values = [own; 40];
+            part.bcast(&mut values, Rank((number % size) as usize))?;
+            assert_eq!(values, [number * 10 + number % size; 40]);
+        }
+        6 => {
+            let got = part.gather(&[own], Rank(0))?;
+            assert_eq!(got, (me == 0).then_some(all));
+        }
+        _ => assert_eq!(part.alltoall(&vec![own; size as usize])?, all),
+    }
+    Ok(())
+}
+
+/// One member makes a call of its own, instead of a call of the others or besides, for which it waits for nobody. No
+/// later call returns wrong values: soon all members get errors, also if all of them are in equal calls by then.
+pub fn j_a_call_of_one_member_never_leads_to_wrong_values(job: &Job) -> Result<()> {
+    let me = job.rank();
+    let forms = (0..5).flat_map(|lonely| (0..8).flat_map(move |later| [0, 5].map(|before| (lonely, later, before))));
+    for (which, later, before) in forms {
+        let part = job.world().split(0)?;
+        for number in 0..before {
+            checked(&part, later, number)?;
+        }
+        job.barrier()?; // a failure also ends calls that were right and are still under way
+        let mut outcome = Ok(());
+        if me == 0 {
+            outcome = lonely(&part, which);
+        } else if which % 2 == 0 {
+            outcome = checked(&part, later, before);
+        }
+        let mut numbers = before + 1..before + 100;
+        while outcome.is_ok()
+            && let Some(number) = numbers.next()
+        {
+            outcome = checked(&part, later, number);
+        }
+        let text = format!("{which} then {later} after {before}");
+        let error = refused(job, outcome, ErrorKind::Disagreement, &[]);
+        assert!(part.barrier().is_err(), "{text}: {error}");
+        job.barrier()?;
+    }
+    job.barrier()
+}

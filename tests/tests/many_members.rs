@@ -2,7 +2,7 @@
 //! that it has notified, and an allgather takes several rounds, or writes long blocks directly to
 //! their places.
 
-use tasuki::{Job, Result, Sim, local, sim};
+use tasuki::{Job, Result, Sim, Sum, local, sim};
 use tasuki_tests::table;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -70,6 +70,21 @@ fn plans_of_many_members_keep_the_combining_order() {
 #[test]
 fn calls_of_many_members_keep_the_combining_order() {
     with_many_members("j_calls_keep_the_combining_order");
+}
+
+/// With more members than read each other's words, too, calls that differ end with errors.
+#[test]
+fn different_calls_of_many_members_get_errors() {
+    let _watched = Watchdog::over("different calls of 34 threads");
+    let body = |job: &Job| {
+        let part = job.world().split(0)?;
+        part.barrier()?;
+        job.barrier()?;
+        let outcome = if job.rank().0 == 7 { part.barrier() } else { part.allreduce(&[1], Sum).map(drop) };
+        assert!(outcome.is_err() || part.barrier().is_err(), "the calls differ");
+        job.barrier()
+    };
+    local(34, body).unwrap_or_else(|error| panic!("on 34 threads: {error}"));
 }
 
 /// From nine members on, an allreduce of few values goes up a tree and down again.

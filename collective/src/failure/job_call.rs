@@ -158,6 +158,11 @@ impl FailureMonitor {
         self.job_calls.world_call.store(number, Ordering::Relaxed);
     }
 
+    /// Returns the number of the blocking call that this member has begun last.
+    pub(super) fn blocking_call(&self) -> u64 {
+        self.job_calls.world_call.load(Ordering::Relaxed)
+    }
+
     /// Returns an error if a member is in a call of the job instead of this member's blocking call of the world. Waits
     /// for calls that do not block, and for plans, may be for something that was begun before that call of the job.
     pub(super) fn find_job_call(&self, log: &CallLog) -> Option<Cause> {
@@ -165,7 +170,7 @@ impl FailureMonitor {
         if own.call.is_some() || !self.is_in_call() {
             return None;
         }
-        let number = self.job_calls.world_call.load(Ordering::Relaxed) as u32;
+        let number = self.blocking_call() as u32;
         self.others().find_map(|(member, theirs)| {
             let call = theirs.call.filter(|_| theirs.waits_for(own, number))?;
             let (theirs, ours) = (call.name(), log.latest());

@@ -4,9 +4,10 @@ use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
+use crate::failure::fuzzy_wait::FuzzyWaits;
 use crate::failure::job_call::JobCalls;
 use crate::failure::job_call_kind::JobCall;
-use crate::failure::member::{CALLS, JOB, MonitoredMember, NOTICE, RECORD};
+use crate::failure::member::{CALLS, FUZZY, JOB, MonitoredMember, NOTICE, RECORD};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -185,6 +186,7 @@ pub(crate) struct FailureMonitor {
     /// When a poll of a call looks again, in ns.
     look_at_ns: AtomicU64,
     pub(super) job_calls: JobCalls,
+    pub(super) fuzzy_waits: FuzzyWaits,
 }
 
 /// Where members look for those in other calls.
@@ -193,9 +195,9 @@ pub(crate) struct FailureMonitor {
 enum CallRecords {
     /// They read each other's words.
     Log(CallLog),
-    /// They cannot, and pass on notices.
+    /// They cannot, or are too many to read the words of all, and pass on notices.
     Notices(Arc<CallNotices>),
-    /// They are too many to read the words of all.
+    /// There is neither: the system has refused it.
     None,
 }
 
@@ -230,6 +232,7 @@ impl FailureMonitor {
         let notice = (cell, 0);
         let reads_words = worker.reaches_words();
         let job_calls = JobCalls::new(fabric.own_signal(members[me].first + JOB)?);
+        let fuzzy_waits = FuzzyWaits::new(fabric.own_signal(members[me].first + FUZZY)?);
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
@@ -249,6 +252,7 @@ impl FailureMonitor {
             tests: AtomicU64::new(0),
             look_at_ns: AtomicU64::new(0),
             job_calls,
+            fuzzy_waits,
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -508,7 +512,7 @@ impl FailureMonitor {
         if let Some(CallRecords::Log(log)) = self.records.get() { Some(log) } else { None }
     }
 
-    /// Returns the notices of calls, if members do not read each other's words.
+    /// Returns the notices of calls, if members do not read each other's words, or are too many.
     pub(crate) fn call_notices(&self) -> Option<&Arc<CallNotices>> {
         if let CallRecords::Notices(notices) = self.records() { Some(notices) } else { None }
     }
@@ -532,7 +536,7 @@ impl FailureMonitor {
             let notices = CallNotices::new(&self.fabric, self.me, &self.members).ok()?;
             Some(CallRecords::Notices(Arc::new(notices)))
         };
-        let open = || if self.reads_words { log() } else { notices() };
+        let open = || self.reads_words.then(log).flatten().or_else(notices);
         self.records.get_or_init(|| open().unwrap_or(CallRecords::None))
     }
 
@@ -563,7 +567,10 @@ impl WaitProbe for MonitorProbe {
     fn probe_error(&self) -> Option<Cause> {
         let monitor = self.monitor.upgrade()?;
         let find_mismatch = || match monitor.records.get()? {
-            CallRecords::Log(log) => log.find_mismatch().or_else(|| monitor.find_job_call(log)),
+            CallRecords::Log(log) => {
+                let in_other_call = || monitor.find_job_call(log).or_else(|| monitor.find_fuzzy_wait(log));
+                log.find_mismatch().or_else(in_other_call)
+            }
             CallRecords::Notices(notices) => notices.find_mismatch(),
             CallRecords::None => None,
         };

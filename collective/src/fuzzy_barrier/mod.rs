@@ -31,7 +31,7 @@ use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
 use state::{Fuzzy, call};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::LocalQueue;
 
@@ -121,7 +121,7 @@ impl Communicator {
         let neighbours = |stage| self.group().neighbours(stage, |member| all[member.index()] as u32);
         let worker = self.messages().worker().clone();
         let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
-        let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (started, is_over) = (self.monitor().fuzzy_started(), AtomicBool::new(false));
         let (communicator, stages) = (self.name().clone(), Arc::new(stages));
         let monitor = self.monitor().clone();
         Ok(Arc::new(Fuzzy { worker, monitor, communicator, stages, queue, started, is_over }))

@@ -23,7 +23,7 @@ pub(crate) struct Fuzzy {
     pub(super) stages: Arc<Dissemination>,
     /// The queue with the notifications that cannot be sent yet; None with two members or fewer.
     pub(super) queue: Option<Arc<LocalQueue>>,
-    pub(super) started: AtomicU64,
+    pub(super) started: Arc<AtomicU64>,
     pub(super) is_over: AtomicBool,
 }
 
@@ -76,7 +76,8 @@ impl FuzzyBarrier {
             }
             std::hint::spin_loop();
         }
-        let _monitored = scoped_wait_probe(self.fuzzy.monitor.probe());
+        let monitor = &self.fuzzy.monitor;
+        let _monitored = (scoped_wait_probe(monitor.probe()), monitor.publish_fuzzy_wait(self.instance));
         worker.wait(&self.arrival(), worker.call_deadline(), &|| self.call())
     }
 

@@ -246,6 +246,11 @@ impl Plan {
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
+    /// Sets the tag of the next starts, if this rank runs them in its calls: a member whose start has another tag fails.
+    fn set_tag(&mut self, tag: u32) {
+        self.call_state.iter_mut().for_each(|call_state| run::in_calls::set_tag(call_state, tag));
+    }
+
     /// Returns true if this thread's calls have a time limit.
     #[inline]
     pub fn has_limit(&self) -> bool {
@@ -283,7 +288,9 @@ impl Plan {
         }
         let check =
             self.monitor.check().map_err(|cause| self.plan_state.worker.fault(cause, || self.call("test")));
+        let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
         let tested = check.and_then(|()| self.plan_state.test(&|| self.call("test")));
+        drop(panic_report);
         let ended =
             tested.and_then(|is_over| if is_over { self.end("test").map(|()| true) } else { Ok(false) });
         ended.map_err(|error| self.failed(error))

@@ -264,6 +264,7 @@ impl<T: Pod> ChunkProgress<T> {
         };
         self.values = values;
         let cursor = ChunkCursor { len, at: 0 };
+        self.plan.set_tag((len ^ len >> 32) as u32);
         self.plan.plan_state.set_chunked_starts(len.div_ceil(self.shape.room) as u64);
         self.give(cursor).inspect_err(|_| self.plan.plan_state.set_chunked_starts(0))?;
         self.cursor = Some(cursor);

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::executor::{CallBuffers, Execution};
-use tasuki_core::engine::owner_lock::{Borrower, Owner, OwnerLockGuard, Unavailable, owner_lock};
+use tasuki_core::engine::owner_lock::{Borrower, Owner, Unavailable, owner_lock};
 use tasuki_core::engine::{BufferView, Worker};
 use tasuki_core::queue::reduction::SharedOperation;
 use tasuki_message::Continuation;
@@ -126,7 +126,13 @@ impl InCalls {
         match self.borrower.try_lock() {
             Ok(mut guard) => {
                 self.worker.test_execution(&guard.value().execution, call)?;
-                Ok(self.resume_locked(guard))
+                let is_over = self.run_until_blocked(guard.value());
+                if is_over {
+                    guard.give_back();
+                } else if let Some(cause) = guard.value().execution.take_failure() {
+                    return Err(self.worker.fault(cause, call));
+                }
+                Ok(is_over)
             }
             Err(Unavailable::Owned) => Ok(true),
             Err(Unavailable::Locked) => Ok(false),
@@ -141,21 +147,17 @@ impl InCalls {
             .run(|execution, buffers| Ok::<_, Infallible>(self.worker.run_until_blocked(execution, buffers)));
         is_over
     }
-
-    /// Runs steps of a start, whose state this thread has locked. Returns true if the start is complete.
-    fn resume_locked(&self, mut guard: OwnerLockGuard<'_, CallState>) -> bool {
-        let is_over = self.run_until_blocked(guard.value());
-        if is_over {
-            guard.give_back();
-        }
-        is_over
-    }
 }
 
 /// Returns true if a panic of the program's operation has ended a start while the owner ran it.
 #[inline]
 pub(crate) fn is_broken(call_state: &InCallsState) -> bool {
     call_state.owned().is_some_and(|state| state.is_under_way)
+}
+
+/// Sets the tag of the next starts.
+pub(crate) fn set_tag(call_state: &mut InCallsState, tag: u32) {
+    call_state.owned_mut().into_iter().for_each(|state| state.execution.begin_call(0, tag));
 }
 
 #[cold]
@@ -176,8 +178,10 @@ impl Continuation for InCalls {
     }
 
     fn resume(&self) {
-        if let Ok(guard) = self.borrower.try_lock() {
-            self.resume_locked(guard);
+        if let Ok(mut guard) = self.borrower.try_lock() {
+            if self.run_until_blocked(guard.value()) {
+                guard.give_back();
+            }
             self.worker.wake_own_threads();
         }
     }

@@ -212,10 +212,10 @@ impl Execution {
         self.failure.take()
     }
 
-    /// Returns true if the next step need not wait.
+    /// Returns true if the next step need not wait, and no step has failed.
     pub fn can_continue(&self) -> bool {
         let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
-        wait.is_none_or(|wait| wait.is_over_now(self.pass))
+        self.failure.is_none() && wait.is_none_or(|wait| wait.is_over_now(self.pass))
     }
 }
 
@@ -420,8 +420,8 @@ impl Worker {
 fn in_another_call(by: Option<Rank>) -> Cause {
     let who = by.map_or("another rank".into(), |by| format!("rank {by}"));
     let text = format!(
-        "{who} has made other collective calls on this communicator than this rank: members make the same calls in the \
-         same order"
+        "{who} has made other collective calls on this communicator than this rank, or passes another number of values \
+         to a chunked plan: members make the same calls in the same order"
     );
     Cause::mismatch(None, text)
 }

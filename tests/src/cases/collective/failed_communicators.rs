@@ -3,6 +3,7 @@
 
 use crate::exchange::is_simulated;
 use crate::expected_error::refused;
+use crate::wait_until::may_be_helped;
 use std::time::Duration;
 use tasuki::collective::Max;
 use tasuki::engine::Cause;
@@ -212,7 +213,8 @@ fn checked(part: &Communicator, which: usize, number: u64) -> Result<()> {
 /// later call returns wrong values: soon all members get errors, also if all of them are in equal calls by then.
 pub fn j_a_call_of_one_member_never_leads_to_wrong_values(job: &Job) -> Result<()> {
     let me = job.rank();
-    let forms = (0..5).flat_map(|lonely| (0..8).flat_map(move |later| [0, 5].map(|before| (lonely, later, before))));
+    let forms =
+        (0..5).flat_map(|lonely| (0..8).flat_map(move |later| [0, 5].map(|before| (lonely, later, before))));
     for (which, later, before) in forms {
         let part = job.world().split(0)?;
         for number in 0..before {
@@ -236,5 +238,89 @@ pub fn j_a_call_of_one_member_never_leads_to_wrong_values(job: &Job) -> Result<(
         assert!(part.barrier().is_err(), "{text}: {error}");
         job.barrier()?;
     }
+    job.barrier()
+}
+
+/// One member waits in a fuzzy barrier, the others are in another call. All get an error.
+pub fn j_fuzzy_barriers_are_calls_of_the_communicator(job: &Job) -> Result<()> {
+    if cannot_compare(job) {
+        return Ok(());
+    }
+    for before in [0, 5] {
+        let part = job.world().split(0)?;
+        for number in 0..before {
+            part.fuzzy_barrier()?.wait()?;
+            checked(&part, 0, number)?;
+        }
+        job.barrier()?;
+        let outcome = match job.rank() == 0 {
+            true => part.fuzzy_barrier().and_then(|mut barrier| barrier.wait()),
+            false => part.barrier(),
+        };
+        refused(job, outcome, ErrorKind::Disagreement, &[]);
+        assert!(part.fuzzy_barrier().is_err());
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Threads of a rank may start fuzzy barriers beside its other calls: a wait for one is no error if this rank has started
+/// it, or makes the call of the others later.
+pub fn j_fuzzy_barriers_beside_other_calls(job: &Job) -> Result<()> {
+    let part = job.world().split(0)?;
+    for number in 0..3 {
+        let mut barrier = part.fuzzy_barrier()?;
+        if job.rank() == 0 {
+            barrier.wait()?; // the others have started it, and wait in the next call
+        }
+        job.compute(Duration::from_millis(5));
+        checked(&part, 0, number)?;
+        barrier.wait()?;
+    }
+    job.barrier()
+}
+
+/// Members start a chunked plan with different numbers of values, in as many pieces or in more. The member that receives
+/// something from one with another number gets an error.
+pub fn j_chunked_starts_of_different_lengths_get_errors(job: &Job) -> Result<()> {
+    if may_be_helped(job) || cannot_compare(job) {
+        return Ok(()); // there the steps of plans carry no tags
+    }
+    let me = job.rank();
+    for (most, least) in [(11, 10), (20, 10), (13, 12)] {
+        let part = job.world().split(0)?;
+        let mut plan = part.allreduce_init::<u64>(10, Sum)?.chunked()?;
+        for _ in 0..3 {
+            plan.start(vec![1; 30])?;
+            assert_eq!(plan.wait()?, vec![job.size() as u64; 30]);
+        }
+        job.barrier()?;
+        let outcome =
+            plan.start(vec![1; if me == 0 { most } else { least }]).and_then(|()| plan.wait()).map(drop);
+        refused(job, outcome, ErrorKind::Disagreement, &[]);
+        drop(plan);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// The operation of a plan panics while its member waits with a time limit. The communicator fails on all members.
+pub fn j_a_panic_in_a_wait_with_a_limit_fails_the_communicator(job: &Job) -> Result<()> {
+    if may_be_helped(job) {
+        return Ok(());
+    }
+    let (part, me) = (job.world().split(0)?, job.rank());
+    let some = |a: i64, b: i64| if a + b > 100 { panic!("on purpose") } else { a + b };
+    let mut plan = part.allreduce_init::<i64>(1, some)?;
+    plan.input()?.fill(200);
+    if me == 0 {
+        job.compute(Duration::from_millis(2));
+    }
+    let run = || plan.start().and_then(|()| plan.wait_timeout(Duration::from_secs(20)));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    assert!(!matches!(outcome, Ok(Ok(_))), "the operation panics on each member");
+    let error = part.barrier().expect_err("the communicator has failed");
+    assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{error}");
+    drop(plan);
     job.barrier()
 }

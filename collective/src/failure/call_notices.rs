@@ -32,7 +32,9 @@ use tasuki_message::FinalizeHook;
 /// Number of lines of each member: the first ones of its signals.
 const LINES: u32 = 2;
 /// Number of calls in a notice.
-const KEPT: usize = 4;
+const TOLD: usize = 4;
+/// Number of its own calls that a member keeps: one that sends ahead may be some calls further than one that waits.
+const KEPT: usize = 32;
 /// Bit: the member has left and takes part in no later call.
 const LEFT: u64 = 1 << 63;
 /// Bit: the member has failed in its last call and takes part in no later collective of the network.
@@ -50,8 +52,8 @@ const MEMBER: u64 = BARRIER - 1;
 struct CallNotice {
     /// The number of calls that it has made, with [`LEFT`] and [`FAILED`].
     status: u64,
-    /// Its last calls, each at its number modulo [`KEPT`].
-    calls: [u64; KEPT],
+    /// Its last calls, each at its number modulo [`TOLD`].
+    calls: [u64; TOLD],
     /// The member's number, plus [`BARRIER`] times the number of network barriers that it has entered.
     from: u64,
 }
@@ -84,15 +86,15 @@ pub(crate) struct CallNotices {
 /// How far a waiting member has come.
 #[derive(Clone, Copy, Debug)]
 struct CallPosition {
-    /// The number of its present call; that call and the calls before it.
+    /// The number of its present call; that call and the calls before it, each at its number modulo [`KEPT`].
     number: u64,
     calls: [u64; KEPT],
     barriers: u64,
 }
 
-/// Returns the index of a call among those that are kept.
-fn place(number: u64) -> usize {
-    (number % KEPT as u64) as usize
+/// Returns the call of a number among the last ones.
+fn call_at(calls: &[u64], number: u64) -> u64 {
+    calls[(number % calls.len() as u64) as usize]
 }
 
 impl CallNotice {
@@ -103,14 +105,14 @@ impl CallNotice {
     /// Returns the reason why the present call at the position `ours` cannot complete, if this notice shows one.
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
         let (made, number) = (self.status & COUNT, ours.number);
-        let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
-        let mut both = oldest..=made.min(number);
-        if let Some(at) = both.find(|&at| self.calls[place(at)] != ours.calls[place(at)]) {
-            let call = |calls: &[u64]| CallSignature::in_word(calls[place(at)]);
+        let oldest_of = |latest: u64, kept: usize| (latest + 1).saturating_sub(kept as u64).max(1);
+        let mut both = oldest_of(made, TOLD).max(oldest_of(number, KEPT))..=made.min(number);
+        if let Some(at) = both.find(|&at| call_at(&self.calls, at) != call_at(&ours.calls, at)) {
+            let call = |calls: &[u64]| CallSignature::in_word(call_at(calls, at));
             return Some(mismatch(self.member(), call(&self.calls), call(&ours.calls)));
         }
         if self.status & FAILED != 0 && number >= made {
-            let (member, call) = (self.member(), CallSignature::in_word(self.calls[place(made)]));
+            let (member, call) = (self.member(), CallSignature::in_word(call_at(&self.calls, made)));
             let text = format!("member {member} has failed in {call}, and takes no more part");
             return Some(Cause::mismatch(Some(member), text));
         }
@@ -161,7 +163,7 @@ impl CallNotices {
     pub(crate) fn note(&self, call: CallSignature) {
         let status = self.status.load(Ordering::Relaxed);
         if status & FAILED == 0 {
-            self.calls[place(status + 1)].store(call.bits(), Ordering::Relaxed);
+            self.calls[(status + 1) as usize % KEPT].store(call.bits(), Ordering::Relaxed);
             self.status.store(status + 1, Ordering::Relaxed);
         }
     }
@@ -177,7 +179,7 @@ impl CallNotices {
     }
 
     fn position(&self) -> CallPosition {
-        let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
+        let calls = self.calls.each_ref().map(|call| call.load(Ordering::Relaxed));
         let number = self.status.load(Ordering::Relaxed) & COUNT;
         CallPosition { number, calls, barriers: self.barriers() }
     }
@@ -202,7 +204,12 @@ impl CallNotices {
     fn write_lines(&self) -> bool {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
-            let CallPosition { calls, barriers, .. } = self.position();
+            let CallPosition { calls: kept, barriers, .. } = self.position();
+            let mut calls = [0; TOLD];
+            let made = status & COUNT;
+            for number in (made + 1).saturating_sub(TOLD as u64)..=made {
+                calls[number as usize % TOLD] = call_at(&kept, number);
+            }
             let from = self.member + barriers * BARRIER;
             if !self.own.write(&*self.fabric, &CallNotice { status, calls, from }) {
                 return false;
@@ -312,8 +319,10 @@ mod tests {
         let of = |status| CallNotice { status, calls, from: 7 + 5 * BARRIER };
         // A member whose calls are equal, except for the present one.
         let ask = |status, number, call, barriers| {
-            let mut calls = calls;
-            calls[place(number)] = call;
+            let mut kept = [0; KEPT];
+            (2..=5).for_each(|at| kept[at] = call_at(&calls, at as u64));
+            kept[number as usize] = call;
+            let calls = kept;
             of(status).probe_error(&CallPosition { number, calls, barriers }, |member| Rank(member + 10))
         };
         assert_eq!(ask(5, 5, bcast, 6), None);

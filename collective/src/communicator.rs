@@ -110,10 +110,16 @@ impl CallGuard<'_> {
         outcome
     }
 
-    /// Like [`run`](Self::run), for a call that all members may refuse together. All members get the inner error, and
-    /// the communicator does not fail.
+    /// Like [`run`](Self::run), for a call that all members may refuse together, with the inner error. If that is for
+    /// want of room or memory, the communicator does not fail. If arguments are wrong or differ, it does: some members
+    /// may not have seen that, as those with another colour in a split.
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
-        self.run(body)?
+        let is_of_arguments =
+            |error: &Error| matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Disagreement);
+        self.run(|| match body()? {
+            Err(error) if is_of_arguments(&error) => Err(error),
+            outcome => Ok(outcome),
+        })?
     }
 
     #[inline]
@@ -308,13 +314,13 @@ impl Communicator {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
         let name = |colour| format!("split(colour {colour}) of {}", self.name());
-        self.divide(colour, key, slots, (&call, &name))
+        self.divide(colour, key, slots, ("split", &call, &name))
     }
 
     /// Makes a communicator of the same members, in the same order. Collective.
     pub fn dup(&self) -> Result<Communicator> {
         let (call, name) = (|| self.call_on("dup()"), |_| format!("dup of {}", self.name()));
-        let made = self.divide(Some(0), 0, self.messages().slots(), (&call, &name))?;
+        let made = self.divide(Some(0), 0, self.messages().slots(), ("dup", &call, &name))?;
         made.ok_or_else(|| self.worker().fault(Cause::Bug("no communicator was made".into()), call))
     }
 
@@ -324,9 +330,9 @@ impl Communicator {
         colour: Option<u64>,
         key: i64,
         slots: u32,
-        (call, name): (&dyn Fn() -> String, &dyn Fn(u64) -> String),
+        (what, call, name): (&str, &dyn Fn() -> String, &dyn Fn(u64) -> String),
     ) -> Result<Option<Communicator>> {
-        self.begin(None, call)?.run_agreed(|| {
+        self.begin_named(what, call)?.run_agreed(|| {
             let request =
                 self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, call))?;
             let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, call))?;
@@ -360,8 +366,8 @@ impl Communicator {
         let ranks: Arc<[Rank]> = self.group.ranks().collect();
         let context = self.messages().number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
-        current_call.note_preparing(call());
-        current_call.one_call.begin(CallWord::PREPARES.bits());
+        current_call.note_text(call());
+        current_call.one_call.begin(CallWord::named("recreate").bits());
         let names = Arc::downgrade(&current_call) as _;
         let channel = CollectiveChannel::new(
             Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
@@ -464,11 +470,14 @@ impl Communicator {
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
     #[inline]
-    pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
-        match kind {
-            Some(kind) => self.begin_as(CallWord::of(kind), CallSignature::of(kind), call),
-            None => self.begin_as(CallWord::PREPARES, CallSignature::OTHER, call),
-        }
+    pub(crate) fn begin(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        self.begin_as(CallWord::of(kind), CallSignature::of(kind), call)
+    }
+
+    /// Begins a collective call that is not an operation, of that name.
+    pub(crate) fn begin_named(&self, name: &str, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        let word = CallWord::named(name);
+        self.begin_as(word, CallSignature::of_named(word), call)
     }
 
     /// Begins a collective call that is named by `word`.
@@ -486,8 +495,8 @@ impl Communicator {
                 "another thread of this rank is in a collective call; their order must be known to all";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
-        if word == CallWord::PREPARES {
-            self.current_call.note_preparing(call());
+        if word.number_of_name().is_some() {
+            self.current_call.note_text(call());
         }
         self.current_call.one_call.begin(word.bits());
         self.channel.begin_call(signature);
@@ -560,11 +569,26 @@ impl Communicator {
     }
 
     /// Returns an error unless `root` is a member.
-    pub(crate) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_root(&self, root: Rank, word: CallWord, call: &dyn Fn() -> String) -> Result<()> {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.worker().fault(self.messages().no_such_member(root), call))
+        Err(self.refuse_as(self.messages().no_such_member(root), word, call))
+    }
+
+    /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes
+    /// the communicator fail on all members.
+    #[cold]
+    pub fn refuse(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
+        self.refuse_as(cause, CallWord::named(name), call)
+    }
+
+    /// Refuses a collective call that this member has not begun, because an argument is wrong. All refusals pass here.
+    /// The others may be in the call, and would wait for this member, or meet it in its next call.
+    #[cold]
+    pub(crate) fn refuse_as(&self, cause: Cause, word: CallWord, call: &dyn Fn() -> String) -> Error {
+        self.monitor().report(self.worker(), word, &cause);
+        self.worker().fault(cause, call)
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step

@@ -259,7 +259,7 @@ impl Job {
         let call = || format!("alloc_on({count} x {} bytes, {})", size_of::<T>(), members.inner().name());
         if !Arc::ptr_eq(members.messages().worker(), &self.worker) {
             let cause = Cause::Argument("the communicator belongs to another job".into());
-            return Err(self.worker.fault(cause, call));
+            return Err(members.inner().refuse(cause, "alloc_on", &call));
         }
         let own: Result<Array<T>> = self.alloc_part(count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
@@ -269,7 +269,11 @@ impl Job {
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();
         let cause = if least != most {
-            Cause::Disagree { what: "values", least, most }
+            return Err(members.inner().refuse(
+                Cause::Disagree { what: "values", least, most },
+                "alloc_on",
+                &call,
+            ));
         } else if starts.iter().any(|start| start.is_null()) {
             Cause::no_room_at(None, "another member could not allocate its part, so no member has allocated")
         } else {

@@ -32,6 +32,8 @@ pub(crate) enum FailureReason {
     Bytes(u64, u64),
     /// Members made different calls, or calls with different arguments.
     Calls,
+    /// An argument was wrong on that member.
+    Argument,
     /// The program's own operation panicked or failed.
     Program,
     /// That rank has left the job.
@@ -53,7 +55,8 @@ impl FailureReason {
 
     fn of_kind(kind: ErrorKind) -> FailureReason {
         match kind {
-            ErrorKind::Misuse | ErrorKind::Disagreement => FailureReason::Calls,
+            ErrorKind::Misuse => FailureReason::Argument,
+            ErrorKind::Disagreement => FailureReason::Calls,
             ErrorKind::Program => FailureReason::Program,
             ErrorKind::PeerFailed | ErrorKind::TimedOut => FailureReason::Peer,
             _ => FailureReason::System,
@@ -62,7 +65,9 @@ impl FailureReason {
 
     fn kind(self) -> ErrorKind {
         match self {
-            FailureReason::Bytes(..) | FailureReason::Calls => ErrorKind::Disagreement,
+            FailureReason::Bytes(..) | FailureReason::Calls | FailureReason::Argument => {
+                ErrorKind::Disagreement
+            }
             FailureReason::Program => ErrorKind::Program,
             FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
             FailureReason::System => ErrorKind::System,
@@ -78,6 +83,7 @@ impl FailureReason {
             FailureReason::Left(rank) => [4, rank.0 as u64, 0],
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
+            FailureReason::Argument => [7, 0, 0],
         }
     }
 
@@ -88,6 +94,7 @@ impl FailureReason {
             3 => FailureReason::Program,
             4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
+            7 => FailureReason::Argument,
             _ => FailureReason::System,
         }
     }
@@ -122,6 +129,9 @@ impl fmt::Display for FailureReason {
             }
             FailureReason::Calls => {
                 f.write_str("its members made different calls, or disagree about arguments")
+            }
+            FailureReason::Argument => {
+                f.write_str("an argument was wrong there, so it has not made the call")
             }
             FailureReason::Program => f.write_str("the program's own operation panicked or failed"),
             FailureReason::Left(rank) => write!(f, "rank {rank} has left the job"),
@@ -585,6 +595,7 @@ mod tests {
         let all = [
             FailureReason::Bytes(8, 16),
             FailureReason::Calls,
+            FailureReason::Argument,
             FailureReason::Program,
             FailureReason::Left(Rank(7)),
             FailureReason::Peer,

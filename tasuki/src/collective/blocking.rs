@@ -5,7 +5,6 @@ use crate::collective::{
     ScatterTarget,
 };
 use crate::engine::Cause;
-use crate::member::refused;
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::{Communicator, Result};
@@ -334,6 +333,6 @@ impl Communicator {
     /// Names the call in the error that its arguments do not fit.
     #[inline(always)]
     pub(crate) fn fits<R>(&self, checked: Result<R, Cause>, call: &'static str) -> Result<R> {
-        checked.map_err(|cause| refused(self.messages(), cause, call))
+        checked.map_err(|cause| self.refused(cause, call))
     }
 }

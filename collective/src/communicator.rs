@@ -22,6 +22,7 @@ use crate::nonblocking::calls::Nonblocking;
 use crate::nonblocking::channel as nonblocking;
 use crate::nonblocking::task::ActiveCalls;
 use crate::plan::registry::PlanRegistry;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
@@ -110,15 +111,21 @@ impl CallGuard<'_> {
         outcome
     }
 
-    /// Like [`run`](Self::run), for a call that all members may refuse together, with the inner error. If that is for
-    /// want of room or memory, the communicator does not fail. If arguments are wrong or differ, it does: some members
-    /// may not have seen that, as those with another colour in a split.
+    /// Like [`run`](Self::run), for a call that all members may refuse together, with an inner error. If that
+    /// [is about arguments](is_about_arguments) on any member, it is on all, and the communicator has failed. Each
+    /// member notes that itself, so that all get their own errors. After other inner errors, for want of room or memory,
+    /// the communicator goes on.
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
-        let is_of_arguments =
-            |error: &Error| matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Disagreement);
-        self.run(|| match body()? {
-            Err(error) if is_of_arguments(&error) => Err(error),
-            outcome => Ok(outcome),
+        let communicator = self.communicator;
+        self.run(|| {
+            let outcome = body()?;
+            if let Err(error) = &outcome
+                && is_about_arguments(error.kind())
+            {
+                let word = communicator.word_of_call();
+                communicator.monitor().note_agreed(communicator.worker(), word, error.cause());
+            }
+            Ok(outcome)
         })?
     }
 
@@ -135,6 +142,11 @@ impl Drop for CallGuard<'_> {
         self.communicator.report_panic();
         self.communicator.leave_call();
     }
+}
+
+/// Returns true if errors of this kind say that arguments of members are wrong, or differ.
+pub(crate) fn is_about_arguments(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Misuse | ErrorKind::Disagreement)
 }
 
 /// What each member contributes to a split.
@@ -165,6 +177,17 @@ impl SplitRequest {
     fn is_member(&self) -> bool {
         self.signals != NO_MEMBER
     }
+}
+
+/// Returns the error of a split in which members of a colour disagree about the number of slots.
+fn slots_that_differ(requests: &[SplitRequest]) -> Option<Cause> {
+    let mut limits: BTreeMap<u64, (u32, u32)> = BTreeMap::new();
+    for &SplitRequest { colour, slots, .. } in requests.iter().filter(|request| request.is_member()) {
+        let (least, most) = limits.entry(colour).or_insert((slots, slots));
+        (*least, *most) = ((*least).min(slots), (*most).max(slots));
+    }
+    let (least, most) = limits.into_values().find(|(least, most)| least != most)?;
+    Some(Cause::Disagree { what: "slots", least: least.into(), most: most.into() })
 }
 
 impl Communicator {
@@ -338,6 +361,10 @@ impl Communicator {
             let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, call))?;
             let freed = self.children.settle(requests.iter().map(|request| request.not_needed));
             freed.map_err(|error| self.step_failed(error, call))?;
+            if let Some(cause) = slots_that_differ(&requests) {
+                self.children.enter_none();
+                return Ok(Err(self.worker().fault(cause, call)));
+            }
             let Some(colour) = colour else {
                 self.children.enter_none();
                 return Ok(Ok(None));
@@ -400,8 +427,8 @@ impl Communicator {
         })
     }
 
-    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: they
-    /// disagree about the number of slots, or one of them has no room.
+    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: one of
+    /// them has no room.
     fn part_of(
         &self,
         requests: &[SplitRequest],
@@ -416,12 +443,6 @@ impl Communicator {
                 request.is_member() && request.colour == colour
             })
             .collect();
-        let requested = || members.iter().map(|&place| requests[place].slots);
-        let (least, most) = (requested().min().unwrap_or(0), requested().max().unwrap_or(0));
-        if least != most {
-            let (least, most) = (least.into(), most.into());
-            return Err(fault(Cause::Disagree { what: "slots", least, most }));
-        }
         if let Some(place) = members.iter().find(|&&place| requests[place].signals == NO_ROOM) {
             let text = format!("member {place} has no signals left for another communicator");
             return Err(fault(Cause::no_room_at(Some(*place), text)));
@@ -438,7 +459,8 @@ impl Communicator {
         let monitored =
             monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
         let signals = first(self.rank().0);
-        let messages = Arc::new(self.messages().another(context, most, Some(ranks.clone())));
+        let messages =
+            Arc::new(self.messages().another(context, requests[self.rank().0].slots, Some(ranks.clone())));
         let for_collectives =
             |number, slots, calls| self.messages().for_collectives(number, slots, Some(ranks.clone()), calls);
         let current_call = CurrentCall::new(name.into());

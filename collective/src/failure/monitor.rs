@@ -334,6 +334,14 @@ impl FailureMonitor {
         self.report_reason(worker, call, FailureReason::of(cause));
     }
 
+    /// Notes that all members have refused `call`, each for a cause about arguments. Each member notes that itself.
+    #[cold]
+    pub(crate) fn note_agreed(&self, worker: &Worker, call: CallWord, cause: &Cause) {
+        if self.check().is_ok() {
+            self.report_raising(worker, call, FailureReason::of(cause), 0);
+        }
+    }
+
     /// Reports to all members that the program's operation has panicked in `call`.
     #[cold]
     pub(crate) fn report_panic(&self, worker: &Worker, call: CallWord) {
@@ -377,6 +385,7 @@ impl FailureMonitor {
         Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed })
     }
 
+    /// Records the failure, and raises the notices of the other members by `amount`, unless that is 0.
     fn report_raising(&self, worker: &Worker, call: CallWord, reason: FailureReason, amount: u64) {
         // A rank that was killed or is leaving cannot report anything; other members detect that it is gone.
         if worker.check().is_err() || worker.fabric().is_cut_off().is_some() {
@@ -395,7 +404,7 @@ impl FailureMonitor {
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
             return;
         }
-        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me);
+        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me && amount != 0);
         for (_, member) in others {
             // Fails if that member has left, which needs no notice.
             let _ = worker.raise(member.signal(NOTICE), amount);

@@ -264,21 +264,23 @@ impl Job {
         let own: Result<Array<T>> = self.alloc_part(count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
         let parts = members.allgather(&[start.bits(), count as u64]);
-        let (own, parts) = (own?, parts.map_err(|error| error.in_outer_call(call()))?);
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(error) => return Err(own.err().unwrap_or_else(|| error.in_outer_call(call()))),
+        };
         let counts = || parts.iter().skip(1).step_by(2).copied();
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
+        if least != most {
+            let cause = Cause::Disagree { what: "values", least, most };
+            return Err(members.inner().refuse_together(cause, "alloc_on", &call));
+        }
+        let own = own?;
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();
-        let cause = if least != most {
-            return Err(members.inner().refuse(
-                Cause::Disagree { what: "values", least, most },
-                "alloc_on",
-                &call,
-            ));
-        } else if starts.iter().any(|start| start.is_null()) {
-            Cause::no_room_at(None, "another member could not allocate its part, so no member has allocated")
-        } else {
+        if starts.iter().all(|start| !start.is_null()) {
             return Ok(own.with_parts(members.messages(), starts));
-        };
+        }
+        let text = "another member could not allocate its part, so no member has allocated";
+        let cause = Cause::no_room_at(None, text);
         Err(self.worker.fault(cause, call))
     }
 

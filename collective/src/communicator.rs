@@ -122,7 +122,8 @@ impl CallGuard<'_> {
             if let Err(error) = &outcome
                 && is_about_arguments(error.kind())
             {
-                communicator.note_agreed(communicator.word_of_call(), error.cause());
+                let word = communicator.word_of_call();
+                communicator.monitor().note_agreed(communicator.worker(), word, error.cause());
             }
             Ok(outcome)
         })?
@@ -602,19 +603,6 @@ impl Communicator {
     #[cold]
     pub fn refuse(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
         self.refuse_as(cause, CallWord::named(name), call)
-    }
-
-    /// Refuses a collective call of that name together with all members, because arguments are wrong or differ. Returns
-    /// the error. Each member must call this, so that the communicator has failed on all.
-    #[cold]
-    pub fn refuse_together(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
-        self.note_agreed(CallWord::named(name), &cause);
-        self.worker().fault(cause, call)
-    }
-
-    #[cold]
-    fn note_agreed(&self, word: CallWord, cause: &Cause) {
-        self.monitor().note_agreed(self.worker(), word, cause);
     }
 
     /// Refuses a collective call that this member has not begun, because an argument is wrong. All refusals pass here.

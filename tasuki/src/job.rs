@@ -238,8 +238,8 @@ impl Job {
     /// Collective on that communicator ([rules](crate::collective#rules)), with the same count on all members. Each
     /// member frees its part when it drops its [`Array`].
     ///
-    /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job. After an error no member
-    /// has allocated. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.
+    /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job, and has then failed.
+    /// After another error no member has allocated, and the communicator goes on. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.
     ///
     /// ```
     /// use tasuki::Member;
@@ -264,23 +264,17 @@ impl Job {
         let own: Result<Array<T>> = self.alloc_part(count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
         let parts = members.allgather(&[start.bits(), count as u64]);
-        let parts = match parts {
-            Ok(parts) => parts,
-            Err(error) => return Err(own.err().unwrap_or_else(|| error.in_outer_call(call()))),
-        };
+        let (own, parts) = (own?, parts.map_err(|error| error.in_outer_call(call()))?);
         let counts = || parts.iter().skip(1).step_by(2).copied();
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
-        if least != most {
-            let cause = Cause::Disagree { what: "values", least, most };
-            return Err(members.inner().refuse_together(cause, "alloc_on", &call));
-        }
-        let own = own?;
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();
-        if starts.iter().all(|start| !start.is_null()) {
+        let cause = if least != most {
+            Cause::Disagree { what: "values", least, most }
+        } else if starts.iter().any(|start| start.is_null()) {
+            Cause::no_room_at(None, "another member could not allocate its part, so no member has allocated")
+        } else {
             return Ok(own.with_parts(members.messages(), starts));
-        }
-        let text = "another member could not allocate its part, so no member has allocated";
-        let cause = Cause::no_room_at(None, text);
+        };
         Err(self.worker.fault(cause, call))
     }
 

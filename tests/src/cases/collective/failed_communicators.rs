@@ -92,7 +92,8 @@ pub fn j_plans_of_different_types_are_refused(job: &Job) -> Result<()> {
         true => world.alltoall_init::<i64>(&vec![2; job.size()]).map(drop),
         false => world.alltoall_init::<u64>(&vec![2; job.size()]).map(drop),
     };
-    let plans: [&dyn Fn(&Communicator, bool) -> Result<()>; 3] = [&sum, &exchange, &uneven];
+    type Prepare<'p> = &'p dyn Fn(&Communicator, bool) -> Result<()>;
+    let plans: [Prepare<'_>; 3] = [&sum, &exchange, &uneven];
     for plan in plans {
         let world = job.world().dup()?;
         refused(job, plan(&world, is_odd), ErrorKind::Disagreement, &["type of values"]);

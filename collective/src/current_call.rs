@@ -273,7 +273,7 @@ mod tests {
 
     /// Other members know only the name.
     #[test]
-    fn names_of_calls_are_told_to_others() {
+    fn other_members_know_the_name() {
         assert_eq!(CallWord::START.text("world"), None);
         let forms = |name: &str| [name.to_string(), format!("i{name}"), format!("{name}_init")];
         let of_vectors = VECTOR_CALLS.iter().flat_map(|(_, name)| forms(name));
